@@ -1,0 +1,53 @@
+"""skdp: differentially private scikit-learn estimators whose claim is proved, tested and reported.
+
+``import skdp`` loads nothing but this table; each name is imported from its room when it is first used,
+so that one broken room cannot take the package down and a cold import stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from skdp._version import __version__
+
+_NAMES = {
+    "BudgetAccountant": "skdp.privacy",
+    "DPIGHTClassifier": "skdp.linear_model",
+    "DPIGHTRegressor": "skdp.linear_model",
+    "IGHTClassifier": "skdp.linear_model",
+    "IGHTRegressor": "skdp.linear_model",
+    "PrivacyReport": "skdp.privacy",
+    "PrivacySession": "skdp.privacy",
+    "PrivateRecords": "skdp.privacy",
+    "PublicBinsEncoder": "skdp.preprocessing",
+    "all_estimators": "skdp._discovery",
+    "show_versions": "skdp._discovery",
+}
+_ROOMS = ("datasets", "exceptions", "kernels", "linear_model", "losses", "preprocessing", "privacy")
+
+__all__ = sorted([*_NAMES, *_ROOMS, "__version__"])
+
+if TYPE_CHECKING:
+    from skdp._discovery import all_estimators, show_versions
+    from skdp.linear_model import (
+        DPIGHTClassifier,
+        DPIGHTRegressor,
+        IGHTClassifier,
+        IGHTRegressor,
+    )
+    from skdp.preprocessing import PublicBinsEncoder
+    from skdp.privacy import BudgetAccountant, PrivacyReport, PrivacySession, PrivateRecords
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _ROOMS:
+        value = import_module(f"skdp.{name}")
+    else:
+        raise AttributeError(f"module 'skdp' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

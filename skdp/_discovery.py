@@ -1,0 +1,57 @@
+"""Which estimators exist, and on what they run."""
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+__all__ = ["all_estimators", "show_versions"]
+
+_ESTIMATORS = {
+    "DPIGHTClassifier": "skdp.linear_model",
+    "DPIGHTRegressor": "skdp.linear_model",
+    "IGHTClassifier": "skdp.linear_model",
+    "IGHTRegressor": "skdp.linear_model",
+    "PublicBinsEncoder": "skdp.preprocessing",
+}
+
+
+def all_estimators() -> list[tuple[str, type[Any]]]:
+    """List every estimator of skdp.
+
+    Returns
+    -------
+    list of tuple (str, type)
+        Name and class, sorted by name, as in ``sklearn.utils.discovery.all_estimators``.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> [name for name, _ in skdp.all_estimators()][:2]
+    ['DPIGHTClassifier', 'DPIGHTRegressor']
+    """
+    return [(name, getattr(import_module(room), name)) for name, room in sorted(_ESTIMATORS.items())]
+
+
+def show_versions() -> None:
+    """Print the versions that a bug report needs."""
+    import platform
+    import sys
+
+    print(f"python: {sys.version.split()[0]} on {platform.platform()}")
+    for name in (
+        "skdp",
+        "scikit-learn",
+        "numpy",
+        "scipy",
+        "numba",
+        "dp-accounting",
+        "cryptography",
+        "pooch",
+        "tqdm",
+        "cupy-cuda12x",
+        "matplotlib",
+    ):
+        try:
+            print(f"{name}: {version(name)}")
+        except PackageNotFoundError:
+            print(f"{name}: not installed")

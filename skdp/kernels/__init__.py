@@ -1,0 +1,31 @@
+"""Fast array kernels: numba on the CPU, CuPy on a GPU, chosen by array type once per fit.
+
+numba and CuPy are imported when a kernel is first used, not when this module is.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "GradientKernel": "skdp.kernels._gradient",
+    "gradient_kernel": "skdp.kernels._gradient",
+    "hard_threshold": "skdp.kernels._threshold",
+    "is_cupy": "skdp.kernels._dispatch",
+    "jit": "skdp.kernels._jit",
+    "n_threads": "skdp.kernels._threads",
+    "run_blocks": "skdp.kernels._threads",
+}
+
+__all__ = sorted(_NAMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NAMES:
+        raise AttributeError(f"module 'skdp.kernels' has no attribute {name!r}")
+    value = getattr(import_module(_NAMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,37 @@
+"""The only door out of the data: bounded statistics, a session that releases them, its accounting and report."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+_NAMES = {
+    "Bounded": "skdp.privacy.bounded",
+    "BudgetAccountant": "skdp.privacy.budget",
+    "PrivacyReport": "skdp.privacy.report",
+    "PrivacySession": "skdp.privacy.session",
+    "PrivateRecords": "skdp.privacy.records",
+}
+_MODULES = ("accounting", "noise")
+
+__all__ = sorted([*_NAMES, *_MODULES])
+
+if TYPE_CHECKING:
+    from skdp.privacy.bounded import Bounded
+    from skdp.privacy.budget import BudgetAccountant
+    from skdp.privacy.records import PrivateRecords
+    from skdp.privacy.report import PrivacyReport
+    from skdp.privacy.session import PrivacySession
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"skdp.privacy.{name}")
+    else:
+        raise AttributeError(f"module 'skdp.privacy' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
