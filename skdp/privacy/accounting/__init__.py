@@ -1,0 +1,31 @@
+"""What a release costs: exact Gaussian accounting, calibration, the recheck, and the adapter.
+
+`skdp.privacy.accounting.adapter` is the one module that talks to dp-accounting; it is not imported
+here, because a full-batch fit never needs it.
+"""
+
+from skdp.privacy.accounting.gaussian import (
+    bounded_range_epsilon,
+    bounded_range_mu,
+    compose_mu,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    noise_multiplier,
+    pure_epsilon,
+    pure_mu,
+    tradeoff,
+)
+
+__all__ = [
+    "bounded_range_epsilon",
+    "bounded_range_mu",
+    "compose_mu",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_mu",
+    "noise_multiplier",
+    "pure_epsilon",
+    "pure_mu",
+    "tradeoff",
+]
