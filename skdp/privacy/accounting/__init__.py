@@ -16,6 +16,8 @@ from skdp.privacy.accounting.gaussian import (
     pure_mu,
     tradeoff,
 )
+from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
+from skdp.privacy.accounting.recheck import recheck_epsilon
 
 __all__ = [
     "bounded_range_epsilon",
@@ -27,5 +29,9 @@ __all__ = [
     "noise_multiplier",
     "pure_epsilon",
     "pure_mu",
+    "recheck_epsilon",
+    "rows_delta",
+    "rows_epsilon",
+    "rows_mu",
     "tradeoff",
 ]
