@@ -64,11 +64,13 @@ def _panels(mu: float, a: float) -> tuple[NDArray[np.float64], NDArray[np.float6
         end, start = 90.0 / (math.sqrt(a * a + 90.0) + a), 0.0
     else:
         end, start = 9.6 - a, max(0.0, -a - 9.6)
-    pieces = [np.arange(start, end, 1.0), [end]]
+    last = np.array([end])
+    pieces = [np.arange(start, end, 1.0), last]
     if start == 0.0:
         width = min(1.0, end)
         halvings = max(3, min(60, math.ceil(math.log2(max(1.0, mu * width))) + 2))
-        pieces = [[0.0], width * 0.5 ** np.arange(halvings, -1, -1.0), np.arange(2.0, end), [end]]
+        graded = width * 0.5 ** np.arange(halvings, -1, -1.0)
+        pieces = [np.zeros(1), graded, np.arange(2.0, end), last]
     edges = np.unique(np.concatenate(pieces))
     half = 0.5 * np.diff(edges)
     s = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
