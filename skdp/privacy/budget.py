@@ -1,0 +1,506 @@
+"""What several fits on the same people cost together: a ceiling, kept in a ledger file.
+
+Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite
+file, so that threads, forked and spawned workers charge one ledger, and a worker that is killed
+stays charged.
+
+The total is (E, D)-DP, also when each fit is chosen by looking at earlier results. The rules and
+their proof are in `skdp.privacy.filters`: pure fits whose epsilons add up to at most E, or fits
+whose mu^2 add up to at most M^2, M the largest mu that is (E, D)-DP (the filter for Gaussian
+differential privacy: tighter than that of zCDP for Gaussian fits, because mu-GDP is converted
+exactly).
+"""
+
+import contextlib
+import math
+import os
+import sqlite3
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy.filters import (
+    Ceiling,
+    Charge,
+    admits,
+    check_charge,
+    check_delta,
+    check_number,
+    refusal,
+    remaining_after,
+    spent_by,
+)
+from skdp.privacy.ledger_file import (
+    LOCK,
+    charged_fits,
+    check_kind,
+    fit_rows,
+    new_temporary_path,
+    open_or_create,
+    read_ceiling,
+    user_name,
+    visit,
+)
+
+__all__ = [
+    "AmbientAccountantMixin",
+    "BudgetAccountant",
+    "Reservation",
+    "current_accountant",
+    "read_ledger",
+]
+
+_HANDLES: dict[tuple[str, str], "BudgetAccountant"] = {}
+_STACK: list["BudgetAccountant"] = []
+_STACK_BEFORE_FORK: list["BudgetAccountant"] = []
+
+
+def _after_fork_in_child() -> None:
+    _STACK_BEFORE_FORK.extend(_STACK)
+    _STACK.clear()
+    LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire,
+        after_in_parent=LOCK.release,
+        after_in_child=_after_fork_in_child,
+    )
+
+
+class Reservation:
+    """The charge of one fit, made by `BudgetAccountant.reserve`.
+
+    Call `commit` before the first release, or `release` if nothing was released. As a context
+    manager it is handed back if the block fails before `commit`, else committed.
+    """
+
+    def __init__(self, accountant: "BudgetAccountant", number: int) -> None:
+        self._accountant = accountant
+        self._number = number
+        self._pid = os.getpid()
+        self._state = "reserved"
+
+    @property
+    def state(self) -> str:
+        """`"reserved"`, `"spent"` or `"returned"`."""
+        return self._state
+
+    def commit(self) -> None:
+        """Mark the charge as spent. It can not be handed back from now on."""
+        if self._state == "returned":
+            raise RuntimeError("This reservation was handed back: reserve again before a release.")
+        if self._state == "reserved":
+            # First here: if the visit to the file is interrupted, the charge stays.
+            self._state = "spent"
+            self._accountant._mark(self._number, "spent")
+
+    def release(self) -> None:
+        """Hand the charge back, which is right only if nothing was released.
+
+        Raises
+        ------
+        RuntimeError
+            After `commit`, and in a forked child: its parent may be using the reservation.
+        """
+        if self._state == "spent" or self._pid != os.getpid():
+            raise RuntimeError("Something was released under this reservation: it stays charged.")
+        if self._state == "reserved":
+            self._accountant._mark(self._number, "returned")
+            self._state = "returned"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        elif self._state == "reserved":
+            self.release()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A Reservation belongs to the process that made it; it does not pickle.")
+
+    def __repr__(self) -> str:
+        return f"<Reservation {self._number} of {self._accountant.path}: {self._state}>"
+
+
+class BudgetAccountant:
+    """A ceiling on what several fits cost together, and the ledger that keeps it.
+
+    Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
+    copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
+    that would pass the ceiling is refused before it reads a value.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        Ceiling of everything that is charged.
+    delta : float in [0, 1)
+        With 0, only pure fits are admitted.
+    path : str or path-like, default=None
+        File that keeps the ledger across sessions; made if it is not there. None uses a temporary
+        file that only this user can read, removed when this process exits. A kept file is made
+        with the usual permissions; let everyone who may fit write to it and to its folder (not a
+        network drive: SQLite needs file locks).
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or the file is not a ledger or has another ceiling.
+
+    Notes
+    -----
+    One ledger holds one adjacency and one unit. The total is valid when later fits depend on
+    earlier results: the smaller of the sum of epsilon (all fits pure) and the filter for Gaussian
+    differential privacy (proof in `skdp.privacy.filters`). It does not cover the scores and the
+    choices of a search on private rows. Two handles are equal if they charge the same ledger.
+
+    Examples
+    --------
+    >>> from skdp.privacy import BudgetAccountant
+    >>> from skdp.privacy.accounting import gaussian_mu
+    >>> accountant = BudgetAccountant(2.0, 1e-5)
+    >>> with accountant.reserve(estimator="Mean", epsilon=1.0, delta=1e-5, unit="record",
+    ...                         adjacency="replace-one", mu=gaussian_mu(1.0, 1e-5)):
+    ...     pass  # read the data and release
+    >>> epsilon, delta = accountant.spent()
+    >>> round(epsilon, 6), delta
+    (1.0, 1e-05)
+    >>> round(accountant.remaining()[0], 4)
+    1.6584
+    """
+
+    def __init__(
+        self, epsilon: float, delta: float, *, path: str | os.PathLike[str] | None = None
+    ) -> None:
+        epsilon = check_number("epsilon", epsilon, 0.0, math.inf, "positive and finite")
+        delta = check_delta(delta)
+        where = new_temporary_path() if path is None else os.path.abspath(os.fspath(path))
+        self._path = where
+        self._id = open_or_create(where, epsilon, delta, kept=path is not None)
+        self._made_in: int | None = os.getpid()
+        with LOCK:
+            # A handle that came in a pickle before is made here from now on.
+            _HANDLES.setdefault((where, self._id), self)._made_in = self._made_in
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the ledger file."""
+        return self._path
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling of epsilon, as the file has it."""
+        return self._read()[0].epsilon
+
+    @property
+    def delta(self) -> float:
+        """Ceiling of delta, as the file has it."""
+        return self._read()[0].delta
+
+    @property
+    def made_here(self) -> bool:
+        """Whether this process made the handle, rather than received it in a pickle or a fork."""
+        return self._made_in == os.getpid()
+
+    def reserve(
+        self,
+        *,
+        estimator: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        unit: str,
+        mu: float | None = None,
+        pure: bool = False,
+        noise_error: tuple[float, float] = (0.0, 0.0),
+    ) -> Reservation:
+        """Charge one fit, before it reads a value. The row is on file when this returns.
+
+        Parameters
+        ----------
+        estimator : str
+            Name, for the ledger.
+        epsilon : float > 0
+        delta : float in [0, 1)
+            What the fit claims by itself, noise error included.
+        adjacency, unit : str
+            The same for all fits of one ledger.
+        mu : float > 0, default=None
+            The fit, with exact noise, is mu-GDP.
+        pure : bool, default=False
+            The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
+        noise_error : (float >= 0, float >= 0), default=(0, 0)
+            The drawn noise agrees with the exact one up to a factor exp(first) on one data set,
+            and a probability (second).
+
+        Returns
+        -------
+        Reservation
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
+            another adjacency or unit, or if its file is gone. Nothing is charged.
+        UnsupportedAccounting
+            If the fit has neither `mu` nor `pure`.
+        ValueError
+            If the numbers contradict each other.
+        """
+        fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._transaction("the fit is refused", write=True) as (connection, ceiling):
+            check_kind(connection, adjacency, unit)
+            charged = charged_fits(connection)
+            if not admits([*charged, fit], ceiling):
+                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
+            row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
+            marks = ", ".join("?" * len(row))
+            cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
+            number = cursor.lastrowid
+        assert number is not None
+        return Reservation(self, number)
+
+    def spent(self) -> tuple[float, float]:
+        """What everything charged costs together.
+
+        Returns
+        -------
+        (epsilon, delta)
+            (0.0, 0.0) when nothing is charged. delta is the ceiling's, 0 if the sum of pure fits
+            is the smaller figure, and the fit's own for a single fit.
+        """
+        ceiling, fits, _ = self._read()
+        return spent_by(fits, ceiling)
+
+    def remaining(self) -> tuple[float, float]:
+        """The largest single fit that would still be admitted.
+
+        Returns
+        -------
+        (epsilon, delta)
+            A Gaussian fit of this epsilon at the ceiling's delta would be admitted; or, where
+            everything charged is pure and this is more, a pure fit (delta 0). (0.0, 0.0) when
+            nothing is left. Two fits may hold more than this: mu^2 adds up, not epsilon.
+        """
+        ceiling, fits, _ = self._read()
+        return remaining_after(fits, ceiling)
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """All reservations in order of time, also those handed back.
+
+        Returns
+        -------
+        list of dict
+            Keys estimator, epsilon, delta, adjacency, unit, time (ISO 8601, UTC), pid, user and
+            state: "reserved" (charged: running, or its process was killed), "spent" or "returned".
+        """
+        return self._read()[2]
+
+    def _read(self) -> tuple[Ceiling, list[Charge], list[dict[str, Any]]]:
+        with self._transaction("it can not be read") as (connection, ceiling):
+            return ceiling, charged_fits(connection), fit_rows(connection)
+
+    def _mark(self, number: int, state: str) -> None:
+        with self._transaction("nothing may be released", write=True) as (connection, _):
+            connection.execute(
+                "UPDATE fits SET state = ? WHERE number = ? AND state = 'reserved'", (state, number)
+            )
+
+    @contextlib.contextmanager
+    def _transaction(
+        self, consequence: str, *, write: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, Ceiling]]:
+        try:
+            with visit(self._path, write=write) as connection:
+                ceiling = read_ceiling(connection, self._path)
+                if ceiling is None or ceiling.identity != self._id:
+                    raise PrivacyBudgetExceeded(
+                        f"The ledger is gone ({self._path} holds another one): {consequence}."
+                    )
+                yield connection, ceiling
+        except sqlite3.Error as error:
+            if not os.path.exists(self._path):
+                raise PrivacyBudgetExceeded(
+                    f"The ledger is gone ({self._path}), as after the exit of the process that"
+                    f" made it or on another machine: {consequence}. Set another accountant, or"
+                    " none, to fit again."
+                ) from error
+            raise PrivacyBudgetExceeded(
+                f"The ledger {self._path} can not be used ({error}): {consequence}."
+            ) from error
+
+    def __enter__(self) -> Self:
+        with LOCK:
+            _STACK.append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with LOCK:
+            for stack in (_STACK, _STACK_BEFORE_FORK):
+                # The innermost one of this handle: blocks of two threads may end in any order.
+                for place in reversed(range(len(stack))):
+                    if stack[place] is self:
+                        del stack[place]
+                        return
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
+        return _handle, (self._path, self._id)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BudgetAccountant):
+            return NotImplemented
+        return (self._path, self._id) == (other._path, other._id)
+
+    def __hash__(self) -> int:
+        return hash((self._path, self._id))
+
+    def __repr__(self) -> str:
+        try:
+            ceiling, fits, _ = self._read()
+        except (PrivacyBudgetExceeded, ValueError):
+            return f"<BudgetAccountant whose ledger {self._path} is gone>"
+        cost = spent_by(fits, ceiling)
+        return (
+            f"<BudgetAccountant epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}:"
+            f" {len(fits)} fits charged, spent ({cost[0]:.6g}, {cost[1]:g}), ledger {self._path}>"
+        )
+
+
+def _handle(path: str, identity: str) -> BudgetAccountant:
+    """The handle of a pickle: the same object where the process has it, else one that looks later.
+
+    The file is not opened here, so that a model without its ledger still loads and predicts.
+    """
+    with LOCK:
+        if (path, identity) not in _HANDLES:
+            handle = BudgetAccountant.__new__(BudgetAccountant)
+            handle._path, handle._id, handle._made_in = path, identity, None
+            _HANDLES[path, identity] = handle
+        return _HANDLES[path, identity]
+
+
+def read_ledger(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Summary of a ledger file, without knowing its ceiling. The file is only read.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict
+        path, epsilon and delta (the ceiling), spent and remaining (pairs as in
+        `BudgetAccountant`), kept (False for a temporary ledger) and fits (list of dict).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a ledger of skdp.
+
+    Examples
+    --------
+    >>> from skdp.privacy import BudgetAccountant
+    >>> from skdp.privacy.budget import read_ledger
+    >>> read_ledger(BudgetAccountant(1.0, 1e-5).path)["spent"]
+    (0.0, 0.0)
+    """
+    where = os.path.abspath(os.fspath(path))
+    if not os.path.isfile(where):
+        raise FileNotFoundError(f"There is no ledger file {where}.")
+    try:
+        with visit(where) as connection:
+            ceiling = read_ceiling(connection, where)
+            if ceiling is None:
+                raise ValueError(f"{where} is empty, not a ledger of skdp.")
+            fits, rows = charged_fits(connection), fit_rows(connection)
+    except sqlite3.Error as error:
+        raise ValueError(f"{where} is not a ledger of skdp: {error}.") from error
+    return {
+        "path": where,
+        "epsilon": ceiling.epsilon,
+        "delta": ceiling.delta,
+        "spent": spent_by(fits, ceiling),
+        "remaining": remaining_after(fits, ceiling),
+        "kept": ceiling.kept,
+        "fits": rows,
+    }
+
+
+def current_accountant() -> BudgetAccountant | None:
+    """The accountant of the innermost `with` block of this process, in whichever thread, or None.
+
+    Examples
+    --------
+    >>> from skdp.privacy.budget import current_accountant
+    >>> current_accountant() is None
+    True
+    """
+    with LOCK:
+        stack = _STACK or _STACK_BEFORE_FORK
+        return stack[-1] if stack else None
+
+
+def _ambient(state: dict[str, Any]) -> BudgetAccountant | None:
+    """A `with` block of this process, else of the one that pickled, else of the one that forked."""
+    carried: BudgetAccountant | None = state.get("_ambient_accountant")
+    with LOCK:
+        return carried if carried is not None and not _STACK else current_accountant()
+
+
+class AmbientAccountantMixin:
+    """Estimators that take the accountant of a `with` block along to worker processes.
+
+    A pickle made inside `with accountant:` carries the handle (the ledger's path and identity,
+    nothing of its content), and so do clones made of it in the worker. Where the pickle is loaded
+    in the process that made the accountant, the block itself counts and the handle is dropped.
+    Put this class before `BaseEstimator`; without a parameter `accountant`, a fit must charge
+    `self._carried_accountant()` unless it is None.
+    """
+
+    def _carried_accountant(self) -> BudgetAccountant | None:
+        """Accountant of the block around this fit, here or where the estimator came from."""
+        return _ambient(vars(self))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__() or {})  # type: ignore[call-overload]
+        ambient = _ambient(state)
+        if ambient is not None:
+            state["_ambient_accountant"] = ambient
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        ambient = state.get("_ambient_accountant")
+        if ambient is not None and ambient.made_here:
+            state = {name: state[name] for name in state if name != "_ambient_accountant"}
+        super().__setstate__(state)  # type: ignore[misc]
+
+    def __sklearn_clone__(self) -> Any:
+        copy = super().__sklearn_clone__()  # type: ignore[misc]
+        carried = vars(self).get("_ambient_accountant")
+        if carried is not None:
+            copy._ambient_accountant = carried
+        return copy

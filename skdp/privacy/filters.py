@@ -1,0 +1,216 @@
+"""Which fits a ceiling admits, and the proof that the total holds.
+
+Let (E, D) be the ceiling. A fit says that, whatever was released before, it is mu-GDP (its
+releases are Gaussian, full batch) or pure epsilon-DP, which is mu-GDP with
+mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)). With this fit and all that is charged, one of these
+must hold, or the fit is refused:
+
+A. all are pure, and the sum of epsilon is at most E;
+B. sqrt(sum of mu^2) is at most M, the largest mu that is (E, D)-DP;
+C. it is the only one, and what it claims by itself is at most (E, D).
+
+*Claim.* Everything released under one ledger is (E, D)-DP, also when each fit, its cost and the
+time to stop are chosen by looking at earlier results.
+
+*Proof.* Choices made between the fits are functions of what was released and of coins, so
+condition on the coins. Sums only grow with further releases (a row that was handed back released
+nothing), so a history that ends under A was under A all the time, and the same is true for B. If
+the first fit is admitted by C alone, neither A nor B can hold with it later: it stays the only
+one, and its own claim is enough. Otherwise split a set S of histories into those that end under
+B, S_B, and the others, S_A. Take the process that stops at the first fit that would leave B: it is
+M-GDP by the filter for Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben
+and Honkela 2023), and S_B are histories that it does not cut, so P(S_B) <= e^E Q(S_B) + D. On S_A
+every factor of the likelihood ratio is at most e^epsilon_i, and the sum is at most E, so
+P(S_A) <= e^E Q(S_A). Add both. Fits that run at the same time are no exception: the filter is
+applied to the single releases in their order of time, and their reservations were made before.
+
+Sampled noise has a tiny error. Let the law of a fit agree with the exact mechanism up to a factor
+e^a and a probability b (`noise_error`), on every data set. Basic composition gives the sums a and
+b of all fits, and going to the exact mechanisms and back gives
+P(S) <= e^(E' + 2a) Q(S) + e^a D' + (1 + e^(E' + a)) b. So B uses the M of E' = E - 2a and
+D' = e^-a (D - (1 + e^(E - a)) b).
+
+This is never worse for Gaussian fits than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is
+converted exactly; a filter for it is what is proven, a composition of PLDs chosen by looking at
+results is not.
+
+Tolerance: `gaussian_mu` rounds M down by 1e-10, of which B gives back 5e-11, so B stays below the
+true bound. A allows 1e-12 of E for the rounding of decimal numbers (3 times 0.1 is more than 0.3).
+
+What is not covered: scores of a search on private rows and the parameters chosen by them.
+
+References
+----------
+A. Smith and A. Thakurta, Fully adaptive composition for Gaussian differential privacy (2022).
+A. Koskela, M. Tobaben and A. Honkela, Individual privacy accounting with Gaussian differential
+privacy, ICLR 2023.
+R. Rogers, A. Roth, J. Ullman and S. Vadhan, Privacy odometers and filters, NeurIPS 2016.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
+
+__all__ = [
+    "Ceiling",
+    "Charge",
+    "admits",
+    "check_charge",
+    "check_delta",
+    "check_number",
+    "refusal",
+    "remaining_after",
+    "spent_by",
+]
+
+_TOLERANCE_MU = 5e-11
+_TOLERANCE_PURE = 1e-12
+
+
+class Ceiling(NamedTuple):
+    identity: str
+    epsilon: float
+    delta: float
+    kept: bool
+
+
+class Charge(NamedTuple):
+    """The part of a row that admission looks at."""
+
+    epsilon: float
+    delta: float
+    mu: float
+    pure: bool
+    log_error: float
+    tail: float
+
+
+@functools.lru_cache(maxsize=64)
+def _largest_mu(epsilon: float, delta: float) -> float:
+    """M of rule B, 0 where no Gaussian noise is enough."""
+    return gaussian_mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0
+
+
+def _noise_errors(fits: list[Charge]) -> tuple[float, float]:
+    return math.fsum(fit.log_error for fit in fits), math.fsum(fit.tail for fit in fits)
+
+
+def _allowed_mu(fits: list[Charge], ceiling: Ceiling) -> float:
+    error, tail = _noise_errors(fits)
+    epsilon = ceiling.epsilon - 2.0 * error
+    if not tail:  # exp(epsilon) may overflow, and 0 times inf is no number
+        return _largest_mu(epsilon, ceiling.delta * math.exp(-error))
+    factor = 1.0 + math.exp(min(ceiling.epsilon - error, 700.0))
+    return _largest_mu(epsilon, (ceiling.delta - factor * tail) * math.exp(-error))
+
+
+def _total_mu(fits: list[Charge]) -> float:
+    return compose_mu(fit.mu for fit in fits)
+
+
+def _pure_sum(fits: list[Charge]) -> float:
+    """Sum of epsilon where every fit is pure, else inf."""
+    return math.fsum(fit.epsilon for fit in fits) if all(fit.pure for fit in fits) else math.inf
+
+
+def admits(fits: list[Charge], ceiling: Ceiling) -> bool:
+    """Rules A, B and C of this module."""
+    if _pure_sum(fits) <= ceiling.epsilon * (1.0 + _TOLERANCE_PURE):
+        return True
+    if _total_mu(fits) <= _allowed_mu(fits, ceiling) * (1.0 + _TOLERANCE_MU):
+        return True
+    return len(fits) == 1 and fits[0].epsilon <= ceiling.epsilon and fits[0].delta <= ceiling.delta
+
+
+def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
+    """Smallest proven cost of what is charged; the ceiling itself is always proven."""
+    if not fits:
+        return 0.0, 0.0
+    error, tail = _noise_errors(fits)
+    candidates = [(ceiling.epsilon, ceiling.delta), (_pure_sum(fits), 0.0)]
+    if len(fits) == 1:
+        candidates.append(fits[0][:2])
+    factor = 1.0 + math.exp(min(ceiling.epsilon - error, 700.0))
+    delta = (ceiling.delta - (factor * tail if tail else 0.0)) * math.exp(-error)
+    if delta > 0.0:
+        epsilon = gaussian_epsilon(_total_mu(fits), delta) + 2.0 * error
+        if epsilon <= ceiling.epsilon:
+            candidates.append((epsilon, ceiling.delta))
+    return min(candidates)
+
+
+def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
+    """Largest epsilon of one further fit that would be admitted, and its delta."""
+    if not fits:
+        return ceiling.epsilon, ceiling.delta
+    allowed, used = _allowed_mu(fits, ceiling), _total_mu(fits)
+    pure = max(0.0, ceiling.epsilon - _pure_sum(fits))
+    gauss = 0.0
+    if allowed > used:
+        # Without cancellation, and a little less, so that a fit of this size is really admitted.
+        left = math.sqrt((allowed - used) * (allowed + used)) * (1.0 - 1e-9)
+        gauss = min(gaussian_epsilon(left, ceiling.delta), ceiling.epsilon) * (1.0 - 1e-9)
+    if gauss >= pure:
+        return (gauss, ceiling.delta) if gauss > 0.0 else (0.0, 0.0)
+    return pure, 0.0
+
+
+def check_number(name: str, value: Any, low: float, high: float, what: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.") from error
+    if not low < number < high:
+        raise ValueError(f"{name} must be {what}, got {number!r}.")
+    return number
+
+
+def check_delta(delta: Any) -> float:
+    return check_number("delta", delta, -math.ulp(0.0), 1.0, "at least 0 and below 1") + 0.0
+
+
+def check_charge(
+    estimator: str,
+    epsilon: float,
+    delta: float,
+    mu: float | None,
+    pure: bool,
+    noise_error: tuple[float, float],
+) -> Charge:
+    if epsilon == math.inf:
+        raise PrivacyBudgetExceeded(
+            f"{estimator} claims no privacy (epsilon=inf): no ceiling holds it. Fit it without an"
+            " accountant, or choose a finite epsilon."
+        )
+    epsilon = check_number("epsilon", epsilon, 0.0, math.inf, "positive and finite")
+    delta = check_delta(delta)
+    error, tail = (
+        check_number("noise_error", part, -math.ulp(0.0), 1.0, "at least 0 and below 1") + 0.0
+        for part in noise_error
+    )
+    if pure:
+        if delta or mu is not None or error or tail:
+            raise ValueError("A pure fit has delta=0, no mu, and its noise error in epsilon.")
+        return Charge(epsilon, 0.0, pure_mu(epsilon), True, 0.0, 0.0)
+    if mu is None:
+        raise UnsupportedAccounting(
+            f"{estimator} is neither pure nor Gaussian (no mu): no proven rule adds its cost to"
+            " that of fits chosen by looking at its result. Fit it without an accountant."
+        )
+    mu = check_number("mu", mu, 0.0, math.inf, "positive and finite")
+    if not delta or mu > gaussian_mu(epsilon, delta) * (1.0 + 1e-6):
+        raise ValueError(f"mu={mu!r} costs more than the claimed ({epsilon!r}, {delta!r}).")
+    return Charge(epsilon, delta, mu, False, error, tail)
+
+
+def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
+    spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
+    return (
+        f"{estimator} was refused before it read a value: ({fit.epsilon:g}, {fit.delta:g}) on top"
+        f" of ({spent[0]:.6g}, {spent[1]:g}) spent by {len(charged)} fits would pass the ceiling"
+        f" ({ceiling.epsilon:g}, {ceiling.delta:g}). The largest fit that is still admitted costs"
+        f" ({left[0]:.6g}, {left[1]:g})."
+    )

@@ -1,0 +1,157 @@
+"""The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time."""
+
+import atexit
+import contextlib
+import getpass
+import os
+import secrets
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy.filters import Ceiling, Charge
+
+__all__ = [
+    "LOCK",
+    "charged_fits",
+    "check_kind",
+    "fit_rows",
+    "new_temporary_path",
+    "open_or_create",
+    "read_ceiling",
+    "user_name",
+    "visit",
+]
+
+_APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
+_VERSION = 1
+_BUSY_SECONDS = 60.0
+_COLUMNS = ("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
+_SCHEMA = (
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_VERSION}",
+    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER)",
+    "CREATE TABLE fits (number INTEGER PRIMARY KEY, estimator TEXT, epsilon REAL, delta REAL,"
+    " mu REAL, pure INTEGER, log_error REAL, tail REAL, adjacency TEXT, unit TEXT, time TEXT,"
+    " pid INTEGER, user TEXT, state TEXT)",
+)
+
+# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget`): a child
+# born in the middle of one would inherit SQLite's view of its locks and wait for ever.
+LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def visit(path: str, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """A connection for one visit: never kept, so never used by another thread or after a fork.
+
+    With `write` the visit is one transaction, begun immediately. A reader opens the file for
+    writing as well where it may: what a killed writer left is then rolled back.
+    """
+    with LOCK:
+        connection = sqlite3.connect(
+            f"{Path(path).as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+        )
+        try:
+            if write:
+                # EXTRA also syncs the folder: after a power cut no committed row may be rolled
+                # back by a journal whose removal was lost.
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            if write:
+                connection.execute("COMMIT")
+        finally:
+            connection.close()  # rolls back what was not committed
+
+
+def read_ceiling(connection: sqlite3.Connection, path: str) -> Ceiling | None:
+    """Ceiling in the file, None for an empty file; ValueError for another program's file."""
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if mark == _APPLICATION_ID and version != _VERSION:
+        raise ValueError(f"{path} is a ledger of version {version}; this skdp reads {_VERSION}.")
+    if mark == _APPLICATION_ID:
+        row = connection.execute("SELECT id, epsilon, delta, kept FROM ceiling").fetchone()
+        if row is not None:
+            return Ceiling(row[0], row[1], row[2], bool(row[3]))
+    elif not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return None
+    raise ValueError(f"{path} is not a ledger of skdp.")
+
+
+def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
+    rows = connection.execute(
+        "SELECT epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
+    )
+    return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
+
+
+def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM fits ORDER BY number")
+    return [dict(zip(_COLUMNS, row)) for row in rows]
+
+
+def open_or_create(path: str, epsilon: float, delta: float, *, kept: bool) -> str:
+    """Identity of the ledger at `path`, made if there is none."""
+    try:
+        with visit(path, write=True, create=True) as connection:
+            ceiling = read_ceiling(connection, path)
+            if ceiling is None:
+                ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept)
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", ceiling)
+    except sqlite3.OperationalError as error:
+        raise OSError(f"The ledger {path} cannot be opened: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} is not a ledger of skdp: {error}.") from error
+    if (ceiling.epsilon, ceiling.delta) != (epsilon, delta):
+        raise ValueError(
+            f"The ledger {path} was opened with epsilon={epsilon!r}, delta={delta!r}, but its"
+            f" ceiling is epsilon={ceiling.epsilon!r}, delta={ceiling.delta!r}. A ceiling is fixed"
+            " when the ledger is made."
+        )
+    return ceiling.identity
+
+
+def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> None:
+    """Refuse another adjacency or unit than that of what is charged."""
+    row = connection.execute(
+        "SELECT adjacency, unit FROM fits WHERE state <> 'returned' LIMIT 1"
+    ).fetchone()
+    if row is not None and row != (adjacency, unit):
+        raise PrivacyBudgetExceeded(
+            f"The ledger holds fits with adjacency={row[0]!r}, unit={row[1]!r}; this one has"
+            f" adjacency={adjacency!r}, unit={unit!r}, and their costs do not add up. Use one"
+            " accountant for each."
+        )
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no entry for this uid, for example in a container
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def _remove_at_exit(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child leaves its parent's file alone
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_temporary_path() -> str:
+    """An empty file of mode 0600 in a folder of its own (mode 0700), where its journal goes too."""
+    folder = tempfile.mkdtemp(prefix="skdp-ledger-")
+    atexit.register(_remove_at_exit, folder, os.getpid())
+    path = os.path.join(folder, "ledger.sqlite3")
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    return path
