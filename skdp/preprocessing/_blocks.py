@@ -1,0 +1,145 @@
+"""How one column finds its bin: by public edges or by a public list of categories."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
+
+
+def check_edges(edges: Any, label: str) -> np.ndarray:
+    """Return the edges as a float64 vector, or raise: finite, strictly increasing, at least one."""
+    if isinstance(edges, str) or not isinstance(edges, Iterable):
+        raise TypeError(f"The edges of {label} must be a sequence of numbers, got {edges!r}.")
+    values = list(edges)
+    if not all(isinstance(value, Real) for value in values):
+        raise TypeError(f"The edges of {label} must be numbers, got {values!r}.")
+    array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise ValueError(f"The edges of {label} are empty; at least one edge is needed.")
+    if not np.isfinite(array).all() or not (np.diff(array) > 0).all():
+        raise ValueError(
+            f"The edges of {label} must be finite and strictly increasing, got {values!r}. Values "
+            "beyond the first and the last edge have their own bins; infinities are not needed."
+        )
+    return array
+
+
+def check_categories(categories: Any, label: str) -> list[Any]:
+    """Return the categories as a list, or raise: strings or numbers, all different."""
+    if isinstance(categories, str) or not isinstance(categories, Iterable):
+        raise TypeError(f"The categories of {label} must be a sequence, got {categories!r}.")
+    values = list(categories)
+    texts = all(isinstance(value, str) for value in values)
+    if not texts and not all(isinstance(value, Real) for value in values):
+        raise TypeError(
+            f"The categories of {label} must be all strings or all numbers, got {values!r}."
+        )
+    if not values or len(set(values)) < len(values):
+        raise ValueError(
+            f"The categories of {label} must be a non-empty list without repetition, "
+            f"got {values!r}."
+        )
+    if not texts and not np.isfinite(np.asarray(values, dtype=np.float64)).all():
+        raise ValueError(
+            f"The categories of {label} must be finite, got {values!r}; missing values have a bin."
+        )
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA and NaT answer comparisons with themselves; they are known by name, so pandas is
+    # not needed here.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, Real) and value != value
+
+
+def _to_float(column: np.ndarray, label: str) -> np.ndarray:
+    """Numbers as float64, missing values as NaN; text raises without quoting a record."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64, copy=False)
+    if column.dtype.kind == "O":
+        column = np.array(
+            [np.nan if _is_missing(value) else value for value in column], dtype=object
+        )
+    try:
+        return column.astype(np.float64)
+    except ValueError:
+        # The original message quotes the value, and the value is private.
+        raise ValueError(
+            f"{label} holds text that is not a number. Give its public values in `categories`, or "
+            "leave the column out."
+        ) from None
+
+
+def _short(edge: float) -> str:
+    """Shortest text that gives the edge back: 0.1, 65, 1e+06."""
+    text = f"{edge:g}"
+    return text if float(text) == edge else repr(float(edge))
+
+
+class EdgeBlock(NamedTuple):
+    """Bins (-inf, e1), [e1, e2), ..., [ek, inf) and one for missing values."""
+
+    column: int
+    edges: np.ndarray
+
+    @property
+    def width(self) -> int:
+        return self.edges.size + 2
+
+    def encode(self, X: np.ndarray, label: str) -> np.ndarray:
+        values = _to_float(X[:, self.column], label)
+        bins = np.searchsorted(self.edges, values, side="right")
+        bins[np.isnan(values)] = self.edges.size + 1
+        return bins
+
+    def names(self, name: str) -> list[str]:
+        edges = [_short(edge) for edge in self.edges]
+        inner = [f"{name} in [{low}, {high})" for low, high in pairwise(edges)]
+        return [f"{name} < {edges[0]}", *inner, f"{name} >= {edges[-1]}", f"{name} missing"]
+
+
+class CategoryBlock(NamedTuple):
+    """One bin per public category, one for every other value and one for missing values."""
+
+    column: int
+    categories: list[Any]
+
+    @property
+    def width(self) -> int:
+        return len(self.categories) + 2
+
+    def encode(self, X: np.ndarray, label: str) -> np.ndarray:
+        column = X[:, self.column]
+        if isinstance(self.categories[0], str):
+            if column.dtype.kind in "biuf":
+                raise TypeError(f"{label} holds numbers, but its public categories are strings.")
+            return self._look_up(column)
+        if column.dtype.kind in "US":
+            raise TypeError(f"{label} holds text, but its public categories are numbers.")
+        if column.dtype.kind == "O":
+            return self._look_up(column)
+        order = np.argsort(self.categories)
+        known = np.asarray(self.categories, dtype=np.float64)[order]
+        values = column.astype(np.float64, copy=False)
+        place = np.minimum(np.searchsorted(known, values), known.size - 1)
+        bins = np.where(known[place] == values, order[place], known.size)
+        bins[np.isnan(values)] = known.size + 1
+        return bins
+
+    def _look_up(self, column: np.ndarray) -> np.ndarray:
+        place = {category: bin_ for bin_, category in enumerate(self.categories)}
+        other = len(place)
+        return np.fromiter(
+            (other + 1 if _is_missing(value) else place.get(value, other) for value in column),
+            dtype=np.intp,
+            count=column.size,
+        )
+
+    def names(self, name: str) -> list[str]:
+        return [*(f"{name} = {c}" for c in self.categories), f"{name} other", f"{name} missing"]
