@@ -80,6 +80,14 @@ def _number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def _cost(value: float) -> str:
+    """Six digits, rounded up: what is shown is never less than what is claimed."""
+    text = f"{value:.6g}"
+    if float(text) < value * (1.0 - 1e-9):
+        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 5):.6g}"
+    return text
+
+
 class PrivacyReport:
     """What one fit cost in privacy.
 
@@ -329,8 +337,8 @@ class PrivacyReport:
         state = self._state
         adjacency = _ADJACENCIES[self.adjacency].format(unit=self.unit)
         lines = [
-            ("epsilon", _number(self.epsilon)),
-            ("delta", _number(self.delta)),
+            ("epsilon", _cost(self.epsilon)),
+            ("delta", _cost(self.delta)),
             ("guarantee", f"{self.guarantee} ({_GUARANTEES[self.guarantee]})"),
             ("protects", f"one {self.unit}"),
             ("adjacency", f"{self.adjacency} ({adjacency})"),

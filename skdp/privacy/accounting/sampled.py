@@ -1,0 +1,160 @@
+"""Which sampled releases a valid proof supports, and RDP of a Poisson sample of mixed releases.
+
+Nothing here needs dp-accounting, so a plan can be refused without importing it.
+
+References
+----------
+Zhu and Wang, Poisson subsampled Renyi differential privacy (2019).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln, logsumexp
+
+from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting.ledger import FULL_BATCH, check_row
+
+__all__ = [
+    "POISSON",
+    "WITHOUT_REPLACEMENT",
+    "check_delta",
+    "check_rate",
+    "poisson_step_epsilon",
+    "require_supported",
+]
+
+POISSON = "Poisson"
+WITHOUT_REPLACEMENT = "without replacement"
+_ADJACENCIES = ("replace-one", "zero-out", "add-remove")
+_MECHANISMS = ("gaussian", "laplace", "gumbel_top_k")
+_ACCOUNTANTS = ("pld", "rdp")
+
+
+def check_rate(rate: float) -> float:
+    """`rate` as a float, if it is in (0, 1]."""
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"sampling_rate must be in (0, 1], got {rate!r}.")
+    return float(rate)
+
+
+def check_delta(delta: float) -> float:
+    """`delta` as a float, if it is in (0, 1)."""
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must be in (0, 1), got {delta!r}.")
+    return float(delta)
+
+
+def require_supported(
+    sampling: str,
+    adjacency: str,
+    mechanisms: Sequence[str],
+    accountant: str | None = None,
+) -> tuple[str, ...]:
+    """The accountants that have a valid proof for one step of these releases.
+
+    Parameters
+    ----------
+    sampling : {"full batch", "Poisson", "without replacement"}
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+    mechanisms : sequence of {"gaussian", "laplace", "gumbel_top_k"}
+        What is released on one batch.
+    accountant : {"pld", "rdp"}, optional
+        Demand this one.
+
+    Returns
+    -------
+    tuple of str
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If there is none, or not the one demanded. Made before any data are read.
+
+    Examples
+    --------
+    >>> from skdp.privacy.accounting.sampled import require_supported
+    >>> require_supported("Poisson", "replace-one", ["gaussian"])
+    ('pld',)
+    """
+    kinds = set(mechanisms)
+    if adjacency not in _ADJACENCIES:
+        raise UnsupportedAccounting(
+            f"adjacency must be one of {list(_ADJACENCIES)}, got {adjacency!r}."
+        )
+    if not kinds <= set(_MECHANISMS):
+        raise UnsupportedAccounting(f"No accountant knows {sorted(kinds - set(_MECHANISMS))}.")
+    if accountant is not None and accountant not in _ACCOUNTANTS:
+        raise UnsupportedAccounting(
+            f"accountant must be one of {list(_ACCOUNTANTS)}, got {accountant!r}."
+        )
+    found: tuple[str, ...] = ()
+    if sampling == FULL_BATCH:
+        found = _ACCOUNTANTS
+    elif sampling == POISSON and kinds == {"gaussian"}:
+        found = ("pld",) if adjacency == "replace-one" else _ACCOUNTANTS
+    elif sampling == POISSON and kinds == {"gaussian", "gumbel_top_k"}:
+        found = () if adjacency == "replace-one" else ("rdp",)
+    elif sampling == WITHOUT_REPLACEMENT and kinds == {"gaussian"}:
+        found = ("rdp",) if adjacency == "replace-one" else ()
+    if not found or (accountant is not None and accountant not in found):
+        by = f" by {accountant}" if accountant in _ACCOUNTANTS else ""
+        instead = f" Supported here: {', '.join(found)}." if found else ""
+        raise UnsupportedAccounting(
+            f"No proof supports {sorted(kinds)} with {sampling} sampling under {adjacency}{by}."
+            + instead
+        )
+    return found if accountant is None else (accountant,)
+
+
+def poisson_step_epsilon(
+    step: Sequence[Mapping[str, Any]],
+    sampling_rate: float,
+    steps: int,
+    delta: float,
+    *,
+    adjacency: str,
+) -> float:
+    """Epsilon of `steps` steps that each select and release on one Poisson sample, by RDP.
+
+    Parameters
+    ----------
+    step : sequence of dict
+        Gaussian and selection rows of one step, without their sampling.
+    sampling_rate : float in (0, 1]
+    steps : int >= 1
+    delta : float in (0, 1)
+    adjacency : {"zero-out", "add-remove"}
+
+    Returns
+    -------
+    float
+        By the general bound of Zhu and Wang (2019, Theorem 6) at integer orders.
+    """
+    require_supported(POISSON, adjacency, [row["name"] for row in step], "rdp")
+    rate, delta = check_rate(sampling_rate), check_delta(delta)
+    rho = 0.0
+    for name, parameter, count in map(check_row, step):
+        rho += count * (parameter**2 / 8.0 if name == "gumbel_top_k" else 0.5 / parameter**2)
+    orders = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))
+    curve = np.array([_amplified_rdp(rho, rate, int(order)) for order in orders])
+    epsilons = steps * curve + np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
+    return max(0.0, float(np.min(epsilons)))
+
+
+def _amplified_rdp(rho: float, rate: float, order: int) -> float:
+    """RDP of a Poisson-sampled rho-zCDP mechanism at an integer order."""
+    if rate == 1.0:
+        return rho * order
+    stay = math.log1p(-rate)
+    terms = [(order - 1) * stay + math.log(order * rate - rate + 1.0)]
+    pairs = math.log(order * (order - 1) / 2.0)
+    terms.append(pairs + 2.0 * math.log(rate) + (order - 2) * stay + 2.0 * rho)
+    size = np.arange(3, order + 1, dtype=np.float64)
+    if size.size:
+        ways = gammaln(order + 1) - gammaln(size + 1) - gammaln(order - size + 1)
+        logs = ways + size * math.log(rate) + (order - size) * stay + (size - 1) * rho * size
+        terms.append(math.log(3.0) + float(logsumexp(logs)))
+    return max(0.0, float(logsumexp(terms))) / (order - 1)
