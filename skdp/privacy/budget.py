@@ -90,7 +90,7 @@ class Reservation:
         return self._state
 
     def commit(self) -> None:
-        """Mark the charge as spent. It can not be handed back from now on."""
+        """Mark the charge as spent. It cannot be handed back from now on."""
         if self._state == "returned":
             raise RuntimeError("This reservation was handed back: reserve again before a release.")
         if self._state == "reserved":
@@ -308,7 +308,7 @@ class BudgetAccountant:
         return self._read()[2]
 
     def _read(self) -> tuple[Ceiling, list[Charge], list[dict[str, Any]]]:
-        with self._transaction("it can not be read") as (connection, ceiling):
+        with self._transaction("it cannot be read") as (connection, ceiling):
             return ceiling, charged_fits(connection), fit_rows(connection)
 
     def _mark(self, number: int, state: str) -> None:
@@ -337,7 +337,7 @@ class BudgetAccountant:
                     " none, to fit again."
                 ) from error
             raise PrivacyBudgetExceeded(
-                f"The ledger {self._path} can not be used ({error}): {consequence}."
+                f"The ledger {self._path} cannot be used ({error}): {consequence}."
             ) from error
 
     def __enter__(self) -> Self:

@@ -34,7 +34,7 @@ This is never worse for Gaussian fits than the sum of zCDP (rho = mu^2 / 2), bec
 converted exactly; a filter for it is what is proven, a composition of PLDs chosen by looking at
 results is not.
 
-Tolerance: `gaussian_mu` rounds M down by 1e-10, of which B gives back 5e-11, so B stays below the
+Tolerance: `gaussian_mu` rounds M down by 1e-10, of which B gives back 9.5e-11, so B stays below the
 true bound. A allows 1e-12 of E for the rounding of decimal numbers (3 times 0.1 is more than 0.3).
 
 What is not covered: scores of a search on private rows and the parameters chosen by them.
@@ -66,11 +66,13 @@ __all__ = [
     "spent_by",
 ]
 
-_TOLERANCE_MU = 5e-11
+_TOLERANCE_MU = 9.5e-11
 _TOLERANCE_PURE = 1e-12
 
 
 class Ceiling(NamedTuple):
+    """What a ledger file says about itself; `kept` is False for a temporary one."""
+
     identity: str
     epsilon: float
     delta: float
@@ -94,17 +96,22 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     return gaussian_mu(epsilon, delta) if epsilon > 0.0 and delta > 0.0 else 0.0
 
 
-def _noise_errors(fits: list[Charge]) -> tuple[float, float]:
-    return math.fsum(fit.log_error for fit in fits), math.fsum(fit.tail for fit in fits)
+def _noise_error(fits: list[Charge]) -> float:
+    return math.fsum(fit.log_error for fit in fits)
+
+
+def _exact_delta(fits: list[Charge], ceiling: Ceiling) -> float:
+    """D' of rule B: what is left of delta for the exact mechanisms; at most 0 if nothing is."""
+    error, tail = _noise_error(fits), math.fsum(fit.tail for fit in fits)
+    if tail:
+        exponent = ceiling.epsilon - error
+        tail *= 1.0 + math.exp(exponent) if exponent < 700.0 else math.inf
+    return (ceiling.delta - tail) * math.exp(-error)
 
 
 def _allowed_mu(fits: list[Charge], ceiling: Ceiling) -> float:
-    error, tail = _noise_errors(fits)
-    epsilon = ceiling.epsilon - 2.0 * error
-    if not tail:  # exp(epsilon) may overflow, and 0 times inf is no number
-        return _largest_mu(epsilon, ceiling.delta * math.exp(-error))
-    factor = 1.0 + math.exp(min(ceiling.epsilon - error, 700.0))
-    return _largest_mu(epsilon, (ceiling.delta - factor * tail) * math.exp(-error))
+    epsilon = ceiling.epsilon - 2.0 * _noise_error(fits)
+    return _largest_mu(epsilon, _exact_delta(fits, ceiling))
 
 
 def _total_mu(fits: list[Charge]) -> float:
@@ -129,14 +136,12 @@ def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
     """Smallest proven cost of what is charged; the ceiling itself is always proven."""
     if not fits:
         return 0.0, 0.0
-    error, tail = _noise_errors(fits)
     candidates = [(ceiling.epsilon, ceiling.delta), (_pure_sum(fits), 0.0)]
-    if len(fits) == 1:
+    if len(fits) == 1 and fits[0].delta <= ceiling.delta:
         candidates.append(fits[0][:2])
-    factor = 1.0 + math.exp(min(ceiling.epsilon - error, 700.0))
-    delta = (ceiling.delta - (factor * tail if tail else 0.0)) * math.exp(-error)
+    delta = _exact_delta(fits, ceiling)
     if delta > 0.0:
-        epsilon = gaussian_epsilon(_total_mu(fits), delta) + 2.0 * error
+        epsilon = gaussian_epsilon(_total_mu(fits), delta) + 2.0 * _noise_error(fits)
         if epsilon <= ceiling.epsilon:
             candidates.append((epsilon, ceiling.delta))
     return min(candidates)
@@ -159,6 +164,7 @@ def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]
 
 
 def check_number(name: str, value: Any, low: float, high: float, what: str) -> float:
+    """`value` as a float strictly between `low` and `high`; TypeError or ValueError otherwise."""
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
@@ -169,6 +175,7 @@ def check_number(name: str, value: Any, low: float, high: float, what: str) -> f
 
 
 def check_delta(delta: Any) -> float:
+    """`delta` as a float in [0, 1)."""
     return check_number("delta", delta, -math.ulp(0.0), 1.0, "at least 0 and below 1") + 0.0
 
 
@@ -180,6 +187,7 @@ def check_charge(
     pure: bool,
     noise_error: tuple[float, float],
 ) -> Charge:
+    """The charge of one fit (parameters of `BudgetAccountant.reserve`), or the reason for none."""
     if epsilon == math.inf:
         raise PrivacyBudgetExceeded(
             f"{estimator} claims no privacy (epsilon=inf): no ceiling holds it. Fit it without an"
@@ -207,6 +215,7 @@ def check_charge(
 
 
 def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
+    """Message for a fit that is not admitted."""
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
     return (
         f"{estimator} was refused before it read a value: ({fit.epsilon:g}, {fit.delta:g}) on top"

@@ -89,6 +89,7 @@ def read_ceiling(connection: sqlite3.Connection, path: str) -> Ceiling | None:
 
 
 def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
+    """All rows but those handed back."""
     rows = connection.execute(
         "SELECT epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
     )
@@ -96,6 +97,7 @@ def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
 
 
 def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """All rows, for people to read."""
     rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM fits ORDER BY number")
     return [dict(zip(_COLUMNS, row)) for row in rows]
 
@@ -137,6 +139,7 @@ def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> Non
 
 
 def user_name() -> str:
+    """Login name, for the ledger."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no entry for this uid, for example in a container
