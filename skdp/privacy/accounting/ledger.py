@@ -8,6 +8,7 @@ absent). Other keys are for the reader.
 
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from skdp.exceptions import UnsupportedAccounting
@@ -82,8 +83,12 @@ def _split_pure(rows: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
     """The mu of the Gaussian rows and the sum of the pure epsilons of the others."""
     parts = [check_row(row) for row in rows]
     mu = rows_mu([row for row in rows if row["name"] not in _PURE])
-    pure = math.fsum(count * parameter for name, parameter, count in parts if name in _PURE)
-    return mu, pure * (1.0 + 1e-15)
+    terms = [(parameter, count) for name, parameter, count in parts if name in _PURE and count]
+    if any(parameter == math.inf for parameter, _ in terms):
+        return mu, math.inf
+    exact = sum((Fraction(parameter) * count for parameter, count in terms), Fraction(0))
+    pure = float(exact)
+    return mu, pure if Fraction(pure) >= exact else math.nextafter(pure, math.inf)
 
 
 def rows_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
@@ -106,7 +111,7 @@ def rows_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
     --------
     >>> from skdp.privacy.accounting import rows_epsilon
     >>> rows_epsilon([{"name": "laplace", "epsilon": 0.5, "count": 2}], 0.0)
-    1.000000000000001
+    1.0
     """
     mu, pure = _split_pure(rows)
     return min(gaussian_epsilon(rows_mu(rows), delta), gaussian_epsilon(mu, delta) + pure)
