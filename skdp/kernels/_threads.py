@@ -1,0 +1,159 @@
+"""A small pool of threads over blocks of rows, for kernels that release the GIL.
+
+Numba's own parallel loops are not used: after one of them a forked child dies, and with one layer
+two Python threads abort the process. This pool is made when first needed, thrown away in a forked
+child, and the blocks are the same for every number of threads.
+"""
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+__all__ = ["n_threads", "run_blocks"]
+
+# Below this many multiply-adds starting a thread costs more than it saves.
+SERIAL_WORK = 200_000
+
+
+class _Pool:
+    """The process's executor and the lock that guards it."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew: threads do not survive a fork, and a lock may have been held during it."""
+        self.lock = threading.Lock()
+        self.executor: ThreadPoolExecutor | None = None
+        self.size = 0
+
+    def submit(self, function: Callable[[int], None], slots: range) -> list[Future[None]]:
+        """Start ``function(slot)`` for each slot; a pool that is too small is replaced."""
+        with self.lock:
+            if self.executor is None or self.size < len(slots):
+                if self.executor is not None:
+                    self.executor.shutdown(wait=False)
+                self.size = len(slots)
+                self.executor = ThreadPoolExecutor(self.size, thread_name_prefix="skdp")
+            return [self.executor.submit(function, slot) for slot in slots]
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)
+
+
+def _affinity() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def n_threads() -> int:
+    """Number of threads the kernels may use.
+
+    ``SKDP_NUM_THREADS`` if set, else ``NUMBA_NUM_THREADS`` (joblib sets it in its workers), else the
+    number of processors this process may run on.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        If the variable that applies is not a positive integer.
+
+    Examples
+    --------
+    >>> from skdp.kernels import n_threads
+    >>> n_threads() >= 1
+    True
+    """
+    for name in ("SKDP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        text = os.environ.get(name, "").strip()
+        if text:
+            if not text.isdecimal() or int(text) < 1:
+                raise ValueError(f"{name} must be a positive integer, got {text!r}.")
+            return int(text)
+    return _affinity()
+
+
+class _Blocks:
+    """Hands each block number out once, to whichever thread asks next."""
+
+    def __init__(self, n_blocks: int) -> None:
+        self.lock = threading.Lock()
+        self.next = 0
+        self.end = n_blocks
+
+    def take(self) -> int:
+        with self.lock:
+            block = self.next
+            self.next += block < self.end
+        return block if block < self.end else -1
+
+    def close(self) -> None:
+        with self.lock:
+            self.next = self.end
+
+
+def run_blocks(
+    function: Callable[[int, int], None], n_blocks: int, *, work: float = float("inf")
+) -> int:
+    """Call ``function(slot, block)`` once for every block, on up to :func:`n_threads` threads.
+
+    Parameters
+    ----------
+    function : callable
+        ``slot`` numbers the thread from 0, so that each thread can own a workspace; calls with the
+        same slot never overlap. Which slot gets which block is not determined.
+    n_blocks : int
+        Number of blocks, >= 0.
+    work : float
+        Multiply-adds of all blocks together; a small problem is run in the calling thread.
+
+    Returns
+    -------
+    int
+        Number of slots that may have been used.
+
+    Raises
+    ------
+    Exception
+        The first exception of ``function``; blocks not yet begun are then skipped.
+
+    Examples
+    --------
+    >>> from skdp.kernels import run_blocks
+    >>> done = []
+    >>> slots = run_blocks(lambda slot, block: done.append(block), 3)
+    >>> sorted(done)
+    [0, 1, 2]
+    """
+    slots = min(n_threads(), n_blocks) if work >= SERIAL_WORK else 1
+    blocks = _Blocks(n_blocks)
+
+    def drain(slot: int) -> None:
+        try:
+            while (block := blocks.take()) >= 0:
+                function(slot, block)
+        finally:
+            blocks.close()
+
+    if slots <= 1:
+        drain(0)
+        return 1
+    futures = _pool.submit(drain, range(1, slots))
+    try:
+        drain(0)
+    finally:
+        # A helper that never started is not waited for: the pool may be busy with our own caller.
+        running = [future for future in futures if not future.cancel()]
+        errors = [future.exception() for future in running]
+    for error in errors:
+        if error is not None:
+            raise error
+    return slots
