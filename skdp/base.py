@@ -1,0 +1,209 @@
+"""What every private estimator shares: parameter checks, the frame of a fit, the accountant in pickles.
+
+A fit goes: parameters, then the accountant's reservation (nothing of the data was read), then the data,
+then releases, then the recheck; only then are fitted attributes set. Whatever fails before the first
+release hands the reservation back and leaves the estimator as it was.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from skdp.privacy.adjacency import check_adjacency, check_unit
+from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
+from skdp.privacy.session import PrivacySession, check_budget
+
+__all__ = [
+    "PrivateEstimator",
+    "check_choice",
+    "check_number",
+    "encode_groups",
+    "replace_fitted",
+    "validate_table",
+]
+
+
+class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
+    """Base of the estimators that spend a privacy budget.
+
+    Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in
+    their constructor and open their session with `_open_session`.
+    """
+
+    def _check_privacy_parameters(self) -> None:
+        check_budget(self.epsilon, self.delta)
+        check_adjacency(self.adjacency)
+        check_unit(self.unit)
+        if self.accountant is not None and not isinstance(self.accountant, BudgetAccountant):
+            raise TypeError(
+                f"accountant must be a BudgetAccountant or None, got {type(self.accountant).__name__}"
+            )
+        if self.n_public is not None:
+            check_number("n_public", self.n_public, Integral, low=1)
+        if self.adjacency == "add-remove" and self.n_public is None:
+            raise ValueError(
+                "under adjacency='add-remove' the number of records is private: give n_public, a "
+                "public number that means divide by, or use adjacency='zero-out'"
+            )
+
+    def _open_session(self) -> PrivacySession:
+        """Reserve the budget; no value of the data has been read."""
+        accountant = self.accountant if self.accountant is not None else self._carried_accountant()
+        free = {"accountant", "random_state", "verbose", "callback", "coef_init"}
+        public = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
+        return PrivacySession(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            accountant=accountant,
+            random_state=self.random_state,
+            estimator=type(self).__name__,
+            context=repr(sorted(public.items())).encode(),
+        )
+
+    def _check_unit_and_groups(self, groups: Any) -> None:
+        if self.unit == "group" and groups is None:
+            raise ValueError(
+                "unit='group' needs groups= in fit: who each row belongs to. scikit-learn hands groups "
+                "to a search's splitter only; route them with set_fit_request(groups=True) and "
+                "sklearn.set_config(enable_metadata_routing=True), or cross_validate(params=...)"
+            )
+        if self.unit == "record" and groups is not None:
+            raise ValueError(
+                "groups= was given but unit='record' protects single rows; "
+                "use unit='group' to protect everything that belongs to one group"
+            )
+
+
+def check_number(
+    name: str,
+    value: Any,
+    kind: type,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    strict: bool = False,
+    word: str | None = None,
+) -> None:
+    """Raise TypeError or ValueError unless ``value`` is a number of ``kind`` in its range.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    kind : type
+        ``numbers.Integral`` or ``numbers.Real``.
+    low, high : float, default=None
+        Inclusive bounds; ``low`` is exclusive with ``strict``.
+    strict : bool, default=False
+    word : str, default=None
+        A string that is allowed as well.
+    """
+    wanted = "an int" if kind is Integral else "a number"
+    also = f" or {word!r}" if word else ""
+    if word is not None and isinstance(value, str):
+        if value != word:
+            raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
+        return
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {wanted}{also}, got {type(value).__name__}")
+    if math.isnan(value) or (low is not None and (value <= low if strict else value < low)):
+        raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
+    if high is not None and value > high:
+        raise ValueError(f"{name} must be <= {high:g}{also}, got {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise ValueError unless ``value`` is one of ``choices``."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
+
+
+def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True) -> Any:
+    """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Receives ``n_features_in_`` and ``feature_names_in_`` when ``reset``.
+    X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), default=None
+    reset : bool, default=True
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of float32 or float64
+        The caller's own array where it is already right.
+    y : ndarray
+        Only if ``y`` was given.
+    """
+    options: dict[str, Any] = {
+        "accept_sparse": "csr",
+        "dtype": [np.float64, np.float32],
+        "reset": reset,
+    }
+    try:
+        if y is None:
+            return validate_data(estimator, X, **options)
+        return validate_data(estimator, X, y, y_numeric=False, **options)
+    except ValueError as error:
+        if "could not convert" not in str(error) and "invalid literal" not in str(error):
+            raise
+        message = _text_columns(X)
+    raise ValueError(message)
+
+
+def _text_columns(X: Any) -> str:
+    advice = "encode it first, for example with skdp.preprocessing.PublicBinsEncoder"
+    names = []
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        for name in columns:
+            kind = X[name].dtype
+            if not re.match(r"u?int|float|bool", str(kind).lower()):
+                names.append(f"{str(name)!r} ({kind})")
+    else:
+        table = np.asarray(X, dtype=object)
+        for j in range(table.shape[1] if table.ndim == 2 else 0):
+            if any(isinstance(cell, (str, bytes)) for cell in table[:, j]):
+                names.append(f"{j} (text)")
+    which = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+    return f"X must be numeric; not numeric: column {which or 'of text'}. Drop it or {advice}"
+
+
+def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
+    """Return group codes 0..G-1.
+
+    Raises
+    ------
+    ValueError
+        If the shape is wrong or a value is missing.
+    """
+    labels = np.asarray(groups)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("groups contains missing values; every row must belong to a group")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+        raise ValueError("groups contains missing values; every row must belong to a group")
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:
+    """Set the fitted attributes of a finished fit and drop those of the previous one."""
+    stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
+    for name in stale:
+        if name not in fitted:
+            delattr(estimator, name)
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
+
+
+Monitor = Callable[[int, np.ndarray], None]

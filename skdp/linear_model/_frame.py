@@ -1,0 +1,248 @@
+"""The fit of the hard-thresholding estimators: check, reserve, read, run, recheck, store."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp.base import PrivateEstimator, check_choice, check_number, replace_fitted
+from skdp.linear_model._glm import Problem, as_theta, from_theta
+from skdp.linear_model._progress import Progress
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+ERRATUM = (
+    "Theorem 2.5.2 of the dissertation (sensitivity G/n instead of 2G/n under replace-one) needs twice the "
+    "published variance; this fit uses the corrected noise"
+)
+
+__all__ = ["ExactThresholdingFit", "PrivateThresholdingFit", "Solution", "parameter_shape"]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a run of `ight` released."""
+
+    theta: np.ndarray
+    n_iter: int
+    learning_rate: float
+    clip_norm: float
+
+
+def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
+    """Shape of theta: (p,), or (p, n_classes) for softmax."""
+    p = records.n_parameters
+    return (p,) if loss.n_outputs == 1 else (p, loss.n_outputs)
+
+
+class _ThresholdingFit:
+    """The fit of the four estimators: check, read, run, store."""
+
+    def _check_parameters(self) -> None:
+        if self.n_nonzero_coefs is not None:
+            check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
+        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
+        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
+        check_number("alpha", self.alpha, Real, low=0)
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError("callback must be callable: callback(iteration, coef)")
+        for name in ("learning_rate", "alpha"):
+            if not isinstance(getattr(self, name), str) and math.isinf(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got inf")
+
+    def _solve(self, session: PrivacySession, problem: Problem, **settings: Any) -> Solution:
+        from skdp.linear_model._ight import ight
+
+        records, loss = problem.records, problem.loss
+        if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
+            raise ValueError(
+                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the "
+                f"{records.n_features} features of X"
+            )
+        progress = Progress(self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes"))
+        with progress:
+            return ight(
+                session,
+                records,
+                loss,
+                n_nonzero_coefs=self.n_nonzero_coefs,
+                learning_rate=self.learning_rate,
+                max_iter=self.max_iter,
+                alpha=self.alpha,
+                theta=self._start(parameter_shape(records, loss), records.n_features),
+                monitor=progress,
+                **settings,
+            )
+
+    def _start(self, shape: tuple[int, ...], n_features: int) -> np.ndarray | None:
+        if self.coef_init is None:
+            return None
+        n_outputs = 1 if len(shape) == 1 else shape[1]
+        coef = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
+        wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
+        if coef.shape not in wanted or not np.isfinite(coef).all():
+            raise ValueError(
+                f"coef_init must be finite and of shape {wanted[0]}"
+                + (f", or {wanted[1]} with the intercept last" if self.fit_intercept else "")
+                + f", got {coef.shape}"
+            )
+        missing = self.fit_intercept and coef.shape == wanted[0]
+        return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
+
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+        theta = solution.theta
+        coef, intercept = from_theta(theta, self.fit_intercept, hasattr(self, "classes"))
+        return {
+            **problem.fitted,
+            "coef_": coef,
+            "intercept_": intercept,
+            "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
+            "n_iter_": solution.n_iter,
+            "learning_rate_": solution.learning_rate,
+            "clip_norm_": solution.clip_norm,
+        }
+
+
+class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
+    """The private fit."""
+
+    # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
+    # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
+    __metadata_request__fit = {"sample_weight": None}
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **weights: Any) -> Any:
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Neither copied (if it is float32 or float64) nor changed.
+        y : array-like of shape (n_samples,)
+            Targets.
+        groups : array-like of shape (n_samples,), default=None
+            Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **weights : dict
+            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
+        """
+        self._check_privacy_parameters()
+        self._check_parameters()
+        self._check_unit_and_groups(groups)
+        with self._open_session() as session:
+            problem = self._problem(X, y, groups, weights)
+            self._warn_delta(problem.records)
+            solution = self._solve(
+                session,
+                problem,
+                clip_norm=self.clip_norm,
+                refit=self.refit,
+                selection=self.selection,
+            )
+            report = self._report(session, problem)
+        replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
+        if not isinstance(self.clip_norm, str) and not (
+            1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
+        ):
+            raise ValueError(
+                f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
+                "(inf is possible with epsilon=inf only)"
+            )
+        check_number("refit", self.refit, Real, low=0, word="auto")
+        if not isinstance(self.refit, str) and self.refit >= 1:
+            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
+        check_choice("selection", self.selection, ("gaussian", "peeling"))
+        if self.max_weight is not None:
+            check_number("max_weight", self.max_weight, Real, low=0, strict=True, high=1e100)
+        if self.delta == 0:
+            raise ValueError(
+                "delta=0 needs pure mechanisms, but this method adds Gaussian noise; give delta > 0, "
+                "for example 1e-6"
+            )
+
+    def _warn_delta(self, records: PrivateRecords) -> None:
+        if self.adjacency != "add-remove" and self.delta >= 1.0 / records.n_units:
+            warnings.warn(
+                f"delta={self.delta:g} is not below 1/n = 1/{records.n_units}: a mechanism that "
+                "publishes one whole record would pass; use a smaller delta",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _report(self, session: PrivacySession, problem: Problem) -> Any:
+        records = problem.records
+        public: dict[str, Any] = {"n_features": records.n_features}
+        if self.adjacency != "add-remove":
+            public["n_records"] = records.n_records
+        if records.n_groups is not None:
+            public["n_groups"] = records.n_groups
+        if records.n_public is not None:
+            public["n_public"] = records.n_public
+        if self.max_weight is not None:
+            public["max_weight"] = float(self.max_weight)
+        if getattr(self, "classes", None) is not None:
+            public["classes"] = [str(label) for label in problem.fitted["classes_"]]
+        assumptions = [
+            "every record passes the per-record checks: finite, numeric, label among the classes",
+            "earlier pipeline steps did not learn from these records",
+            "time and memory of the fit are not protected",
+            *problem.leaks,
+        ]
+        if self.coef_init is not None:
+            assumptions.append("coef_init is a released model; its own cost is not counted here")
+        return session.report(public=public, assumptions=tuple(assumptions), erratum=ERRATUM)
+
+
+class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
+    """The non-private fit: the same algorithm through a session that releases exact values."""
+
+    n_public = None
+    max_weight = math.inf
+
+    def fit(self, X: Any, y: Any, **weights: Any) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Neither copied (if it is float32 or float64) nor changed.
+        y : array-like of shape (n_samples,)
+            Targets.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_parameters()
+        session = PrivacySession.without_privacy()
+        problem = self._problem(X, y, None, weights)
+        solution = self._solve(session, problem, clip_norm=math.inf, tol=self.tol)
+        replace_fitted(self, self._fitted(problem, solution))
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("tol", self.tol, Real, low=0)
+
+    def _inferred(self, classes: np.ndarray) -> tuple[str, ...]:
+        return ()

@@ -1,0 +1,292 @@
+"""The frame of a generalised linear model: targets in, coefficients and predictions out.
+
+Inside a fit theta is (p,) or (p, n_classes) with the intercept as its last row; outside it is
+scikit-learn's ``coef_`` and ``intercept_``.
+"""
+
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import check_number, encode_groups, validate_table
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.privacy.records import PrivateRecords
+
+__all__ = ["GLMClassifier", "GLMModel", "GLMRegressor", "Problem", "as_theta", "from_theta"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A validated fit: the records, the loss and what of them is public."""
+
+    records: PrivateRecords
+    loss: Any
+    fitted: dict[str, Any]  # n_features_in_, feature_names_in_, classes_
+    leaks: tuple[str, ...]
+
+
+class GLMModel:
+    """What classifiers and regressors share after a fit."""
+
+    def _linear(self, X: Any) -> np.ndarray:
+        """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False)
+        coef = self.coef_
+        if sp.issparse(coef):
+            product = X @ coef.T
+            scores = product.toarray() if sp.issparse(product) else np.asarray(product)
+        else:
+            scores = X @ coef.T
+        scores = np.asarray(scores, dtype=np.float64) + self.intercept_
+        return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def sparsify(self) -> Any:
+        """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_)
+        return self
+
+    def densify(self) -> Any:
+        """Store ``coef_`` as an array again.
+
+        Returns
+        -------
+        self : estimator
+        """
+        check_is_fitted(self)
+        if sp.issparse(self.coef_):
+            dense = self.coef_.toarray()
+            self.coef_ = dense.ravel() if isinstance(self, RegressorMixin) else dense
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
+        unknown = set(weights) - {"sample_weight"}
+        if unknown:
+            raise TypeError(f"fit got an unexpected keyword argument {sorted(unknown)[0]!r}")
+        sample_weight = weights.get("sample_weight")
+        if sample_weight is None:
+            return None
+        if self.max_weight is None:
+            raise ValueError(
+                "sample_weight is private: declare its public upper bound with max_weight= "
+                "in the constructor; weights are clipped to [0, max_weight]"
+            )
+        values = np.asarray(sample_weight, dtype=np.float64)
+        if values.shape != (n_samples,):
+            raise ValueError(f"sample_weight must have shape ({n_samples},), got {values.shape}")
+        if not np.isfinite(values).all():
+            raise ValueError("sample_weight contains NaN or infinity")
+        return np.clip(values, 0.0, float(self.max_weight))
+
+    def _records(self, X: Any, y: np.ndarray, groups: Any, weights: dict[str, Any]) -> PrivateRecords:
+        codes = None if groups is None else encode_groups(groups, X.shape[0])
+        return PrivateRecords(
+            X,
+            y,
+            groups=codes,
+            sample_weight=self._weights(weights, X.shape[0]),
+            fit_intercept=self.fit_intercept,
+            n_public=getattr(self, "n_public", None),
+        )
+
+    def _scratch(self) -> Any:
+        """An unfitted twin that validation may mark, so that a failed fit leaves this model alone."""
+        return type(self)(**self.get_params(deep=False))
+
+
+class GLMClassifier(GLMModel, ClassifierMixin):
+    """Targets and predictions of binary (logistic) and multiclass (softmax) models."""
+
+    def _check_classes(self) -> np.ndarray | None:
+        if self.classes is None:
+            return None
+        classes = np.asarray(list(self.classes))
+        if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
+            raise ValueError("classes must list at least two different labels")
+        return np.sort(classes)
+
+    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+        declared = self._check_classes()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        scratch = self._scratch()
+        X, y = validate_table(scratch, X, y)
+        leaks: tuple[str, ...] = ()
+        if declared is None:
+            check_classification_targets(y)
+            declared = np.unique(y)
+            if declared.size < 2:
+                raise ValueError(
+                    "y holds one class only; give the label set with classes= to fit such data"
+                )
+            leaks = self._inferred(declared)
+        codes = _encode(y, declared)
+        loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
+        target = codes.astype(np.float64) if declared.size == 2 else codes
+        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
+        records = self._records(X, target, groups, weights)
+        return Problem(records, loss, {**fitted, "classes_": declared}, leaks)
+
+    def _inferred(self, classes: np.ndarray) -> tuple[str, ...]:
+        """Say that the label set was read from y; classifiers without a claim say nothing."""
+        warnings.warn(
+            "the label set was inferred from y, which no epsilon covers; "
+            "declare it with classes= in the constructor",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        return ("the label set was inferred from y and is not covered by epsilon",)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Linear scores.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return self._linear(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class; ties go to the first class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self._linear(X)
+        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, for every declared class.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._linear(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._linear(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores, axis=1)
+
+
+class GLMRegressor(GLMModel, RegressorMixin):
+    """Targets and predictions of linear regression with squared or Huber loss."""
+
+    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        scratch = self._scratch()
+        X, y = validate_table(scratch, X, y)
+        try:
+            target = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            target = None
+        if target is None:
+            raise ValueError("y must be numeric for a regression; it holds text or other objects")
+        loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
+        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
+        return Problem(self._records(X, target, groups, weights), loss, fitted, ())
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted targets.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._linear(X)
+
+    def _check_loss(self) -> None:
+        if self.loss not in ("squared", "huber"):
+            raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
+        check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the index of each label in ``classes``."""
+    try:
+        position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
+        known = classes[position] == y
+    except TypeError:
+        known = np.zeros(1, dtype=bool)
+    if not np.all(known):
+        raise ValueError(
+            "y contains labels that are not in classes; every record's label must be a declared one"
+        )
+    return position.astype(np.int64)
+
+
+def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> np.ndarray:
+    """Turn ``coef`` (n_outputs, d) or (d,) into theta, intercept last where there is one."""
+    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
+    if intercept is not None:
+        coef = np.hstack([coef, np.reshape(intercept, (n_outputs, 1))])
+    return coef[0].copy() if n_outputs == 1 else np.ascontiguousarray(coef.T)
+
+
+def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[Any, Any]:
+    """Turn theta into scikit-learn's (coef_, intercept_)."""
+    weights = theta[:-1] if fit_intercept else theta
+    if theta.ndim == 2:
+        last = theta[-1].copy() if fit_intercept else np.zeros(theta.shape[1])
+        return np.ascontiguousarray(weights.T), last
+    if classifier:
+        return weights.reshape(1, -1).copy(), np.array([theta[-1] if fit_intercept else 0.0])
+    return weights.copy(), float(theta[-1]) if fit_intercept else 0.0

@@ -1,0 +1,304 @@
+"""Bounded: a statistic of the records together with what one record can change in it.
+
+It is not an array and cannot be turned into one; the only way to numbers is a release by a
+`PrivacySession`, which adds noise and writes a ledger row. So forgetting the noise is a TypeError.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy.adjacency import check_adjacency
+
+__all__ = ["Bounded", "Source"]
+
+_CLAMP = 2.0**61  # integers on the grid stay below this, so that adding noise cannot overflow
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a statistic comes from; only `skdp.privacy` makes one.
+
+    ``on_grid(unit)`` gives the statistic as int64 multiples of ``unit``; ``plain()`` gives it as float64.
+    ``roundings`` is 0 if each record's contribution is itself an integer vector whose integer norms obey
+    the declared bounds; otherwise that many totals were rounded, and each can move by one unit an entry
+    between neighbours, which the session adds to the sensitivity.
+    ``magnitude`` is a public bound on the absolute value of any entry (inf where entries are clamped).
+    """
+
+    on_grid: Callable[[float], NDArray[np.int64]]
+    plain: Callable[[], NDArray[np.float64]]
+    roundings: int
+    magnitude: float
+    owner: object | None = None
+    unit: str | None = None
+    needs_public_n: bool = False
+
+
+class Bounded:
+    """A statistic that may leave only through a session.
+
+    Parameters
+    ----------
+    value : array-like of float
+        The statistic: a **sum** over records, as it was computed. Entries that are not finite count as 0.
+    l1, l2, linf : float, default=None
+        Largest norm of what one record (or group) can add to the sum, rounding of the computation
+        included. Bounds that are not given follow from those that are; at least one is needed.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    l1, l2, linf : float
+        The bounds, completed.
+    adjacency : str or None
+        None for a sum: the session applies the factor of its own adjacency. For a statistic made by
+        `with_sensitivity` the adjacency under which the sensitivity was proven.
+
+    Raises
+    ------
+    ValueError
+        If no bound is given, or one is negative or NaN.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Bounded
+    >>> Bounded([3.0, 4.0], l2=1.0)
+    Bounded(shape=(2,), l1=1.41421, l2=1, linf=1)
+    >>> float(Bounded([3.0], l2=1.0))
+    Traceback (most recent call last):
+    ...
+    TypeError: this statistic is not released; release it through a session
+    """
+
+    __slots__ = ("_value", "adjacency", "l1", "l2", "linf", "shape")
+    __array_ufunc__ = None
+
+    _value: Source
+    shape: tuple[int, ...]
+    l1: float
+    l2: float
+    linf: float
+    adjacency: str | None
+
+    def __init__(
+        self,
+        value: ArrayLike,
+        *,
+        l1: float | None = None,
+        l2: float | None = None,
+        linf: float | None = None,
+    ) -> None:
+        self._fill(_source_of(value), np.shape(value), l1, l2, linf, None)
+
+    @classmethod
+    def with_sensitivity(
+        cls,
+        value: ArrayLike,
+        *,
+        adjacency: str,
+        l1: float | None = None,
+        l2: float | None = None,
+        linf: float | None = None,
+    ) -> "Bounded":
+        """Make a statistic whose sensitivity was proven under one adjacency.
+
+        Parameters
+        ----------
+        value : array-like of float
+        adjacency : {"replace-one", "zero-out", "add-remove"}
+            No factor is applied; a session with another adjacency refuses the statistic.
+        l1, l2, linf : float, default=None
+            Largest norm of the difference between two neighbouring data sets.
+
+        Returns
+        -------
+        Bounded
+        """
+        check_adjacency(adjacency)
+        return cls.from_source(
+            _source_of(value), np.shape(value), l1=l1, l2=l2, linf=linf, adjacency=adjacency
+        )
+
+    @classmethod
+    def from_source(
+        cls,
+        source: Source,
+        shape: tuple[int, ...],
+        *,
+        l1: float | None = None,
+        l2: float | None = None,
+        linf: float | None = None,
+        adjacency: str | None = None,
+    ) -> "Bounded":
+        """Make a statistic that is computed when it is released (for `skdp.privacy` itself)."""
+        made = cls.__new__(cls)
+        made._fill(source, shape, l1, l2, linf, adjacency)
+        return made
+
+    def _fill(
+        self,
+        source: Source,
+        shape: tuple[int, ...],
+        l1: float | None,
+        l2: float | None,
+        linf: float | None,
+        adjacency: str | None,
+    ) -> None:
+        bounds = _complete(math.prod(shape), l1, l2, linf)
+        for name, content in zip(
+            ("_value", "shape", "l1", "l2", "linf", "adjacency"),
+            (source, shape, *bounds, adjacency),
+        ):
+            object.__setattr__(self, name, content)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a Bounded cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a Bounded cannot be changed")
+
+    def __mul__(self, other: Any) -> "Bounded":
+        if type(other) not in (int, float) or not math.isfinite(other):
+            raise TypeError(
+                "a Bounded can be scaled by a finite Python int or float only; "
+                "for anything else release it through a session first"
+            )
+        scale = float(other)
+        size = abs(scale)
+        return Bounded.from_source(
+            _scaled(self._value, scale, self.shape),
+            self.shape,
+            l1=self.l1 * size,
+            l2=self.l2 * size,
+            linf=self.linf * size,
+            adjacency=self.adjacency,
+        )
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> "Bounded":
+        if type(other) not in (int, float) or not math.isfinite(other) or other == 0:
+            raise TypeError("a Bounded can be divided by a finite non-zero Python int or float only")
+        return self * (1.0 / other)
+
+    def __neg__(self) -> "Bounded":
+        return self * -1.0
+
+    def __add__(self, other: Any) -> "Bounded":
+        if not isinstance(other, Bounded):
+            raise TypeError("only statistics of the same records can be added to a Bounded")
+        a, b = self._value, other._value
+        if a.owner is not b.owner or self.shape != other.shape or self.adjacency != other.adjacency:
+            raise ValueError(
+                "statistics can be added only if they have one shape, one adjacency and come "
+                "from the same PrivateRecords; release them one by one instead"
+            )
+        return Bounded.from_source(
+            _added(a, b),
+            self.shape,
+            l1=self.l1 + other.l1,
+            l2=self.l2 + other.l2,
+            linf=self.linf + other.linf,
+            adjacency=self.adjacency,
+        )
+
+    def __sub__(self, other: Any) -> "Bounded":
+        return self + (-other)
+
+    def __repr__(self) -> str:
+        proven = f", adjacency={self.adjacency!r}" if self.adjacency else ""
+        return (
+            f"Bounded(shape={self.shape}, l1={self.l1:.6g}, l2={self.l2:.6g}, "
+            f"linf={self.linf:.6g}{proven})"
+        )
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("this statistic is not released; release it through a session")
+
+    __array__ = __float__ = __int__ = __bool__ = __len__ = __iter__ = __getitem__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __complex__ = __index__ = _refuse  # type: ignore[assignment]
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _complete(
+    size: int, l1: float | None, l2: float | None, linf: float | None
+) -> tuple[float, float, float]:
+    """Complete the three bounds by linf <= l2 <= l1 <= sqrt(d) l2 <= d linf, rounded upward."""
+    given = {"l1": l1, "l2": l2, "linf": linf}
+    if all(bound is None for bound in given.values()):
+        raise ValueError("give at least one of l1, l2, linf: what one record can add")
+    for name, bound in given.items():
+        if bound is not None and not bound >= 0:
+            raise ValueError(f"{name} must be a number >= 0, got {bound!r}")
+    a, b, c = (math.inf if bound is None else float(bound) for bound in (l1, l2, linf))
+    root = math.sqrt(max(size, 1)) * (1 + 2.0**-50)
+    two = min(b, a, c * root if c < math.inf else math.inf)
+    return min(a, two * root if two < math.inf else math.inf), two, min(c, two)
+
+
+def _source_of(value: ArrayLike) -> Source:
+    array = np.array(value, dtype=np.float64)
+    array[~np.isfinite(array)] = 0.0
+    array.setflags(write=False)
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
+        return np.rint(np.clip(array / unit, -_CLAMP, _CLAMP)).astype(np.int64)
+
+    return Source(on_grid, array.copy, roundings=1, magnitude=math.inf)
+
+
+def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
+    if scale == 0:
+        return Source(
+            lambda unit: np.zeros(shape, np.int64),
+            lambda: np.zeros(shape),
+            0,
+            0.0,
+            source.owner,
+            source.unit,
+            source.needs_public_n,
+        )
+    sign = 1 if scale > 0 else -1
+    size = abs(scale)
+    return Source(
+        lambda unit: sign * source.on_grid(unit / size),
+        lambda: scale * source.plain(),
+        source.roundings,
+        source.magnitude * size,
+        source.owner,
+        source.unit,
+        source.needs_public_n,
+    )
+
+
+def _added(a: Source, b: Source) -> Source:
+    both_exact = a.roundings == b.roundings == 0
+    clamp = np.int64(2**60)
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        x, y = a.on_grid(unit), b.on_grid(unit)
+        if both_exact:  # the session has checked magnitudes: no overflow
+            return x + y
+        return np.clip(x, -clamp, clamp) + np.clip(y, -clamp, clamp)
+
+    return Source(
+        on_grid,
+        lambda: a.plain() + b.plain(),
+        a.roundings + b.roundings,
+        a.magnitude + b.magnitude,
+        a.owner,
+        a.unit,
+        a.needs_public_n or b.needs_public_n,
+    )

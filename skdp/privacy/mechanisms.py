@@ -1,0 +1,158 @@
+"""The mechanisms: a Bounded and a noise level in, an array and a ledger row out.
+
+Everything happens on an integer grid whose width is fixed by public numbers before the statistic is
+computed. Three facts carry the privacy of the floating-point result:
+
+* Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous
+  Gaussian mechanism, so the exact formula holds in any dimension (REFEREE B5).
+* Laplace. Discrete Laplace of scale L/epsilon on integers whose l1 sensitivity is the integer L: the
+  ratio of two probabilities is at most exp(epsilon).
+* Selection. Gumbel noise of scale 2 Delta / epsilon on integer scores, Delta the largest change of one
+  score: one epsilon-bounded-range choice; the k largest at once are k such choices (REFEREE 10).
+
+A statistic whose contributions are integers (`Source.roundings` 0) has exactly its declared sensitivity;
+one that was rounded r times as a total can move by r more units in every entry.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import noise
+from skdp.privacy.adjacency import factor
+from skdp.privacy.bounded import Bounded
+
+__all__ = ["gaussian", "gaussian_grid", "gumbel_top_k", "laplace", "row", "sensitivity_factor"]
+
+_HEADROOM = 2.0**61  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
+_LAPLACE_SCALE = 2.0**30
+
+
+def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
+    """Return what turns the declared bound into a sensitivity: the adjacency's factor, or 1 if proven."""
+    if bounded.adjacency is None:
+        return factor(adjacency)
+    if bounded.adjacency != adjacency:
+        raise UnsupportedAccounting(
+            f"this statistic's sensitivity was proven under {bounded.adjacency!r}, "
+            f"the session's adjacency is {adjacency!r}"
+        )
+    return 1.0
+
+
+def row(name: str, **fields: Any) -> dict[str, Any]:
+    """Make a ledger row of built-in types."""
+    return {"name": name, **fields, "sampling": "full batch"}
+
+
+def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> tuple[float, float, float]:
+    """Return (unit, sigma in units, l2 sensitivity) of a Gaussian release, from public numbers only.
+
+    The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
+    then pass 2^61 units the grid is coarser and sigma smaller. With r roundings of the total the
+    sensitivity is ``S = s + r sqrt(d) unit`` and the unit solves ``canonical * unit = z * S``.
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the statistic and the noise do not fit on one grid of 64-bit integers.
+    """
+    s = sensitivity_factor(bounded, adjacency) * bounded.l2
+    if not 0 < s < math.inf:
+        raise ValueError(f"a Gaussian release needs a finite l2 bound > 0, got {bounded.l2!r}")
+    spread = bounded._value.roundings * math.sqrt(bounded.size)
+    free = noise.CANONICAL_SIGMA - multiplier * spread
+    if free <= noise.CANONICAL_SIGMA / 2:
+        raise PrivacyBudgetExceeded(
+            f"a noise multiplier of {multiplier:.3g} over {bounded.size} rounded entries does not fit "
+            "on the grid; ask for fewer releases or a larger epsilon"
+        )
+    unit, sigma = multiplier * s / free * (1 + 2.0**-50), float(noise.CANONICAL_SIGMA)
+    coarse = _grid(bounded, unit)
+    if coarse > unit:
+        unit, sigma = coarse, math.ceil(multiplier * (s / coarse + spread))
+        if sigma < 2**10:
+            raise PrivacyBudgetExceeded(
+                f"noise of {multiplier * s:.3g} cannot be drawn on a grid that holds sums of "
+                f"{bounded._value.magnitude:.3g}; ask for a smaller epsilon or fewer records"
+            )
+    total = s + spread * unit
+    return unit, float(sigma), total
+
+
+def gaussian(
+    bounded: Bounded, multiplier: float, adjacency: str, stream: noise.KeyStream
+) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    """Release ``bounded`` with Gaussian noise of ``multiplier`` times its l2 sensitivity.
+
+    Returns
+    -------
+    released : ndarray of float64
+    ledger_row : dict
+    """
+    unit, sigma, total = gaussian_grid(bounded, multiplier, adjacency)
+    integers = bounded._value.on_grid(unit)
+    drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
+    drawn += integers
+    released = drawn * unit
+    return released, row(
+        "gaussian",
+        noise_multiplier=float(sigma * unit / total),
+        sensitivity=total,
+        noise_std=sigma * unit,
+        grid=unit,
+    )
+
+
+def laplace(
+    bounded: Bounded, epsilon: float, adjacency: str, stream: noise.KeyStream
+) -> tuple[NDArray[np.float64], dict[str, Any]]:
+    """Release ``bounded`` with discrete Laplace noise: pure epsilon-DP.
+
+    Returns
+    -------
+    released : ndarray of float64
+    ledger_row : dict
+    """
+    s = sensitivity_factor(bounded, adjacency) * bounded.l1
+    if not 0 < s < math.inf:
+        raise ValueError(f"a Laplace release needs a finite l1 bound > 0, got {bounded.l1!r}")
+    unit = _grid(bounded, s / (epsilon * _LAPLACE_SCALE))
+    integer_sensitivity = math.floor(s / unit) + 1 + bounded._value.roundings * bounded.size
+    integers = bounded._value.on_grid(unit)
+    drawn = noise.discrete_laplace(integer_sensitivity / epsilon, integers.size, stream)
+    released = (drawn.reshape(integers.shape) + integers) * unit
+    return released, row(
+        "laplace", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
+    )
+
+
+def gumbel_top_k(
+    bounded: Bounded, k: int, epsilon: float, adjacency: str, stream: noise.KeyStream
+) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """Select the k entries of largest noisy score; each of the k choices costs ``epsilon``.
+
+    Returns
+    -------
+    indices : ndarray of int64 of shape (k,)
+        In order of the noisy scores, the largest first.
+    ledger_row : dict
+    """
+    s = sensitivity_factor(bounded, adjacency) * bounded.linf
+    if not 0 < s < math.inf:
+        raise ValueError(f"a selection needs a finite linf bound > 0, got {bounded.linf!r}")
+    unit = _grid(bounded, s / (epsilon * _LAPLACE_SCALE))
+    integer_sensitivity = math.floor(s / unit) + 1 + bounded._value.roundings
+    scores = bounded._value.on_grid(unit).ravel()
+    indices = noise.gumbel_top_k(scores, k, 2.0 * integer_sensitivity / epsilon, stream)
+    return indices, row(
+        "gumbel_top_k", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
+    )
+
+
+def _grid(bounded: Bounded, unit: float) -> float:
+    magnitude = bounded._value.magnitude
+    return unit if math.isinf(magnitude) else max(unit, magnitude / _HEADROOM)

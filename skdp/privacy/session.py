@@ -1,0 +1,546 @@
+"""PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
+
+Plans, not odometers: a plan fixes the number of releases and their noise before the data are touched;
+the claim is the epsilon of what was planned, also when fewer releases were made. Before each release
+the session checks it against its plan and refuses what the plan does not hold: nothing is drawn,
+nothing leaves. `PrivacySession.report` recomputes epsilon from the ledger by other code than the
+calibration.
+
+The currency is Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
+exactly and stay valid when later releases depend on earlier ones (Smith & Thakurta 2022; Koskela,
+Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and sums their epsilons.
+"""
+
+import math
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
+from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy.adjacency import check_adjacency, check_unit
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.budget import BudgetAccountant, current_accountant
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.report import PrivacyReport
+
+__all__ = ["GaussianPlan", "PrivacySession"]
+
+# What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
+_EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-6
+_SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
+
+
+@dataclass(frozen=True)
+class GaussianPlan:
+    """A fixed number of Gaussian releases with one noise multiplier; made by a session only.
+
+    Attributes
+    ----------
+    releases : int
+    noise_multiplier : float
+        Standard deviation over l2 sensitivity; 0 without privacy.
+    share : float
+        Share of the session's mu^2.
+    purpose : str
+    """
+
+    releases: int
+    noise_multiplier: float
+    share: float
+    purpose: str = "steps"
+    _session: Any = field(default=None, repr=False, compare=False)
+
+
+class PrivacySession:
+    """Turns bounded statistics into released arrays and writes down what that costs.
+
+    Parameters
+    ----------
+    records : PrivateRecords, default=None
+        If given, its unit must be the session's, and under add-remove it must carry ``n_public``.
+    epsilon : float
+        Budget, > 0. inf releases exact values and guarantees nothing.
+    delta : float
+        In [0, 1). 0 is possible where every mechanism is pure.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+    unit : {"record", "group"}, default="record"
+    accountant : BudgetAccountant, default=None
+        Charged with (epsilon, delta) when the session is made. None takes the accountant of the
+        innermost ``with accountant:``, if any.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests: whoever knows the
+        seed can subtract the noise.
+    estimator : str, default="PrivacySession"
+        Name written to the accountant's ledger and the report.
+    context : bytes, default=b""
+        Public parameters that enter the key of a seeded stream, so that two different fits with one
+        seed do not share their noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or an accountant is asked to pay for epsilon = inf.
+    PrivacyBudgetExceeded
+        If the accountant's ceiling does not hold this session; nothing was read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import Bounded, PrivacySession
+    >>> session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
+    >>> plan = session.plan_gaussian(releases=1)
+    >>> total = session.gaussian(Bounded([120.0, 80.0], l2=1.0), plan)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        records: PrivateRecords | None = None,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+        accountant: BudgetAccountant | None = None,
+        random_state: Any = None,
+        estimator: str = "PrivacySession",
+        context: bytes = b"",
+    ) -> None:
+        check_budget(epsilon, delta)
+        check_adjacency(adjacency)
+        check_unit(unit)
+        self.epsilon, self.delta = float(epsilon), float(delta)
+        self.adjacency, self.unit = adjacency, unit
+        self._estimator = estimator
+        self._rows: list[dict[str, Any]] = []
+        self._plans: list[GaussianPlan] = []
+        self._used: dict[int, int] = {}
+        self._pure: list[tuple[float, int, float]] = []  # (epsilon, count, mu^2)
+        self._slack = [0.0, 0.0]
+        self._stream: noise.KeyStream | None = None
+        self._seed, self._context = random_state, context + repr((epsilon, delta, adjacency)).encode()
+        self.exact = math.isinf(self.epsilon)
+        self._mu2 = self._calibrate()
+        if records is not None:
+            self._check_records(records)
+        self._reservation = self._reserve(accountant)
+
+    @classmethod
+    def without_privacy(cls, *, unit: str = "record") -> "PrivacySession":
+        """Make a session that releases exact values and charges no accountant (non-private estimators)."""
+        made = cls.__new__(cls)
+        PrivacySession.__init__(made, epsilon=math.inf, delta=0.0, unit=unit, accountant=_NOBODY)
+        return made
+
+    # ---------------------------------------------------------------- plans
+
+    def plan_gaussian(
+        self, releases: int, share: float = 1.0, *, purpose: str = "steps"
+    ) -> GaussianPlan:
+        """Fix a number of Gaussian releases and their noise.
+
+        Parameters
+        ----------
+        releases : int
+            At least 1.
+        share : float, default=1.0
+            Share of the session's mu^2 in (0, 1]; all shares of a session add up to at most 1.
+        purpose : str, default="steps"
+            Written to the report.
+
+        Returns
+        -------
+        GaussianPlan
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If less than ``share`` is left.
+        """
+        if type(releases) is bool or int(releases) != releases or releases < 1:
+            raise ValueError(f"releases must be an int >= 1, got {releases!r}")
+        if not 0 < share <= _SHARE_ROUNDING:
+            raise ValueError(f"share must be in (0, 1], got {share!r}")
+        share = min(float(share), 1.0)
+        multiplier = 0.0
+        if not self.exact:
+            if self.delta == 0:
+                raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
+            self._admit(share * self._mu2)
+            multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
+        plan = GaussianPlan(int(releases), multiplier, share, purpose, self)
+        self._plans.append(plan)
+        return plan
+
+    # ---------------------------------------------------------------- releases
+
+    def gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
+        """Release a statistic with the noise of ``plan``.
+
+        Parameters
+        ----------
+        bounded : Bounded
+            With a finite l2 bound.
+        plan : GaussianPlan
+            Of this session, with a release left.
+
+        Returns
+        -------
+        ndarray of float64
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the plan holds no further release. Nothing was drawn or released.
+        """
+        self._check(bounded)
+        if plan._session is not self:
+            raise PrivacyBudgetExceeded("this plan belongs to another session")
+        used = self._used.get(id(plan), 0)
+        if used >= plan.releases:
+            raise PrivacyBudgetExceeded(
+                f"the plan holds {plan.releases} releases and all are used; nothing was released"
+            )
+        if self.exact:
+            self._used[id(plan)] = used + 1
+            return bounded._value.plain()
+        mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
+        self._charge_slack(noise.gaussian_slack(bounded.size))
+        self._used[id(plan)] = used + 1
+        released, line = mechanisms.gaussian(
+            bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
+        )
+        self._write(line, plan.purpose)
+        return released
+
+    def laplace(
+        self, bounded: Bounded, epsilon: float, *, purpose: str = "statistic"
+    ) -> NDArray[np.float64]:
+        """Release a statistic with discrete Laplace noise, ``epsilon``-DP by itself.
+
+        Parameters
+        ----------
+        bounded : Bounded
+            With a finite l1 bound.
+        epsilon : float
+            Cost of this release, finite and > 0.
+        purpose : str, default="statistic"
+
+        Returns
+        -------
+        ndarray of float64
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the session does not hold the cost. Nothing was drawn or released.
+        """
+        self._check(bounded)
+        if self.exact:
+            return bounded._value.plain()
+        self._admit_pure(epsilon, 1, accounting.pure_mu(_positive(epsilon)) ** 2)
+        self._charge_slack(noise.laplace_slack(bounded.size))
+        released, line = mechanisms.laplace(bounded, epsilon, self.adjacency, self._key_stream())
+        self._write(line, purpose)
+        return released
+
+    def gumbel_top_k(
+        self, bounded: Bounded, k: int, epsilon: float, *, purpose: str = "selection"
+    ) -> NDArray[np.int64]:
+        """Select the k largest entries privately.
+
+        Parameters
+        ----------
+        bounded : Bounded
+            Scores with a finite linf bound.
+        k : int
+            Between 1 and the number of scores.
+        epsilon : float
+            Bounded range of **one** of the k choices; the call costs k of them.
+        purpose : str, default="selection"
+
+        Returns
+        -------
+        ndarray of int64 of shape (k,)
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the session does not hold the cost. Nothing was drawn or released.
+        """
+        self._check(bounded)
+        if not 1 <= k <= bounded.size:
+            raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
+        if self.exact:
+            order = np.argsort(-bounded._value.plain().ravel(), kind="stable")
+            return order[:k].astype(np.int64)
+        self._admit_pure(epsilon, k, k * accounting.bounded_range_mu(_positive(epsilon)) ** 2)
+        self._charge_slack(noise.selection_slack(k, bounded.size))
+        indices, line = mechanisms.gumbel_top_k(
+            bounded, k, epsilon, self.adjacency, self._key_stream()
+        )
+        self._write({**line, "count": k}, purpose)
+        return indices
+
+    # ---------------------------------------------------------------- the account
+
+    def report(
+        self, *, public: dict[str, Any] | None = None, assumptions: tuple[str, ...] = (), **extra: Any
+    ) -> PrivacyReport:
+        """Recheck the ledger and return the report of what the session cost.
+
+        Parameters
+        ----------
+        public : dict, default=None
+            Public quantities that the fit used.
+        assumptions : tuple of str, default=()
+
+        Returns
+        -------
+        PrivacyReport
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp.
+        """
+        claim = math.inf if self.exact else self._claim()
+        if not self.exact:
+            self._recheck(claim)
+        assumptions = tuple(assumptions)
+        if self._stream is not None and self._stream.seeded:
+            assumptions += ("the seed is secret and never used for another fit: for testing only",)
+        return PrivacyReport(
+            epsilon=claim,
+            delta=max(self.delta, self._slack[1]),
+            adjacency=self.adjacency,
+            unit=self.unit,
+            guarantee="none" if self.exact else "proven",
+            accountant="none" if self.exact else self._accountant_name(),
+            noise="none" if self.exact else self._noise_name(),
+            public=dict(public or {}),
+            assumptions=list(assumptions),
+            mechanisms=[] if self.exact else [dict(line) for line in self._rows],
+            slack=tuple(self._slack),
+            plan_mu=None if self.exact else math.sqrt(self._planned_mu2()),
+            estimator=self._estimator,
+            **extra,
+        )
+
+    def __enter__(self) -> "PrivacySession":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hand the reservation back if nothing was released; otherwise it stays spent."""
+        if self._reservation is not None and not self._rows and not self._started():
+            self._reservation.release()
+        self._reservation = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a PrivacySession cannot be copied or pickled: it holds a key")
+
+    def __copy__(self) -> Any:
+        return self.__reduce__()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self.__reduce__()
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivacySession(epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"adjacency={self.adjacency!r}, unit={self.unit!r})"
+        )
+
+    # ---------------------------------------------------------------- inside
+
+    def _calibrate(self) -> float:
+        if self.exact:
+            return math.inf
+        if self.delta == 0:
+            return 0.0
+        mu = accounting.gaussian_mu(self.epsilon - self._epsilon_slack, self._ideal_delta())
+        return mu * mu
+
+    @property
+    def _epsilon_slack(self) -> float:
+        """Kept for the sampler's error: probabilities are off by at most exp(slack / 2) a side."""
+        return min(self.epsilon * _EPSILON_SLACK, 1e-4)
+
+    def _ideal_delta(self) -> float:
+        return self.delta * (1 - _DELTA_SLACK) * math.exp(-self._epsilon_slack)
+
+    def _reserve(self, accountant: BudgetAccountant | None) -> Any:
+        if accountant is _NOBODY:
+            return None
+        payer = accountant if accountant is not None else current_accountant()
+        if payer is None:
+            return None
+        if self.exact:
+            raise ValueError(
+                "epsilon=inf has no privacy cost that an accountant could hold; "
+                "fit outside the accountant or use the non-private estimator"
+            )
+        return payer.reserve(
+            estimator=self._estimator,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            mu=math.sqrt(self._mu2) if self.delta > 0 else None,
+            pure=self.delta == 0,
+            noise_error=(self._epsilon_slack, self.delta * _DELTA_SLACK),
+        )
+
+    def _check_records(self, records: PrivateRecords) -> None:
+        if records.unit != self.unit:
+            raise ValueError(
+                f"the session's unit is {self.unit!r} but the records' unit is {records.unit!r}"
+            )
+        if self.adjacency == "add-remove" and records.n_public is None:
+            raise ValueError(
+                "under adjacency='add-remove' the number of records is private: give n_public, "
+                "the public number that means divide by"
+            )
+
+    def _check(self, bounded: Bounded) -> None:
+        if not isinstance(bounded, Bounded):
+            raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
+        source = bounded._value
+        if source.unit is not None and source.unit != self.unit:
+            raise ValueError(
+                f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}"
+            )
+        if self.adjacency == "add-remove" and source.needs_public_n:
+            raise ValueError(
+                "under adjacency='add-remove' the number of records is private: "
+                "make the PrivateRecords with n_public"
+            )
+
+    def _planned_mu2(self) -> float:
+        return sum(plan.share * self._mu2 for plan in self._plans) + sum(
+            mu2 for _, _, mu2 in self._pure
+        )
+
+    def _admit(self, mu2: float) -> None:
+        if self._planned_mu2() + mu2 > self._mu2 * _SHARE_ROUNDING:
+            left = max(0.0, 1.0 - self._planned_mu2() / self._mu2)
+            raise PrivacyBudgetExceeded(
+                f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for; "
+                "nothing was released. Give the plans smaller shares"
+            )
+
+    def _admit_pure(self, epsilon: float, count: int, mu2: float) -> None:
+        if self.delta > 0:
+            self._admit(mu2)
+        elif self._pure_epsilon() + count * epsilon > self.epsilon - self._epsilon_slack:
+            raise PrivacyBudgetExceeded(
+                f"{self._pure_epsilon():g} of epsilon={self.epsilon:g} is spent and {count} x "
+                f"{epsilon:g} more does not fit (a part {_EPSILON_SLACK:g} is kept for the sampler); "
+                "nothing was released"
+            )
+        self._pure.append((float(epsilon), count, mu2))
+
+    def _pure_epsilon(self) -> float:
+        return math.fsum(e * c for e, c, _ in self._pure)
+
+    def _charge_slack(self, slack: tuple[float, float]) -> None:
+        epsilon, delta = (old + new for old, new in zip(self._slack, slack))
+        if epsilon > self._epsilon_slack or delta > self.delta * _DELTA_SLACK > 0:
+            raise PrivacyBudgetExceeded(
+                "the sampler's proven error over so many values would exceed the part of the "
+                "budget that is kept for it; use a larger epsilon and delta"
+            )
+        self._slack = [epsilon, delta]
+
+    def _key_stream(self) -> noise.KeyStream:
+        if self._stream is None:
+            self._stream = noise.KeyStream(self._seed, info=self._context)
+        if self._reservation is not None:
+            self._reservation.commit()
+        return self._stream
+
+    def _started(self) -> bool:
+        return self._stream is not None
+
+    def _write(self, line: dict[str, Any], purpose: str) -> None:
+        line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
+        last = self._rows[-1] if self._rows else {}
+        if {**last, "count": 0} == {**line, "count": 0}:
+            last["count"] += line["count"]
+        else:
+            self._rows.append(line)
+
+    def _claim(self) -> float:
+        """Epsilon of everything that was planned, rounded up; never more than the budget."""
+        if self.delta == 0:
+            return self._pure_epsilon() + self._slack[0]
+        planned = self._planned_mu2()
+        if planned >= self._mu2 * (1 - 1e-12):
+            return self.epsilon
+        if planned == 0:
+            return 0.0
+        epsilon = accounting.gaussian_epsilon(math.sqrt(planned), self._ideal_delta())
+        return min(self.epsilon, epsilon + self._epsilon_slack)
+
+    def _recheck(self, claim: float) -> None:
+        if not self._rows:
+            return
+        if self.delta == 0:
+            found = math.fsum(line["epsilon"] * line["count"] for line in self._rows)
+        else:
+            ideal = (self.delta - self._slack[1]) * math.exp(-self._slack[0])
+            found = accounting.recheck_epsilon(self._rows, ideal)
+        if found + self._slack[0] > claim * (1 + 1e-9):
+            raise PrivacyAccountingError(
+                f"the ledger costs epsilon={found + self._slack[0]:.9g} but {claim:.9g} was claimed; "
+                "this is a bug in skdp, please report it. The result is discarded"
+            )
+
+    def _accountant_name(self) -> str:
+        if self.delta == 0:
+            return "basic composition of pure mechanisms"
+        return "exact Gaussian DP (Balle & Wang 2018)" if not self._pure else "Gaussian DP composition"
+
+    def _noise_name(self) -> str:
+        kinds = {"gaussian": "Gaussian rounded to the grid", "laplace": "discrete Laplace on the grid"}
+        kinds["gumbel_top_k"] = "Gumbel on integer scores, grid"
+        seen = {line["name"]: line["grid"] for line in self._rows}
+        source = "OpenSSL ChaCha20"
+        if self._stream is not None and self._stream.seeded:
+            source += ", seeded: for testing only"
+        return "; ".join([*(f"{kinds[name]} {grid:.2g}" for name, grid in seen.items()), source])
+
+
+class _Nobody:
+    """Stands for "no accountant, not even the ambient one"."""
+
+
+_NOBODY: Any = _Nobody()
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Raise TypeError or ValueError unless epsilon is > 0 (or inf) and delta is in [0, 1)."""
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be > 0 (inf means no privacy), got {epsilon!r}")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta!r}")
+
+
+def _positive(epsilon: float) -> float:
+    if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+        raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+    return float(epsilon)

@@ -1,0 +1,192 @@
+"""PrivateRecords: nothing raw leaves, and what one record can change is what is declared."""
+
+import copy
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+
+RNG = np.random.default_rng(5)
+
+
+def records(**params):
+    X = RNG.normal(size=(20, 3))
+    return PrivateRecords(X, (X[:, 0] > 0).astype(float), **params)
+
+
+def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
+    r = records(fit_intercept=True)
+    theta = np.zeros(4)
+    calls = {
+        "mean_gradient": lambda: r.mean_gradient(LogisticLoss(), theta, 1.0),
+        "gradient_norm_histogram": lambda: r.gradient_norm_histogram(
+            LogisticLoss(), theta, np.array([1.0, 2.0])
+        ),
+        "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
+    }
+    for name in (n for n in dir(r) if not n.startswith("_")):
+        value = getattr(r, name)
+        if callable(value):
+            value = calls[name]()
+        assert isinstance(value, (Bounded, PrivateRecords, int, str, bool, type(None))), name
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [copy.copy, copy.deepcopy, pickle.dumps, np.asarray, list, len, lambda r: r[0], vars],
+)
+def test_a_raw_value_cannot_leave(attempt):
+    with pytest.raises(TypeError):
+        attempt(records())
+
+
+def test_repr_shows_shapes_only():
+    assert repr(records()) == "PrivateRecords(n_records=20, n_features=3)"
+
+
+LOSSES = {
+    "squared": (SquaredLoss(), lambda n: RNG.normal(size=n) * 100),
+    "huber": (HuberLoss(1.0), lambda n: RNG.normal(size=n) * 100),
+    "logistic": (LogisticLoss(), lambda n: RNG.integers(0, 2, n).astype(float)),
+    "multinomial": (MultinomialLoss(3), lambda n: RNG.integers(0, 3, n)),
+}
+
+
+def neighbours(kind, n=6, d=4):
+    """Data sets that differ in one record, built to hurt: scales from denormal to 1e300."""
+    loss, targets = LOSSES[kind]
+    X = RNG.normal(size=(n, d))
+    y = targets(n)
+    for scale in (0.0, 5e-324, 1e-200, 1e-8, 1.0, 1e8, 1e200, 1e300):
+        X2, y2 = X.copy(), y.copy()
+        X2[0] = RNG.choice([-1.0, 1.0], d) * scale
+        y2[0] = targets(1)[0]
+        yield loss, (X, y), (X2, y2)
+
+
+def unit_norm(difference):
+    """Exact integer l2 norm, by Python's integers."""
+    return math.isqrt(sum(int(v) ** 2 for v in difference.ravel()))
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+@pytest.mark.parametrize("layout", ["C", "F", "csr", "float32"])
+def test_a_replaced_record_moves_the_sum_by_at_most_the_declared_bound(kind, layout):
+    convert = {
+        "C": np.ascontiguousarray,
+        "F": np.asfortranarray,
+        "csr": sp.csr_matrix,
+        "float32": lambda X: np.clip(X, -3e38, 3e38).astype(np.float32),
+    }[layout]
+    clip, grid = 0.7, 2.0**-20
+    for loss, one, two in neighbours(kind):
+        shape = (5,) if loss.n_outputs == 1 else (5, loss.n_outputs)
+        for theta in (np.zeros(shape), RNG.normal(size=shape) * 1e3):
+            bounded = [
+                PrivateRecords(convert(X), y, fit_intercept=True).mean_gradient(loss, theta, clip)
+                for X, y in (one, two)
+            ]
+            sums = [b._value.on_grid(grid / 6) for b in bounded]
+            limit = 2 * bounded[0].l2 / (grid / 6)  # replace-one: twice what one record can add
+            assert unit_norm(sums[0] - sums[1]) <= limit
+            assert bounded[0].l2 == clip / 6
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+def test_the_same_test_catches_a_halved_bound(kind):
+    """The broken twin of the test above: a Bounded whose l2 is half of the truth."""
+    loss, targets = LOSSES[kind]
+    worst = 0.0
+    for sign in itertools.product((-1.0, 1.0), repeat=2):
+        sums = []
+        for s, label in zip(sign, (0, 1)):
+            X = np.array([[1e3 * s, 0.0], [0.0, 0.0]])
+            records = PrivateRecords(X, np.array([label, 0], dtype=float if kind != "multinomial" else int))
+            shape = (2,) if loss.n_outputs == 1 else (2, 3)
+            if kind in ("squared", "huber"):
+                records = PrivateRecords(X, np.array([1e6 * (2 * label - 1), 0.0]))
+            sums.append(records.mean_gradient(loss, np.zeros(shape), 1.0)._value.on_grid(2.0**-20))
+        worst = max(worst, unit_norm(sums[0] - sums[1]) * 2.0**-20)
+    declared = 1.0 / 2
+    assert worst <= 2 * declared
+    assert worst > 2 * (declared / 2), "a halved bound would have passed"
+
+
+def test_a_replaced_record_moves_the_histogram_by_one_count_a_bin():
+    edges = 2.0 ** np.arange(-5, 6)
+    for loss, one, two in neighbours("logistic"):
+        found = [
+            PrivateRecords(X, y).gradient_norm_histogram(loss, np.zeros(4), edges) for X, y in (one, two)
+        ]
+        counts = [b._value.plain() for b in found]
+        assert all(c.sum() == 6 for c in counts)
+        assert np.abs(counts[0] - counts[1]).sum() <= 2
+        assert (found[0].l1, found[0].l2, found[0].linf) == (1.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("rows", [1, 10, 10_000])
+def test_a_replaced_group_moves_the_sum_by_at_most_two_clip_norms(rows):
+    sums = []
+    for sign in (-1.0, 1.0):
+        X = np.vstack([np.full((rows, 2), 1.0), np.zeros((3, 2))])
+        y = np.r_[np.full(rows, sign * 1e6), np.zeros(3)]
+        groups = np.r_[np.zeros(rows, int), [1, 1, 2]]
+        r = PrivateRecords(X, y, groups=groups)
+        assert (r.unit, r.n_groups, r.n_units) == ("group", 3, 3)
+        bounded = r.mean_gradient(SquaredLoss(), np.zeros(2), 1.0)
+        sums.append(bounded._value.on_grid(2.0**-20))
+    moved = unit_norm(sums[0] - sums[1]) * 2.0**-20
+    assert moved <= 2 * bounded.l2
+    assert moved >= 1.99 * bounded.l2
+
+
+def test_record_that_overflows_contributes_nothing():
+    X = np.array([[1e308, 1e308], [1.0, 2.0]])
+    y = np.array([-1e308, 1.0])
+    both = PrivateRecords(X, y).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
+    one = PrivateRecords(X[1:], y[1:], n_public=2).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
+    grid = 2.0**-20
+    assert np.array_equal(both._value.on_grid(grid), one._value.on_grid(grid))
+
+
+def test_weights_come_before_the_clip():
+    X, y = np.ones((4, 1)), np.full(4, 1e9)
+    for weight in (1.0, 1e6):
+        r = PrivateRecords(X, y, sample_weight=np.full(4, weight))
+        mean = r.mean_gradient(SquaredLoss(), np.zeros(1), 1.0)._value.plain()
+        assert mean == pytest.approx([-1.0])
+    zero = PrivateRecords(X, y, sample_weight=np.zeros(4))
+    assert zero.mean_gradient(SquaredLoss(), np.zeros(1), 1.0)._value.plain() == [0.0]
+
+
+def test_units_and_adjacency_of_session_and_records_must_agree():
+    r = records(groups=np.arange(20) % 5)
+    theta = np.zeros(3)
+    with PrivacySession(epsilon=1.0, delta=1e-5) as s, pytest.raises(ValueError, match="unit"):
+        s.gaussian(r.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1))
+    with pytest.raises(ValueError, match="unit"):
+        PrivacySession(r, epsilon=1.0, delta=1e-5)
+    plain = records()
+    with pytest.raises(ValueError, match="n_public"):
+        PrivacySession(plain, epsilon=1.0, delta=1e-5, adjacency="add-remove")
+    with PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove") as s:
+        plan = s.plan_gaussian(1)
+        with pytest.raises(ValueError, match="n_public"):
+            s.gaussian(plain.mean_gradient(LogisticLoss(), theta, 1.0), plan)
+    public = records(n_public=25)
+    s = PrivacySession(public, epsilon=1.0, delta=1e-5, adjacency="add-remove")
+    assert s.gaussian(public.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1)).shape == (3,)
+
+
+def test_mask_restricts_the_gradient_before_its_norm():
+    X = np.array([[3.0, 4.0]])
+    r = PrivateRecords(X, np.array([-1e9]))
+    mask = np.array([True, False])
+    mean = r.mean_gradient(SquaredLoss(), np.zeros(2), 1.0, mask=mask)._value.plain()
+    assert mean == pytest.approx([1.0, 0.0])

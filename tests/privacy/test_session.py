@@ -1,0 +1,349 @@
+"""Plans and filters (REFEREE 4), adjacency (5, 14), selection (10), keys (17), slack (28)."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms
+from skdp.privacy import session as session_module
+from skdp.privacy.adjacency import factor
+
+
+def session(**params):
+    return PrivacySession(**{"epsilon": 1.0, "delta": 1e-5, "random_state": 0, **params})
+
+
+def counts(d=4):
+    return Bounded(np.arange(float(d)), l1=1.0, l2=1.0, linf=1.0)
+
+
+# ------------------------------------------------------------------ the noise that is drawn
+
+
+@pytest.mark.parametrize(("adjacency", "moves"), [("replace-one", 2), ("zero-out", 1), ("add-remove", 1)])
+def test_gaussian_noise_is_the_exact_formula(adjacency, moves):
+    s = session(adjacency=adjacency)
+    plan = s.plan_gaussian(releases=50)
+    assert abs(plan.noise_multiplier - 26.3796) < 1e-3
+    released = np.concatenate(
+        [s.gaussian(Bounded(np.zeros(1000), l2=0.5), plan) for _ in range(50)]
+    )
+    std = plan.noise_multiplier * moves * 0.5
+    assert abs(released.std() / std - 1) < 5.2 / math.sqrt(2 * released.size)
+    assert abs(released.mean()) < 5.2 * std / math.sqrt(released.size)
+    (row,) = s.report().mechanisms
+    assert row["count"] == 50
+    assert row["noise_multiplier"] >= plan.noise_multiplier * (1 - 1e-12)
+    assert math.isclose(row["sensitivity"], moves * 0.5, rel_tol=1e-6)
+
+
+def test_shares_are_shares_of_mu_squared():
+    s = session()
+    a, b = s.plan_gaussian(1, 0.25), s.plan_gaussian(3, 0.75)
+    mu2 = 1 / a.noise_multiplier**2 + 3 / b.noise_multiplier**2
+    mu = accounting.gaussian_mu(1.0, 1e-5)
+    assert mu2 <= mu**2
+    assert mu2 >= mu**2 * (1 - 1e-4)
+
+
+def test_laplace_noise():
+    s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
+    released = s.laplace(Bounded(np.full(40000, 10.0), l1=1.0), 0.5)
+    scale = 2 * 1.0 / 0.5
+    assert abs(np.abs(released - 10).mean() / scale - 1) < 5.2 / math.sqrt(40000)
+    report = s.report()
+    assert report.epsilon == pytest.approx(0.5, rel=1e-6)
+    assert report.epsilon >= 0.5
+
+
+def test_selection_prefers_large_scores_and_costs_k_choices():
+    s = session(epsilon=8.0)
+    scores = Bounded([0.0, 50.0, 100.0, 0.0, 75.0], linf=0.25)
+    assert s.gumbel_top_k(scores, 3, 1.0).tolist() == [2, 4, 1]
+    (row,) = s.report().mechanisms
+    assert (row["count"], row["epsilon"]) == (3, 1.0)
+    assert s.report().epsilon <= 8.0
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_selection_log_ratio_on_a_moved_vote(twin, monkeypatch):
+    """(6, 5) -> (5, 6): the log-odds move by at most epsilon; with half the scale by twice that."""
+    epsilon, runs = 1.0, 30000
+    if twin:
+        draw = mechanisms.noise.gumbel_top_k
+        monkeypatch.setattr(
+            mechanisms.noise, "gumbel_top_k", lambda x, k, scale, st: draw(x, k, scale / 2, st)
+        )
+
+    def wins(votes):
+        bounded = Bounded.with_sensitivity(votes, adjacency="replace-one", linf=1.0)
+        stream = mechanisms.noise.KeyStream(7)
+        return np.mean(
+            [mechanisms.gumbel_top_k(bounded, 1, epsilon, "replace-one", stream)[0][0] == 0
+             for _ in range(runs)]
+        )  # fmt: skip
+
+    p, q = wins([6.0, 5.0]), wins([5.0, 6.0])
+    moved = math.log(p / (1 - p)) - math.log(q / (1 - q))
+    # Exactly epsilon for the worst pair (each vote moves by 1: scale 2/epsilon, odds e^(+-epsilon/2)).
+    error = 5.2 * 2 * math.sqrt(1 / (runs * 0.23))
+    assert (moved - epsilon > error) == twin
+
+
+# ------------------------------------------------------------------ plans and filters
+
+
+def test_over_budget_release_draws_nothing_and_leaves_nothing():
+    s = session()
+    plan = s.plan_gaussian(releases=2)
+    for _ in range(2):
+        s.gaussian(counts(), plan)
+    before, rows = s._stream.counter, copy.deepcopy(s._rows)
+    with pytest.raises(PrivacyBudgetExceeded, match="holds 2 releases"):
+        s.gaussian(counts(), plan)
+    with pytest.raises(PrivacyBudgetExceeded, match="another session"):
+        s.gaussian(counts(), session().plan_gaussian(1))
+    with pytest.raises(PrivacyBudgetExceeded, match="left"):
+        s.plan_gaussian(1, share=0.01)
+    with pytest.raises(PrivacyBudgetExceeded, match="left"):
+        s.laplace(counts(), 0.1)
+    with pytest.raises(PrivacyBudgetExceeded, match="left"):
+        s.gumbel_top_k(counts(), 1, 0.1)
+    assert s._stream.counter == before
+    assert s._rows == rows
+
+
+def test_stopping_on_a_released_value_claims_the_plan():
+    s = session()
+    plan = s.plan_gaussian(releases=400)
+    while s.gaussian(counts(1), plan)[0] < 0:
+        pass
+    assert s.report().mechanisms[0]["count"] < 400
+    assert s.report().epsilon == 1.0
+
+
+def test_a_smaller_plan_claims_less():
+    s = session()
+    s.gaussian(counts(), s.plan_gaussian(1, share=0.25))
+    claim = s.report().epsilon
+    expected = accounting.gaussian_epsilon(0.5 * accounting.gaussian_mu(1.0, 1e-5), 1e-5)
+    assert expected <= claim <= expected * (1 + 1e-3)
+
+
+def test_pure_session_sums_epsilon_and_refuses_gaussian():
+    s = PrivacySession(epsilon=1.0, delta=0.0, random_state=0)
+    s.laplace(counts(), 0.4)
+    s.laplace(counts(), 0.5)
+    with pytest.raises(PrivacyBudgetExceeded, match="does not fit"):
+        s.laplace(counts(), 0.2)
+    with pytest.raises(ValueError, match="delta > 0"):
+        s.plan_gaussian(1)
+    report = s.report()
+    assert 0.9 <= report.epsilon <= 0.9001
+    assert report.delta < 1e-20
+
+
+def test_mixed_session_costs_less_than_its_claim_by_pld():
+    from skdp.privacy.accounting.adapter import composed_epsilon
+
+    s = session(epsilon=2.0)
+    s.laplace(counts(), 0.2)
+    s.gumbel_top_k(counts(), 2, 0.2)
+    left = 1 - s._planned_mu2() / s._mu2
+    plan = s.plan_gaussian(10, share=left)
+    for _ in range(10):
+        s.gaussian(counts(), plan)
+    report = s.report()
+    tight = composed_epsilon(report.mechanisms, 1e-5, accountant="pld", adjacency="replace-one")
+    assert report.epsilon == 2.0
+    assert tight <= 2.0
+    assert tight >= 1.5
+
+
+@pytest.mark.parametrize("excess", [1.01, 1.2])
+def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
+    honest = accounting.gaussian_mu
+    monkeypatch.setattr(
+        session_module.accounting, "gaussian_mu", lambda e, d: honest(e * excess, d)
+    )
+    s = session()
+    s.gaussian(counts(), s.plan_gaussian(1))
+    with pytest.raises(PrivacyAccountingError, match="bug"):
+        s.report()
+
+
+def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
+    honest = mechanisms.gaussian
+    monkeypatch.setattr(
+        mechanisms, "gaussian", lambda b, z, adjacency, stream: honest(b, z * 0.99, adjacency, stream)
+    )
+    s = session()
+    s.gaussian(counts(), s.plan_gaussian(1))
+    with pytest.raises(PrivacyAccountingError):
+        s.report()
+
+
+def test_slack_of_the_sampler_is_paid_for():
+    s = session()
+    plan = s.plan_gaussian(1)
+    s.gaussian(Bounded(np.zeros(1000), l2=1.0), plan)
+    report = s.report()
+    assert 0 < report.slack[0] <= 1e-5
+    assert 0 < report.slack[1] < 1e-5 * 1e-5
+    ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(1) * norm.cdf(
+        -1 / (2 * plan.noise_multiplier) - plan.noise_multiplier
+    )
+    assert ideal * math.exp(report.slack[0]) + report.slack[1] <= 1e-5
+
+
+def test_too_many_values_for_the_slack_are_refused(monkeypatch):
+    monkeypatch.setattr(session_module.noise, "gaussian_slack", lambda n: (n * 1e-8, 0.0))
+    s = session()
+    plan = s.plan_gaussian(1)
+    with pytest.raises(PrivacyBudgetExceeded, match="sampler"):
+        s.gaussian(Bounded(np.zeros(2000), l2=1.0), plan)
+    assert s._stream is None
+
+
+# ------------------------------------------------------------------ adjacency and unit
+
+
+def test_factor_is_two_only_under_replace_one():
+    assert [factor(a) for a in ("replace-one", "zero-out", "add-remove")] == [2.0, 1.0, 1.0]
+    with pytest.raises(ValueError, match="adjacency"):
+        factor("replace_one")
+
+
+def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
+    b = Bounded.with_sensitivity(np.zeros(2), adjacency="replace-one", l2=3.0)
+    assert mechanisms.sensitivity_factor(b, "replace-one") == 1.0
+    other = session(adjacency="zero-out")
+    plan = other.plan_gaussian(1)
+    with pytest.raises(UnsupportedAccounting, match="replace-one"):
+        other.gaussian(b, plan)
+    assert other._stream is None
+
+
+def test_grid_is_public_and_the_canonical_table_serves():
+    unit, sigma, total = mechanisms.gaussian_grid(Bounded(np.zeros(9), l2=1.0), 10.0, "replace-one")
+    assert sigma == 2.0**30
+    assert total == pytest.approx(2 + 3 * unit)
+    assert sigma * unit >= 10.0 * total
+    assert sigma * unit <= 10.0 * total * (1 + 1e-9)
+    wide = Bounded(np.zeros(10**6), l2=1.0)
+    with pytest.raises(PrivacyBudgetExceeded, match="grid"):
+        mechanisms.gaussian_grid(wide, 1e7, "replace-one")
+
+
+# ------------------------------------------------------------------ keys
+
+
+def test_two_releases_never_share_noise():
+    for seed in (0, np.random.RandomState(0), np.random.default_rng(0), None):
+        s = session(random_state=seed)
+        plan = s.plan_gaussian(2)
+        a, b = (s.gaussian(Bounded(np.zeros(50), l2=1.0), plan) for _ in range(2))
+        assert not np.any(a == b)
+
+
+def test_session_cannot_be_copied():
+    s = session()
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="key"):
+            attempt(s)
+    assert "random" not in repr(s)
+
+
+def test_exact_session_releases_exact_values_and_claims_nothing():
+    s = session(epsilon=math.inf)
+    plan = s.plan_gaussian(1)
+    assert np.array_equal(s.gaussian(counts(), plan), np.arange(4.0))
+    assert s.gumbel_top_k(counts(), 2, 1.0).tolist() == [3, 2]
+    report = s.report()
+    assert (report.epsilon, report.guarantee) == (math.inf, "none")
+
+
+# ------------------------------------------------------------------ the accountant
+
+
+def test_accountant_is_charged_once_and_before_anything():
+    accountant = BudgetAccountant(1.0, 1e-5)
+    with session(accountant=accountant) as s:
+        assert accountant.ledger()[0]["state"] == "reserved"
+        s.gaussian(counts(), s.plan_gaussian(1))
+        assert accountant.ledger()[0]["state"] == "spent"
+    assert accountant.spent()[0] == pytest.approx(1.0, rel=1e-4)
+    with pytest.raises(PrivacyBudgetExceeded):
+        session(accountant=accountant, epsilon=0.5)
+
+
+def test_session_without_a_release_hands_its_reservation_back():
+    accountant = BudgetAccountant(1.0, 1e-5)
+    with pytest.raises(ValueError, match="bad data"), session(accountant=accountant) as s:
+        s.plan_gaussian(1)
+        raise ValueError("bad data")
+    assert accountant.spent() == (0.0, 0.0)
+
+
+def test_session_that_fails_after_a_release_stays_charged():
+    accountant = BudgetAccountant(1.0, 1e-5)
+    with pytest.raises(KeyboardInterrupt), session(accountant=accountant) as s:
+        s.gaussian(counts(), s.plan_gaussian(2))
+        raise KeyboardInterrupt
+    assert accountant.spent()[0] > 0.99
+
+
+def test_ambient_accountant_is_charged():
+    with BudgetAccountant(1.0, 1e-5) as accountant:
+        with session() as s:
+            s.gaussian(counts(), s.plan_gaussian(1))
+        with pytest.raises(ValueError, match="epsilon=inf"):
+            session(epsilon=math.inf)
+        PrivacySession.without_privacy()
+    assert len(accountant.ledger()) == 1
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "words"),
+    [
+        ({"epsilon": 0}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be > 0"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be a number"),
+        ({"epsilon": True}, TypeError, "epsilon must be a number"),
+        ({"delta": 1.0}, ValueError, r"delta must be in \[0, 1\)"),
+        ({"delta": -0.1}, ValueError, r"delta must be in \[0, 1\)"),
+        ({"delta": math.nan}, ValueError, r"delta must be in \[0, 1\)"),
+        ({"adjacency": "replace"}, ValueError, "adjacency must be one of"),
+        ({"unit": "user"}, ValueError, "unit must be one of"),
+    ],
+)
+def test_bad_parameters(params, error, words):
+    with pytest.raises(error, match=words):
+        session(**params)
+
+
+@pytest.mark.parametrize("releases", [0, -1, 1.5, True])
+def test_bad_plans(releases):
+    with pytest.raises(ValueError, match="releases"):
+        session().plan_gaussian(releases)
+
+
+def test_only_bounded_statistics_are_released():
+    s = session()
+    with pytest.raises(TypeError, match="Bounded"):
+        s.gaussian(np.zeros(3), s.plan_gaussian(1))
+    with pytest.raises(ValueError, match="finite number"):
+        s.laplace(counts(), 0.0)
+    with pytest.raises(ValueError, match="k must be"):
+        s.gumbel_top_k(counts(), 5, 0.1)
+    with pytest.raises(ValueError, match="finite l2"):
+        s.gaussian(Bounded([1.0], l2=math.inf), s._plans[0])

@@ -1,0 +1,631 @@
+"""The estimator contract of DESIGN.md, a test per line, over every estimator of skdp."""
+
+import copy
+import inspect
+import io
+import json
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import StackingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+import skdp
+from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
+from skdp.exceptions import PrivacyLeakWarning
+
+ALL = dict(skdp.all_estimators())
+MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
+PRIVATE = {name: cls for name, cls in MODELS.items() if name.startswith("DP")}
+EXACT = {name: cls for name, cls in MODELS.items() if not name.startswith("DP")}
+
+each = pytest.mark.parametrize("name", sorted(ALL))
+each_model = pytest.mark.parametrize("name", sorted(MODELS))
+each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
+each_classifier = pytest.mark.parametrize("name", sorted(n for n in MODELS if "Classifier" in n))
+
+
+def data(name, n=60, d=5, n_classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    if "Classifier" not in name:
+        return X, X @ np.arange(1.0, d + 1) + rng.normal(size=n)
+    return X, np.argmax(X[:, :n_classes] + 0.1 * rng.normal(size=(n, n_classes)), axis=1)
+
+
+def make(name, **params):
+    """An estimator with declared classes and a seed, where it has such parameters."""
+    cls = ALL[name]
+    known = inspect.signature(cls).parameters
+    defaults = {"random_state": 0, "classes": (0, 1) if "Classifier" in name else None}
+    return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        yield
+
+
+# ------------------------------------------------------------------ scikit-learn's own contract
+
+
+@each
+def test_check_estimator_with_default_parameters(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(ALL[name](), on_fail=None)
+    failed = [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")]
+    assert failed == []
+    assert not any(r["expected_to_fail"] for r in results)
+    assert not ALL[name]().__sklearn_tags__().non_deterministic
+
+
+@each
+def test_constructor_is_keyword_only_and_stores_only(name):
+    cls = ALL[name]
+    parameters = list(inspect.signature(cls).parameters.values())
+    assert all(p.kind is p.KEYWORD_ONLY for p in parameters)
+    marks = {p.name: object() for p in parameters}
+    made = cls(**marks)
+    assert vars(made) == marks
+
+
+@each_private
+def test_defaults_of_the_private_classes(name):
+    expected = dict(
+        epsilon=1.0,
+        delta=1e-5,
+        n_nonzero_coefs=None,
+        clip_norm="adaptive",
+        max_iter="auto",
+        learning_rate="auto",
+        refit="auto",
+        alpha=0.0,
+        fit_intercept=True,
+        adjacency="replace-one",
+        unit="record",
+    )
+    params = ALL[name]().get_params()
+    assert {k: params[k] for k in expected} == expected
+
+
+@each
+def test_clone_and_set_params_round_trip(name):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    again = clone(model)
+    assert not hasattr(again, "n_features_in_")
+    assert repr(again.get_params()) == repr(model.get_params())
+    before = copy.deepcopy({k: v for k, v in vars(model).items() if k.endswith("_")})
+    for key, value in model.get_params().items():
+        model.set_params(**{key: value})
+    model.set_params(**dict.fromkeys(list(model.get_params())[:1], 0.123))
+    after = {k: v for k, v in vars(model).items() if k.endswith("_")}
+    assert before.keys() == after.keys()
+
+
+@each_model
+def test_fit_changes_no_parameter_and_no_input(name):
+    X, y = data(name)
+    S = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    for table in (X, np.asfortranarray(X), X.astype(np.float32), S):
+        model = make(name)
+        params = repr(model.get_params())
+        parts = [table.data, table.indices, table.indptr] if sp.issparse(table) else [table]
+        copies = [np.array(p) for p in parts]
+        y_read = y.copy()
+        for part in [*parts, y_read]:
+            part.setflags(write=False)
+        model.fit(table, y_read)
+        model.predict(table)
+        assert repr(model.get_params()) == params
+        assert all(np.array_equal(a, b) for a, b in zip(parts, copies))
+
+
+@each_model
+def test_shapes_of_fitted_attributes(name):
+    X, y = data(name)
+    model = make(name, n_nonzero_coefs=2).fit(X, y)
+    if is_classifier(model):
+        assert model.coef_.shape == (1, 5)
+        assert model.intercept_.shape == (1,)
+        assert model.decision_function(X).shape == (60,)
+        assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
+        assert np.allclose(model.predict_proba(X).sum(axis=1), 1)
+    else:
+        assert model.coef_.shape == (5,)
+        assert isinstance(model.intercept_, float)
+    assert model.predict(X).shape == (60,)
+    assert model.n_features_in_ == 5
+    assert model.support_.dtype == np.int64
+    assert np.array_equal(model.support_, np.flatnonzero(np.atleast_2d(model.coef_)[0]))
+    assert len(model.support_) <= 2
+    assert model.n_iter_ >= 1
+    assert np.isfinite(model.score(X, y))
+
+
+@each_classifier
+def test_multiclass_is_softmax_and_keeps_columns(name):
+    X, y = data(name, n_classes=3)
+    model = make(name, classes=(0, 1, 2), n_nonzero_coefs=2).fit(X, y)
+    assert model.coef_.shape == (3, 5)
+    assert model.intercept_.shape == (3,)
+    kept = np.flatnonzero(np.any(model.coef_ != 0, axis=0))
+    assert np.array_equal(kept, model.support_)
+    assert len(kept) == 2
+    scores = model.decision_function(X)
+    exp = np.exp(scores - scores.max(axis=1, keepdims=True))
+    assert np.allclose(model.predict_proba(X), exp / exp.sum(axis=1, keepdims=True))
+
+
+@each_classifier
+def test_declared_classes_stay_although_absent_from_y(name):
+    X, _ = data(name)
+    y = np.array(["b"] * len(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        model = make(name, classes=("c", "b", "a")).fit(X, y)  # one class only: no error (REFEREE 18)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.predict_proba(X).shape == (60, 3)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in PRIVATE if "Classifier" in n))
+def test_inferred_classes_warn_once_and_are_reported(name):
+    X, y = data(name)
+    with pytest.warns(PrivacyLeakWarning, match="classes=") as caught:
+        model = ALL[name](random_state=0).fit(X, y)
+    assert sum(issubclass(w.category, PrivacyLeakWarning) for w in caught) == 1
+    assert any("label set" in line for line in model.privacy_.assumptions)
+
+
+@each
+def test_not_fitted(name):
+    X, _ = data(name)
+    method = "predict" if name in MODELS else "transform"
+    if name in MODELS:
+        with pytest.raises(NotFittedError):
+            getattr(ALL[name](), method)(X)
+
+
+# ------------------------------------------------------------------ nothing of the data stays
+
+
+def _walk(value, seen):
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    yield value
+    if isinstance(value, dict):
+        children = list(value.values())
+    elif isinstance(value, (list, tuple, set)):
+        children = list(value)
+    elif hasattr(value, "__dict__"):
+        children = list(vars(value).values())
+    else:
+        children = []
+    for child in children:
+        yield from _walk(child, seen)
+
+
+@each_model
+def test_a_fitted_model_holds_nothing_of_the_data(name):
+    sizes = []
+    for n in (60, 600):
+        X, y = data(name, n=n)
+        model = make(name).fit(X, y)
+        for value in _walk(vars(model), set()):
+            module = type(value).__module__
+            assert not module.startswith(("skdp.privacy.records", "skdp.privacy.session"))
+            assert type(value).__name__ not in ("KeyStream", "Bounded", "GradientKernel")
+            if isinstance(value, np.ndarray):
+                assert value.size < n or value.size <= 10
+        blob = pickle.dumps(model)
+        sizes.append(len(blob))
+        assert X[0].tobytes() not in blob
+        assert X[:, 0].tobytes() not in blob
+    assert abs(sizes[1] - sizes[0]) < 64
+
+
+@each_model
+def test_pickle_joblib_and_skops_round_trips(name, tmp_path):
+    import skops.io as sio
+
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    buffer = io.BytesIO()
+    joblib.dump(model, buffer)
+    buffer.seek(0)
+    blob = sio.dumps(model)
+    trusted = sio.get_untrusted_types(data=blob)
+    for again in (
+        pickle.loads(pickle.dumps(model)),
+        joblib.load(buffer),
+        sio.loads(blob, trusted=trusted),
+    ):
+        assert np.array_equal(again.predict(X), model.predict(X))
+        if name in PRIVATE:
+            assert again.privacy_ == model.privacy_
+
+
+@each_private
+def test_failed_fit_leaves_the_old_model(name):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    before = pickle.dumps({k: v for k, v in vars(model).items() if k.endswith("_")})
+    bad = np.full((10, 9), np.nan)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(bad, y[:10])
+    with pytest.raises(ValueError, match="epsilon"):
+        model.set_params(epsilon=-1.0).fit(X, y)
+    assert pickle.dumps({k: v for k, v in vars(model).items() if k.endswith("_")}) == before
+
+
+@each_model
+def test_refit_replaces_everything(name):
+    pd = pytest.importorskip("pandas")
+    X, y = data(name)
+    model = make(name).fit(pd.DataFrame(X, columns=list("abcde")), y)
+    assert model.feature_names_in_.tolist() == list("abcde")
+    model.fit(X[:, :3], y)
+    assert model.n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+
+
+# ------------------------------------------------------------------ inputs
+
+
+@each_model
+def test_pandas_and_polars_frames(name):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    X, y = data(name)
+    reference = make(name).fit(X, y)
+    for frame in (pd.DataFrame(X, columns=list("abcde")), pl.DataFrame(X, schema=list("abcde"))):
+        model = make(name).fit(frame, y)
+        assert model.feature_names_in_.tolist() == list("abcde")
+        assert np.allclose(model.coef_, reference.coef_)
+    wrong = pd.DataFrame(X, columns=list("abcdf"))
+    with pytest.raises(ValueError, match="feature names should match"):
+        make(name).fit(pd.DataFrame(X, columns=list("abcde")), y).predict(wrong)
+
+
+@each_model
+def test_csr_is_never_densified(name, monkeypatch):
+    X, y = data(name)
+    S = sp.csr_matrix(np.where(np.abs(X) > 0.8, X, 0.0))
+    dense = make(name).fit(S.toarray(), y)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a sparse matrix was densified")
+
+    for kind in (sp.csr_matrix, sp.csr_array):
+        for method in ("toarray", "todense"):
+            monkeypatch.setattr(kind, method, refuse)
+    model = make(name).fit(S, y)
+    model.predict(S)
+    assert np.allclose(model.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+
+
+@each_model
+def test_csr_duplicates_empty_rows_and_zero_columns(name):
+    X, y = data(name)
+    X = np.where(np.abs(X) > 0.8, X, 0.0)
+    X[3] = 0.0
+    X[:, 4] = 0.0
+    tidy = sp.csr_matrix(X)
+    halves = sp.csr_matrix(
+        (
+            np.repeat(tidy.data / 2, 2),
+            np.repeat(tidy.indices, 2),
+            tidy.indptr * 2,
+        ),
+        shape=tidy.shape,
+    )
+    kept = halves.data.copy()
+    model = make(name).fit(halves, y)
+    assert np.array_equal(halves.data, kept)
+    assert halves.nnz == 2 * tidy.nnz
+    assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
+    if name in PRIVATE:  # columns without any entry get noise like any other (REFEREE 25)
+        assert np.atleast_2d(model.coef_)[0, 4] != 0
+
+
+@each_model
+def test_float32_is_kept_and_close(name):
+    X, y = data(name)
+    X = X.astype(np.float32)
+    a, b = make(name).fit(X, y), make(name).fit(X.astype(np.float64), y)
+    assert np.allclose(a.coef_, b.coef_, rtol=1e-4, atol=1e-5)
+
+
+@each_model
+def test_sparsify_and_densify(name):
+    X, y = data(name)
+    model = make(name, n_nonzero_coefs=2).fit(X, y)
+    expected = model.predict(X)
+    assert sp.issparse(model.sparsify().coef_)
+    assert np.allclose(model.predict(X), expected)
+    assert np.allclose(model.predict(sp.csr_matrix(X)), expected)
+    assert np.allclose(model.densify().predict(X), expected)
+    assert not sp.issparse(model.coef_)
+
+
+@each_private
+def test_sample_weight_needs_a_public_bound(name):
+    X, y = data(name)
+    with pytest.raises(ValueError, match="max_weight"):
+        make(name).fit(X, y, sample_weight=np.ones(60))
+    model = make(name, max_weight=2.0)
+    plain = clone(model).fit(X, y)
+    ones = clone(model).fit(X, y, sample_weight=np.ones(60))
+    huge = clone(model).fit(X, y, sample_weight=np.full(60, 1e9))
+    twos = clone(model).fit(X, y, sample_weight=np.full(60, 2.0))
+    assert np.array_equal(plain.coef_, ones.coef_)
+    assert np.array_equal(huge.coef_, twos.coef_)  # clipped to the public bound
+    with pytest.raises(ValueError, match="shape"):
+        clone(model).fit(X, y, sample_weight=np.ones(3))
+    with pytest.raises(ValueError, match="NaN"):
+        clone(model).fit(X, y, sample_weight=np.full(60, np.nan))
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        clone(model).fit(X, y, weight=1)
+
+
+# ------------------------------------------------------------------ the private fit
+
+
+@each_private
+def test_report_of_a_fit(name):
+    X, y = data(name)
+    report = make(name, epsilon=2.0, delta=1e-4).fit(X, y).privacy_
+    assert (report.epsilon, report.delta) == (2.0, 1e-4)
+    assert report.guarantee == "proven"
+    assert report.adjacency == "replace-one"
+    assert report.unit == "record"
+    assert report.scope == "one fit"
+    assert "seeded" in report.noise
+    assert report.erratum
+    assert json.dumps(report.to_dict())
+    purposes = [row["purpose"] for row in report.mechanisms]
+    assert "clip norm" in purposes
+    fresh = make(name, random_state=None).fit(X, y).privacy_
+    assert "seeded" not in fresh.noise
+    assert "OpenSSL" in fresh.noise
+
+
+@each_private
+def test_every_row_of_the_ledger_adds_up_to_the_claim(name):
+    X, y = data(name)
+    report = make(name).fit(X, y).privacy_
+    mu2 = sum(row["count"] / row["noise_multiplier"] ** 2 for row in report.mechanisms)
+    claimed = skdp.privacy.accounting.gaussian_mu(report.epsilon, report.delta) ** 2
+    assert mu2 <= claimed
+    assert mu2 >= claimed * (1 - 1e-3)  # no budget is left lying about
+
+
+@each_private
+def test_seed_repeats_a_fit_and_none_does_not(name):
+    X, y = data(name)
+    assert np.array_equal(make(name).fit(X, y).coef_, make(name).fit(X, y).coef_)
+    a, b = (make(name, random_state=None).fit(X, y).coef_ for _ in range(2))
+    assert not np.any(a == b)
+
+
+@each_private
+def test_one_seed_and_two_parameters_share_no_noise(name):
+    X, y = np.zeros((60, 5)), np.zeros(60)
+    params = dict(max_iter=1, learning_rate=1.0, refit=0, fit_intercept=False)
+    a = make(name, clip_norm=1.0, **params).fit(X, y).coef_.ravel()
+    b = make(name, clip_norm=2.0, **params).fit(X, y).coef_.ravel()
+    assert abs(np.corrcoef(a, b)[0, 1]) < 0.999
+    assert not np.any(np.isclose(2 * a, b, rtol=1e-6))
+
+
+@each_private
+def test_numpy_global_seed_has_no_influence(name):
+    X, y = data(name)
+    fits = []
+    for _ in range(2):
+        np.random.seed(0)
+        fits.append(make(name, random_state=None).fit(X, y).coef_)
+    assert not np.array_equal(*fits)
+
+
+@each_private
+def test_callback_and_verbose_see_released_values(name, capsys):
+    X, y = data(name)
+    seen = []
+    model = make(
+        name,
+        max_iter=3,
+        learning_rate=0.1,
+        refit=0,
+        verbose=True,
+        callback=lambda i, coef: seen.append((i, coef.copy())),
+    ).fit(X, y)
+    assert [i for i, _ in seen] == [0, 1, 2]
+    assert np.array_equal(seen[-1][1], model.coef_)
+    assert "skdp" in capsys.readouterr().err
+
+
+@each_private
+def test_numbers_of_the_user_are_honoured_literally(name):
+    """max_iter=1, learning_rate=1.0, refit=0 is one noisy step: -(mean clipped gradient + noise)."""
+    X, y = np.zeros((50, 4)), np.zeros(50)
+    settings = dict(
+        clip_norm=1.0, max_iter=1, learning_rate=1.0, refit=0, fit_intercept=False, epsilon=1.0
+    )
+    draws = np.concatenate(
+        [make(name, **settings, random_state=seed).fit(X, y).coef_.ravel() for seed in range(250)]
+    )
+    std = 3.730632 * 2 * 1.0 / 50
+    assert abs(draws.std() / std - 1) < 5 / np.sqrt(2 * draws.size)  # false alarm below 1e-6
+    assert abs(draws.mean()) < 5 * std / np.sqrt(draws.size)
+
+
+def test_noise_scale_of_dp_ight_is_the_exact_formula():
+    X, y = np.zeros((1000, 3)), np.zeros(1000)
+    model = DPIGHTRegressor(
+        epsilon=1.0, delta=1e-5, clip_norm=1.0, max_iter=50, learning_rate=0.1, refit=0
+    ).fit(X, y)
+    (row,) = model.privacy_.mechanisms
+    assert row["count"] == 50
+    assert abs(row["noise_multiplier"] - 26.3796) < 1e-3
+    assert np.isclose(row["sensitivity"], 2 * 1.0 / 1000)
+    assert np.isclose(row["noise_std"], row["noise_multiplier"] * 2 / 1000)
+
+
+@each_private
+def test_epsilon_inf_is_the_algorithm_without_noise(name):
+    X, y = data(name)
+    settings = dict(max_iter=20, learning_rate=0.1, n_nonzero_coefs=3)
+    model = make(name, epsilon=np.inf, clip_norm=np.inf, refit=0, **settings).fit(X, y)
+    exact = make(name.removeprefix("DP"), tol=0, **settings).fit(X, y)
+    assert np.array_equal(model.coef_, exact.coef_)
+    assert model.privacy_.guarantee == "none"
+    assert model.privacy_.epsilon == np.inf
+    clipped = make(name, epsilon=np.inf, clip_norm=1e6, refit=0, **settings).fit(X, y)
+    assert np.allclose(clipped.coef_, exact.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", sorted(EXACT))
+def test_non_private_classes_take_no_privacy_parameters(name):
+    assert not {"epsilon", "delta", "adjacency", "unit", "accountant"} & set(ALL[name]().get_params())
+    X, y = data(name)
+    assert not hasattr(make(name).fit(X, y), "privacy_")
+
+
+@each
+def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
+    model = ALL[name]()
+    assert not hasattr(model, "partial_fit")
+    assert not {"warm_start", "n_jobs", "class_weight"} & set(model.get_params())
+
+
+@each_model
+def test_coef_init_is_where_the_fit_starts(name):
+    X, y = np.zeros((60, 5)), np.zeros(60)
+    start = np.arange(5.0)
+    tiny = dict(max_iter=1, learning_rate=1e-12, fit_intercept=False)
+    model = make(name, coef_init=start, **tiny).fit(X, y)
+    assert np.allclose(model.coef_.ravel(), start, atol=1e-9)
+    with pytest.raises(ValueError, match="coef_init"):
+        make(name, coef_init=np.zeros(3)).fit(X, y)
+
+
+@each_private
+def test_group_unit(name):
+    X, y = data(name)
+    groups = np.repeat(np.arange(20), 3)
+    model = make(name, unit="group").fit(X, y, groups=groups)
+    assert model.privacy_.unit == "group"
+    assert model.privacy_.public["n_groups"] == 20
+    renamed = make(name, unit="group").fit(X, y, groups=[f"p{g:03d}" for g in groups])
+    assert np.array_equal(renamed.coef_, model.coef_)
+
+
+@each_private
+def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
+    X, y = data(name)
+    X0, y0 = X.copy(), y.copy()
+    X0[0], y0[0] = 0, 0
+    a, b = (make(name, adjacency="zero-out").fit(u, v) for u, v in ((X, y), (X0, y0)))
+    assert a.n_iter_ == b.n_iter_
+    assert a.privacy_.public == b.privacy_.public
+    keys = ("noise_multiplier", "count", "purpose")
+    plans = [[[row[k] for k in keys] for row in m.privacy_.mechanisms] for m in (a, b)]
+    assert plans[0] == plans[1]
+
+
+@each_private
+def test_add_remove_needs_a_public_n(name):
+    X, y = data(name)
+    with pytest.raises(ValueError, match="n_public"):
+        make(name, adjacency="add-remove").fit(X, y)
+    settings = dict(adjacency="add-remove", n_public=60)
+    a = make(name, **settings).fit(X, y)
+    b = make(name, **settings).fit(X[:-1], y[:-1])
+    assert "n_records" not in a.privacy_.public
+    assert a.privacy_.public == b.privacy_.public
+    assert a.n_iter_ == b.n_iter_
+
+
+# ------------------------------------------------------------------ with the rest of scikit-learn
+
+
+@pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
+def test_meta_estimators(cls):
+    X, y = data("Classifier", n=200)
+    params = {"epsilon": 50.0, "delta": 1e-4, "random_state": 0} if cls is DPIGHTClassifier else {}
+    model = cls(classes=(0, 1), **params)
+    assert SelectFromModel(model, max_features=2, threshold=-np.inf).fit(X, y).transform(X).shape[1] == 2
+    assert CalibratedClassifierCV(model, cv=3).fit(X, y).predict_proba(X).shape == (200, 2)
+    assert StackingClassifier([("a", model)], model, cv=3).fit(X, y).score(X, y) > 0.5
+    pipe = make_pipeline(FunctionTransformer(np.tanh), model).fit(X, y)
+    assert pipe.score(X, y) > 0.5
+    columns = ColumnTransformer([("all", "passthrough", slice(0, 5))])
+    assert make_pipeline(columns, model).fit(X, y).score(X, y) > 0.5
+    three = data("Classifier", n=200, n_classes=3)
+    ovr = OneVsRestClassifier(cls(classes=(0, 1), **params)).fit(*three)
+    assert ovr.predict(three[0]).shape == (200,)
+
+
+@pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
+def test_grid_search(cls):
+    X, y = data("Regressor", n=200)
+    params = {"epsilon": 50.0, "random_state": 0} if cls is DPIGHTRegressor else {}
+    search = GridSearchCV(cls(**params), {"n_nonzero_coefs": [2, 5]}, cv=3).fit(X, y)
+    assert search.best_params_["n_nonzero_coefs"] == 5
+
+
+@each_private
+def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
+    X, y = data(name)
+    groups = np.repeat(np.arange(20), 3)
+    model = make(name, unit="group")
+    with pytest.raises(ValueError, match="set_fit_request"):
+        cross_val_score(model, X, y, groups=groups, cv=3, error_score="raise")
+    with pytest.raises(ValueError, match="unit='group'"):
+        make(name).fit(X, y, groups=groups)
+
+
+@each_private
+def test_groups_and_weights_routed(name):
+    import sklearn
+
+    X, y = data(name)
+    groups = np.repeat(np.arange(20), 3)
+    pipe = make_pipeline(FunctionTransformer(), make(name, unit="group", max_weight=1.0))
+    step = f"{name.lower()}__"
+    pipe.fit(X, y, **{step + "groups": groups, step + "sample_weight": np.ones(60)})
+    assert pipe[-1].privacy_.unit == "group"
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make(name, unit="group", max_weight=1.0)
+        model.set_fit_request(groups=True, sample_weight=True)
+        model.set_score_request(sample_weight=False)
+        from sklearn.model_selection import cross_validate
+
+        found = cross_validate(
+            model,
+            X,
+            y,
+            params={"groups": groups, "sample_weight": np.ones(60)},
+            cv=3,
+            error_score="raise",
+            return_estimator=True,
+        )
+        assert all(m.privacy_.unit == "group" for m in found["estimator"])

@@ -1,0 +1,123 @@
+"""A cold import is light, and one broken room does not take the package down."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+HEAVY = ("numba", "matplotlib", "mpyc", "cupy", "dp_accounting", "pooch", "cryptography")
+ROOT = Path(skdp.__file__).parents[1]
+
+
+def run(code):
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ImportWarning", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import skdp",
+        "import skdp; skdp.all_estimators()",
+        "from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor",
+        "import skdp; [cls() for _, cls in skdp.all_estimators()]",
+        "from skdp.privacy import *",
+        "import skdp.datasets, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",
+    ],
+)
+def test_nothing_heavy_is_imported(statement):
+    found = run(f"import sys; {statement}; print([m for m in {HEAVY!r} if m in sys.modules])")
+    assert found == "[]"
+
+
+def test_import_skdp_loads_no_room():
+    code = "import sys, skdp; print(sorted(m for m in sys.modules if m.startswith('skdp')))"
+    assert run(code) == "['skdp', 'skdp._version']"
+
+
+def test_full_batch_fit_does_not_import_dp_accounting():
+    found = run(
+        """
+        import sys, warnings
+        import numpy as np
+        from skdp import DPIGHTClassifier
+        warnings.simplefilter("ignore")
+        X = np.random.default_rng(0).normal(size=(50, 3))
+        model = DPIGHTClassifier(classes=(0, 1)).fit(X, (X[:, 0] > 0).astype(int))
+        repr(model.privacy_), model.privacy_.epsilon_at(1e-6)
+        print("dp_accounting" in sys.modules, "matplotlib" in sys.modules)
+        """
+    )
+    assert found == "False False"
+
+
+@pytest.mark.parametrize("room", ["linear_model", "datasets", "privacy", "preprocessing"])
+def test_a_broken_room_does_not_break_import(room):
+    found = run(
+        f"""
+        import sys
+        class Broken:
+            def find_spec(self, name, path=None, target=None):
+                if name == "skdp.{room}" or name.startswith("skdp.{room}."):
+                    raise ImportError("broken on purpose")
+        sys.meta_path.insert(0, Broken())
+        import skdp
+        print(skdp.__version__, "DPIGHTClassifier" in dir(skdp))
+        try:
+            getattr(skdp, {room!r})
+        except ImportError as error:
+            print(error)
+        """
+    )
+    assert found.endswith("broken on purpose")
+
+
+def test_names_complete_and_unknown_names_fail():
+    for name in skdp.__all__:
+        assert name in dir(skdp)
+        assert getattr(skdp, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = skdp.nonsense
+
+
+def test_all_estimators_is_sorted_and_complete():
+    names = [name for name, _ in skdp.all_estimators()]
+    assert names == sorted(names)
+    assert {"DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"} <= set(names)
+    for name, cls in skdp.all_estimators():
+        assert getattr(skdp, name) is cls
+        assert cls.__name__ == name
+
+
+def test_show_versions(capsys):
+    skdp.show_versions()
+    text = capsys.readouterr().out
+    assert "scikit-learn:" in text
+    assert "numba:" in text
+
+
+def test_cache_falls_back_where_no_folder_is_writable(tmp_path):
+    """Read-only installation without a home: numba's ``cache=True`` alone fails while decorating."""
+    found = run(
+        f"""
+        import os, sys
+        for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+            os.environ.pop(name, None)
+        import numba.core.caching as caching
+        caching.CacheImpl._locator_classes = []
+        from skdp.kernels import hard_threshold
+        import numpy as np
+        print(hard_threshold(np.array([1.0, -3.0, 2.0]), 1).tolist())
+        """
+    )
+    assert found == "[0.0, -3.0, 0.0]"
