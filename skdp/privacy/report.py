@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
+    pure_mu,
     rows_delta,
     rows_epsilon,
     rows_mu,
@@ -27,6 +29,7 @@ from skdp.privacy.accounting.ledger import FULL_BATCH, check_row
 __all__ = ["PrivacyReport"]
 
 T = TypeVar("T")
+Array = NDArray[np.float64]
 
 _GUARANTEES = {
     "proven": "holds for the plan of this fit",
@@ -222,17 +225,22 @@ class PrivacyReport:
         if self.plan_mu is not None:
             return max(rows, self.plan_mu)
         epsilon, delta = self.epsilon - self.slack[0], self._ideal_delta(self.delta)
-        if not (delta > 0.0 and epsilon > 0.0):
+        if epsilon <= 0.0 or (delta <= 0.0 and self._whole_plan_released()):
             return rows
         # 2e-10 undoes the rounding down of gaussian_mu.
-        return max(rows, gaussian_mu(epsilon, delta) * (1.0 + 2e-10))
+        bound = gaussian_mu(epsilon, delta) * (1.0 + 2e-10) if delta > 0.0 else pure_mu(epsilon)
+        return max(rows, bound)
 
     def _ideal_delta(self, delta: float) -> float:
         """What is left of `delta` for the ideal releases after the slack of the samplers."""
         return (delta - self.slack[1]) * math.exp(-self.slack[0])
 
     def _whole_plan_released(self) -> bool:
-        return rows_mu(self._state["mechanisms"]) >= self.mu * (1.0 - 1e-8)
+        """Whether the rows cost all of the plan, so that bounds on the rows hold for the claim."""
+        rows = self._state["mechanisms"]
+        if self._ideal_delta(self.delta) > 0.0:
+            return rows_mu(rows) >= self.mu * (1.0 - 1e-8)
+        return rows_epsilon(rows, 0.0) >= (self.epsilon - self.slack[0]) * (1.0 - 1e-8)
 
     def _sampled(self) -> bool:
         rows = self._state["mechanisms"]
@@ -270,8 +278,7 @@ class PrivacyReport:
                 + self.slack[0]
             )
         else:
-            if self.mu > 0.0 or self.delta > 0.0:
-                proven.append(gaussian_epsilon(self.mu, ideal) + self.slack[0])
+            proven.append(gaussian_epsilon(self.mu, ideal) + self.slack[0])
             if self._whole_plan_released():
                 proven.append(rows_epsilon(rows, ideal) + self.slack[0])
         return min(proven, default=math.inf)
@@ -300,7 +307,7 @@ class PrivacyReport:
             proven.append(self.delta)
         ideal = epsilon - self.slack[0]
         if ideal >= 0.0:
-            found = [gaussian_delta(self.mu, ideal)] if self.mu > 0.0 or self.delta > 0.0 else []
+            found = [gaussian_delta(self.mu, ideal)]
             if self._whole_plan_released():
                 found.append(rows_delta(self._state["mechanisms"], ideal))
             grown = (1.0 + 1e-11) * math.exp(self.slack[0])
@@ -427,19 +434,19 @@ class PrivacyReport:
         pair = np.ravel(np.asarray(ax, dtype=object))
         if pair.size > 2:
             raise ValueError(f"ax must be one or two Axes, got {pair.size}.")
-        self._plot_tradeoff(pair[0])
+        # A sampled fit costs a numerical composition a point, so it gets few.
+        delta = np.geomspace(*((1e-10, 0.3, 9) if self._sampled() else (1e-12, 0.1, 61)))
+        epsilon = np.array([self.epsilon_at(float(point)) for point in delta])
+        self._plot_tradeoff(pair[0], delta, epsilon)
         if pair.size == 2:
-            self._plot_epsilon(pair[1])
+            self._plot_epsilon(pair[1], delta, epsilon)
         return ax
 
-    def _plot_tradeoff(self, ax: Any) -> None:
+    def _plot_tradeoff(self, ax: Any, delta: Array, epsilon: Array) -> None:
         alpha = np.linspace(0.0, 1.0, 401)
         if self._sampled():
-            floors = [
-                np.maximum(1.0 - d - math.exp(e) * alpha, math.exp(-e) * (1.0 - d - alpha))
-                for d in np.geomspace(1e-9, 0.5, 25)
-                for e in (self.epsilon_at(float(d)),)
-            ]
+            left, likely = 1.0 - delta[:, None], np.exp(epsilon)[:, None]
+            floors = np.maximum(left - likely * alpha, (left - alpha) / likely)
             beta = np.maximum(0.0, np.max(floors, axis=0))
         else:
             beta = tradeoff(self.mu, alpha)
@@ -450,11 +457,9 @@ class PrivacyReport:
         ax.set(xlim=(0, 1), ylim=(0, 1), title=f"Attacker's errors about one {self.unit}")
         ax.legend(frameon=False)
 
-    def _plot_epsilon(self, ax: Any) -> None:
-        delta = np.geomspace(1e-12, 0.1, 8 if self._sampled() else 61)
-        epsilon = np.array([self.epsilon_at(float(d)) for d in delta])
-        finite = np.isfinite(epsilon)
+    def _plot_epsilon(self, ax: Any, delta: Array, epsilon: Array) -> None:
         ax.set(xscale="log", xlabel="delta", ylabel="epsilon", title="Epsilon proven at each delta")
+        finite = np.isfinite(epsilon)
         if not finite.any():
             ax.text(0.5, 0.5, "epsilon is inf", transform=ax.transAxes, ha="center")
             return

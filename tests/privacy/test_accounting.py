@@ -532,7 +532,8 @@ def test_functions_refuse_what_the_table_refuses():
     with pytest.raises(UnsupportedAccounting):
         adapter.poisson_step_epsilon(step, 0.01, 10, 1e-5, adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="accountant must be"):
-        adapter.composed_epsilon([], 1e-5, accountant="prv", adjacency="replace-one")
+        adapter.composed_epsilon(step, 1e-5, accountant="prv", adjacency="replace-one")
+    with pytest.raises(UnsupportedAccounting, match="accountant must be"):
         adapter.event_for([], "prv", "replace-one")
     with pytest.raises(ValueError, match="sampling_rate"):
         adapter.poisson_epsilon(1.0, 1.5, 10, 1e-5, adjacency="zero-out")

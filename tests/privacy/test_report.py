@@ -1,0 +1,368 @@
+"""The report: what it says, what it computes, and that it can neither change nor leak."""
+
+import copy
+import json
+import math
+import pickle
+import pickletools
+import sys
+
+import numpy as np
+import pytest
+
+from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting import gaussian_epsilon, noise_multiplier, recheck_epsilon
+from skdp.privacy.report import PrivacyReport
+
+
+def row(count=50, planned=50, epsilon=1.0, delta=1e-5):
+    return {
+        "name": "gaussian",
+        "purpose": "gradients",
+        "noise_multiplier": noise_multiplier(epsilon, delta, releases=planned),
+        "count": count,
+        "sampling": "full batch",
+        "sensitivity": 2.0,
+        "grid": 3.1e-9,
+    }
+
+
+def make(**changes):
+    given = {
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "adjacency": "replace-one",
+        "accountant": "exact Gaussian DP",
+        "noise": "Gaussian rounded to the grid 3.1e-9, OpenSSL ChaCha20",
+        "public": {"n_records": np.int64(20190)},
+        "assumptions": ["labels lie in classes"],
+        "mechanisms": [row()],
+        "estimator": "DPIGHTClassifier",
+        "erratum": "Theorem 2.5.2 prints half the variance",
+    }
+    return PrivacyReport(**{**given, **changes})
+
+
+def pure(count=3):
+    rows = [{"name": "laplace", "purpose": "clip", "epsilon": 0.25, "count": count}]
+    return make(epsilon=0.25 * 3, delta=0.0, mechanisms=rows, erratum=None)
+
+
+def without_guarantee(guarantee="none"):
+    return make(epsilon=math.inf, delta=0.0, guarantee=guarantee, mechanisms=[])
+
+
+# ---------------------------------------------------------------------- what it holds
+
+
+def test_attributes_are_the_ones_given():
+    report = make(unit="group", slack=(1e-9, 1e-20))
+    assert (report.epsilon, report.delta, report.adjacency) == (1.0, 1e-5, "replace-one")
+    assert (report.unit, report.guarantee, report.scope) == ("group", "proven", "one fit")
+    assert report.public == {"n_records": 20190}
+    assert report.assumptions == ["labels lie in classes"]
+    assert report.mechanisms == [row()]
+    assert report.slack == [1e-9, 1e-20]
+    assert report.estimator == "DPIGHTClassifier"
+    assert "2.5.2" in report.erratum
+    assert "ChaCha20" in report.noise
+    assert report.accountant == "exact Gaussian DP"
+    assert report.plan_mu is None
+
+
+def test_it_cannot_be_changed():
+    report = make()
+    before = report.to_dict()
+    for name in ("epsilon", "mechanisms", "scope", "new", "_state"):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(report, name, 0.1)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        del report.epsilon
+    report.mechanisms[0]["count"] = 0
+    report.public.clear()
+    report.assumptions.append("x")
+    report.to_dict()["mechanisms"][0]["count"] = 0
+    assert report.to_dict() == before
+
+
+def test_it_keeps_no_hold_on_what_it_was_made_from():
+    rows, public = [row()], {"n_records": 5}
+    report = make(mechanisms=rows, public=public)
+    rows[0]["count"] = 0
+    public["n_records"] = 0
+    assert report.mechanisms[0]["count"] == 50
+    assert report.public == {"n_records": 5}
+
+
+def assert_builtin(value):
+    assert value is None or type(value) in (bool, int, float, str, list, dict)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            assert type(key) is str
+            assert_builtin(item)
+    elif isinstance(value, list):
+        for item in value:
+            assert_builtin(item)
+
+
+def test_state_is_built_in_types_only():
+    public = {
+        "classes": np.array([0, 1]),
+        "grid": np.float32(0.5),
+        "flag": np.bool_(True),
+        "shape": (3, 4),
+        "nothing": None,
+    }
+    report = make(public=public, epsilon=np.float64(1.0))
+    assert_builtin(report.to_dict())
+    assert report.public["classes"] == [0, 1]
+    assert report.public["grid"] == 0.5
+    assert report.public["flag"] is True
+    assert report.public["shape"] == [3, 4]
+    modules = {
+        arg.split()[0]
+        for opcode, arg, _ in pickletools.genops(pickle.dumps(report, protocol=2))
+        if opcode.name == "GLOBAL"
+    }
+    assert modules <= {"skdp.privacy.report", "copyreg", "copy_reg", "__builtin__", "builtins"}
+    with pytest.raises(TypeError, match="built-in types only"):
+        make(public={"data": object()})
+
+
+@pytest.mark.parametrize(
+    "report", [make(), pure(), without_guarantee()], ids=["dp", "pure", "none"]
+)
+def test_round_trips_and_equality(report):
+    for twin in (
+        pickle.loads(pickle.dumps(report)),
+        copy.copy(report),
+        copy.deepcopy(report),
+        PrivacyReport.from_dict(report.to_dict()),
+        PrivacyReport.from_dict(json.loads(json.dumps(report.to_dict()))),
+    ):
+        assert twin == report
+        assert hash(twin) == hash(report)
+        assert repr(twin) == repr(report)
+    assert report != make(delta=2e-5)
+    assert report != "a report"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"guarantee": "maybe"}, "guarantee must be one of"),
+        ({"adjacency": "replace"}, "adjacency must be one of"),
+        ({"unit": "person"}, "unit must be"),
+        ({"epsilon": -1.0}, "epsilon must be >= 0"),
+        ({"epsilon": math.nan}, "epsilon must be >= 0"),
+        ({"epsilon": math.inf}, "epsilon must be finite if guarantee is 'proven'"),
+        ({"guarantee": "none"}, "inf otherwise"),
+        ({"delta": 1.0}, "delta must be in"),
+        ({"slack": (0.1,)}, "slack must be a pair"),
+        ({"slack": (-0.1, 0.0)}, "slack must be a pair"),
+        ({"mechanisms": [{"name": "staircase"}]}, "name of a ledger row"),
+    ],
+)
+def test_wrong_reports_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        make(**changes)
+
+
+# ---------------------------------------------------------------------- what it shows
+
+
+def test_repr_says_everything_once_in_a_terminal():
+    text = repr(make(unit="group", slack=(1e-9, 1e-20)))
+    for part in (
+        "Privacy of one fit of DPIGHTClassifier",
+        "epsilon     1\n",
+        "delta       1e-05",
+        "proven",
+        "replace-one (one group takes other values; the number of groups is public)",
+        "exact Gaussian DP",
+        "ChaCha20",
+        "n_records=20190",
+        "slack",
+        "Theorem 2.5.2",
+        "labels lie in classes",
+        "gradients",
+        "multiplier 26.3795",
+        "100.0%",
+    ):
+        assert part in text
+    assert len(text.splitlines()) <= 16
+    assert "no privacy guarantee" in repr(without_guarantee())
+    assert "no valid privacy proof" in repr(without_guarantee("unproven"))
+
+
+@pytest.mark.parametrize("epsilon", [0.9999996, 1.0000004, 1.2345674, 3.00000049, 1e-5 / 3])
+def test_shown_epsilon_is_never_below_the_claim(epsilon):
+    shown = next(line for line in repr(make(epsilon=epsilon)).splitlines() if "epsilon" in line)
+    assert epsilon * (1 - 1e-9) <= float(shown.split()[1]) <= epsilon * (1 + 1.1e-5)
+
+
+def test_html_is_escaped():
+    report = make(
+        estimator="<script>alert(1)</script>",
+        assumptions=["<b>&</b>"],
+        public={"<i>": "<u>"},
+        mechanisms=[{**row(), "purpose": "<img src=x>"}],
+    )
+    page = report._repr_html_()
+    assert page.count("<table>") == 2
+    for tag in ("<script", "<b>", "<i>", "<u>", "<img"):
+        assert tag not in page
+    assert "&lt;script&gt;" in page
+    assert "&lt;img src=x&gt;" in page
+    assert without_guarantee()._repr_html_().count("<table>") == 1
+
+
+# ---------------------------------------------------------------------- what it computes
+
+
+def test_epsilon_at_other_deltas():
+    report = make()
+    assert 1 - 1e-8 <= report.epsilon_at(1e-5) <= 1.0
+    assert report.epsilon_at(1e-4) < 1.0 < report.epsilon_at(1e-6) < report.epsilon_at(1e-12)
+    assert report.epsilon_at(1e-6) == pytest.approx(recheck_epsilon([row()], 1e-6), rel=1e-8)
+    assert report.epsilon_at(1e-6) >= recheck_epsilon([row()], 1e-6)
+    assert report.epsilon_at(0.0) == math.inf
+    with pytest.raises(ValueError, match="delta must be in"):
+        report.epsilon_at(1.0)
+
+
+def test_slack_is_paid_at_every_delta():
+    report = make(slack=(0.01, 1e-9))
+    plain = make(epsilon=0.99, delta=(1e-5 - 1e-9) * math.exp(-0.01))
+    for delta in (1e-4, 1e-6, 1e-8):
+        ideal = (delta - 1e-9) * math.exp(-0.01)
+        expected = 0.01 + gaussian_epsilon(report.mu, ideal)
+        assert report.epsilon_at(delta) == pytest.approx(expected, rel=1e-9)
+        assert report.epsilon_at(delta) >= plain.epsilon_at(delta)
+    assert report.epsilon_at(1e-10) == math.inf
+    assert report.epsilon_at(1e-9) == math.inf
+    assert report.delta_at(0.005) == 1.0
+    assert report.delta_at(3.0) >= 1e-9
+
+
+def test_a_stopped_fit_claims_its_plan():
+    # 50 releases were planned and 5 made: how many were made may depend on the data.
+    whole, stopped = make(), make(mechanisms=[row(count=5, planned=50)])
+    given = make(mechanisms=[row(count=5, planned=50)], plan_mu=whole.mu)
+    for report in (stopped, given):
+        assert report.mu == pytest.approx(whole.mu, rel=1e-9)
+        for delta in (1e-3, 1e-5, 1e-8):
+            assert report.epsilon_at(delta) == pytest.approx(whole.epsilon_at(delta), rel=1e-6)
+        assert report.delta_at(0.5) == pytest.approx(whole.delta_at(0.5), rel=1e-6)
+    assert stopped.mu > 3 * math.sqrt(5) * (1 / row()["noise_multiplier"]) * (1 - 1e-9)
+
+
+def test_delta_at_inverts_epsilon_at():
+    report = make()
+    assert report.delta_at(1.0) <= 1e-5
+    for delta in (1e-3, 1e-8, 1e-12):
+        found = report.delta_at(report.epsilon_at(delta))
+        assert found == pytest.approx(delta, rel=1e-5)
+    assert 0.0 < report.delta_at(0.0) < 1.0
+    with pytest.raises(ValueError, match="epsilon must be >= 0"):
+        report.delta_at(-1.0)
+
+
+def test_pure_fits():
+    report = pure()
+    assert report.epsilon_at(0.0) == 0.75
+    assert report.delta_at(0.75) == 0.0
+    assert 0.0 < report.delta_at(0.5) < 0.5
+    assert 0.0 < report.epsilon_at(0.05) < 0.75
+    # Fewer releases than planned: the claim stays that of the plan.
+    stopped = pure(count=1)
+    assert stopped.epsilon_at(0.0) == 0.75
+    assert stopped.delta_at(0.5) >= report.delta_at(0.5)
+    assert stopped.mu >= report.mu
+
+
+def test_no_guarantee_stays_none():
+    for guarantee in ("none", "unproven"):
+        report = without_guarantee(guarantee)
+        assert report.epsilon_at(0.5) == math.inf
+        assert report.delta_at(100.0) == 1.0
+        assert report.mu == math.inf
+        assert type(report.event_for("rdp")).__name__ == "NonPrivateDpEvent"
+
+
+def test_events_agree_with_the_claim_in_both_conventions():
+    from dp_accounting import NeighboringRelation, pld, rdp
+
+    report, relation = make(), NeighboringRelation.REPLACE_ONE
+    by_pld = pld.PLDAccountant(relation)
+    by_pld.compose(report.event_for("pld"))
+    assert by_pld.get_epsilon(1e-5) == pytest.approx(1.0, rel=1e-3)
+    by_rdp = rdp.RdpAccountant(neighboring_relation=relation)
+    by_rdp.compose(report.event_for("rdp"))
+    assert 1.0 <= by_rdp.get_epsilon(1e-5) <= 1.15
+    with pytest.raises(UnsupportedAccounting):
+        report.event_for("prv")
+
+
+def sampled():
+    rate = {"sampling": "Poisson", "sampling_rate": 0.01}
+    step = {"name": "gaussian", "purpose": "steps", "noise_multiplier": 1.0, "count": 100, **rate}
+    return make(epsilon=1.5, delta=1e-5, adjacency="zero-out", mechanisms=[step])
+
+
+def test_sampled_rows_go_to_the_adapter():
+    report = sampled()
+    assert report.epsilon_at(1e-5) < 1.5
+    assert report.epsilon_at(1e-6) > report.epsilon_at(1e-5)
+    assert "Poisson" in repr(report)
+    with pytest.raises(UnsupportedAccounting):
+        report.delta_at(1.0)
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    "report",
+    [make(), pure(), without_guarantee(), sampled()],
+    ids=["dp", "pure", "none", "sampled"],
+)
+def test_plot_draws_two_curves(pyplot, report):
+    left, right = report.plot()
+    assert "type I" in left.get_xlabel()
+    assert right.get_xlabel() == "delta"
+    left.figure.canvas.draw()
+    alpha, beta = left.lines[1].get_data()
+    assert np.all(np.diff(beta) <= 1e-12)
+    assert np.all(beta <= 1 - np.asarray(alpha) + 1e-12)
+    if report.guarantee == "proven":
+        assert np.all(np.diff(right.lines[0].get_ydata()) <= 1e-9)
+    else:
+        assert not right.lines
+
+
+def test_plot_on_axes_that_are_given(pyplot):
+    _, ax = pyplot.subplots()
+    assert make().plot(ax) is ax
+    assert len(ax.lines) == 2
+    _, pair = pyplot.subplots(1, 2)
+    assert make().plot(pair) is pair
+    _, three = pyplot.subplots(1, 3)
+    with pytest.raises(ValueError, match="one or two Axes"):
+        make().plot(three)
+
+
+def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r'pip install "skdp\[plot\]"'):
+        make().plot()
