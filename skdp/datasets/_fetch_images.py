@@ -1,6 +1,7 @@
 """MNIST and Fashion-MNIST, from their idx files."""
 
 import gzip
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -49,14 +50,14 @@ def _fetch(name: str, subset: str, return_X_y: bool, as_frame: bool, **options: 
 @documented
 def fetch_mnist(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load MNIST: handwritten digits, 28 x 28 pixels.
 
     60,000 training and 10,000 test images.
@@ -98,14 +99,14 @@ def fetch_mnist(
 @documented
 def fetch_fashion_mnist(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load Fashion-MNIST: articles of clothing, 28 x 28 pixels.
 
     60,000 training and 10,000 test images; labels 0 T-shirt, 1 trouser, 2 pullover, 3 dress,

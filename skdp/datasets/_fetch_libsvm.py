@@ -2,6 +2,8 @@
 
 import bz2
 import lzma
+from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from skdp.datasets._store import fetch_files
 
 __all__ = ["fetch_a9a", "fetch_e2006", "fetch_ijcnn1", "fetch_rcv1_binary"]
 
-_OPENERS = {".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".bz2": bz2.open}
 
 
 def _read(path: Path, name: str, part: str) -> Any:
@@ -54,14 +56,14 @@ def _fetch(
 @documented
 def fetch_a9a(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load a9a: census income above 50,000 dollars, 123 binary features.
 
     32,561 training and 16,281 test rows, 13.9 ones in a row on average. The records are those of
@@ -105,14 +107,14 @@ def fetch_a9a(
 @documented
 def fetch_ijcnn1(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load ijcnn1: the IJCNN 2001 challenge, 22 features.
 
     49,990 training rows (LIBSVM's ijcnn1.tr, then ijcnn1.val) and 91,701 test rows; about one row
@@ -156,14 +158,14 @@ def fetch_ijcnn1(
 @documented
 def fetch_rcv1_binary(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load RCV1 (binary): news of Reuters, 47,236 tf-idf features.
 
     20,242 training and 677,399 test rows. skdp knows no checksum of these files and does not
@@ -207,14 +209,14 @@ def fetch_rcv1_binary(
 @documented
 def fetch_e2006(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load E2006-tfidf: volatility of stock returns from 10-K reports, 150,360 features.
 
     16,087 training and 3,308 test rows. skdp knows no checksum of these files and does not

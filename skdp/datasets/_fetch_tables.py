@@ -2,6 +2,7 @@
 
 import csv
 import lzma
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ _KDD_RATES = ["serror_rate", "srv_serror_rate", "rerror_rate", "srv_rerror_rate"
 _KDD_RATES += ["same_srv_rate", "diff_srv_rate", "srv_diff_host_rate"]
 _KDD_HOST = ["same_srv_rate", "diff_srv_rate", "same_src_port_rate", "srv_diff_host_rate"]
 _KDD_HOST += ["serror_rate", "srv_serror_rate", "rerror_rate", "srv_rerror_rate"]
-_KDD = np.dtype(
+_KDD_COLUMNS: list[tuple[str, Any]] = (
     [("duration", np.int64)]
     + [(name, "U16") for name in ("protocol_type", "service", "flag")]
     + [(name, np.int64) for name in _KDD_COUNTS]
@@ -50,6 +51,7 @@ _KDD = np.dtype(
     + [(f"dst_host_{name}", np.float64) for name in _KDD_HOST]
     + [("label", "U24")]
 )
+_KDD = np.dtype(_KDD_COLUMNS)
 
 
 def _read_adult(path: Path) -> dict[str, np.ndarray]:
@@ -60,9 +62,8 @@ def _read_adult(path: Path) -> dict[str, np.ndarray]:
     *cells, labels = zip(*rows)
     columns = {}
     for (name, dtype), column in zip(_ADULT.items(), cells):
-        if dtype is object:
-            column = [np.nan if cell == "?" else cell for cell in column]
-        columns[name] = np.array(column, dtype=dtype)
+        values = [np.nan if dtype is object and cell == "?" else cell for cell in column]
+        columns[name] = np.array(values, dtype=dtype)
     # The labels of the test file end with a dot.
     columns["income"] = np.array([label.rstrip(".") for label in labels], dtype=object)
     return columns
@@ -71,8 +72,8 @@ def _read_adult(path: Path) -> dict[str, np.ndarray]:
 def _read_kddcup99(path: Path) -> dict[str, np.ndarray]:
     table = np.loadtxt(path, dtype=_KDD, delimiter=",", comments=None, encoding="ascii")
     return {
-        name: table[name].astype(object) if table[name].dtype.kind == "U" else table[name]
-        for name in _KDD.names
+        name: table[name].astype(object) if isinstance(kind, str) else table[name]
+        for name, kind in _KDD_COLUMNS
     }
 
 
@@ -103,14 +104,14 @@ def _fetch(
 @documented
 def fetch_adult(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load UCI Adult: census income above 50,000 dollars, 14 original columns.
 
     32,561 training and 16,281 test rows of the census of 1994. Sensitive are race, sex, marital
@@ -154,14 +155,14 @@ def fetch_adult(
 @documented
 def fetch_kddcup99(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load KDD Cup 1999: simulated network intrusions, 41 columns.
 
     Train is the 10 % file (494,021 rows, 23 labels), test the labelled test file ``corrected.gz``

@@ -2,7 +2,9 @@
 
 import lzma
 import tarfile
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -56,14 +58,14 @@ def _read(path: Path, part: str) -> Reviews:
 @documented
 def fetch_imdb(
     *,
-    data_home=None,
-    download_if_missing=True,
-    return_X_y=False,
-    as_frame=False,
-    n_retries=3,
-    delay=1.0,
-    subset="train",
-):
+    data_home: str | PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+    as_frame: bool = False,
+    n_retries: int = 3,
+    delay: float = 1.0,
+    subset: str = "train",
+) -> Any:
     """Load IMDb film reviews: texts with a negative or positive rating.
 
     25,000 training and 25,000 test reviews, negative before positive: shuffle before you split. A

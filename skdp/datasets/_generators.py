@@ -13,7 +13,9 @@ from sklearn.utils import check_random_state, check_scalar
 __all__ = ["make_sparse_classification", "make_sparse_regression"]
 
 
-def _make_design(n_samples, n_features, n_informative, rng):
+def _make_design(
+    n_samples: int, n_features: int, n_informative: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
     """X and theta* of the published setting."""
     check_scalar(n_samples, "n_samples", Integral, min_val=1)
     check_scalar(n_features, "n_features", Integral, min_val=1)
@@ -29,14 +31,14 @@ def _make_design(n_samples, n_features, n_informative, rng):
 
 
 def make_sparse_regression(
-    n_samples=1000,
-    n_features=1000,
+    n_samples: int = 1000,
+    n_features: int = 1000,
     *,
-    n_informative=10,
-    noise_variance=0.1,
-    coef=False,
-    random_state=None,
-):
+    n_informative: int = 10,
+    noise_variance: float = 0.1,
+    coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Generate the published sparse regression problem ``y = X theta* + N(0, noise_variance)``.
 
     Parameters
@@ -88,8 +90,13 @@ def make_sparse_regression(
 
 
 def make_sparse_classification(
-    n_samples=1000, n_features=1000, *, n_informative=10, coef=False, random_state=None
-):
+    n_samples: int = 1000,
+    n_features: int = 1000,
+    *,
+    n_informative: int = 10,
+    coef: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[np.ndarray, ...]:
     """Generate the published sparse logistic problem ``P(y = 1) = 1 / (1 + exp(<x, theta*>))``.
 
     Note the sign, which is as printed: a large ``<x, theta*>`` makes label 1 *unlikely*, so a

@@ -41,8 +41,10 @@ class Dataset:
     files: dict[str, tuple[tuple[DataFile, ...], ...]]
 
 
-def _idx_files(folder: str, base: str, checksums: dict[str, tuple[str, ...]]):
-    def part(prefix: str):
+def _idx_files(
+    folder: str, base: str, checksums: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[tuple[DataFile, ...], ...]]:
+    def part(prefix: str) -> tuple[tuple[DataFile, ...], ...]:
         names = (f"{prefix}-images-idx3-ubyte.gz", f"{prefix}-labels-idx1-ubyte.gz")
         return tuple(
             (DataFile(f"{folder}/{name}", checksums[name], f"{base}/{name}"),) for name in names

@@ -142,8 +142,7 @@ def _entry(name: str, home: Path) -> dict[str, Any]:
 
 def _bundled_entry() -> dict[str, Any]:
     path = files("skdp.datasets.data").joinpath("rand_hie.csv.xz")
-    with path.open("rb") as stream:
-        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+    checksum = hashlib.sha256(path.read_bytes()).hexdigest()
     return {
         "name": "rand_hie",
         "title": "RAND Health Insurance Experiment, 20,190 person-years (in the package)",
@@ -181,7 +180,7 @@ def fetch_files(
     check_scalar(n_retries, "n_retries", Integral, min_val=1)
     check_scalar(delay, "delay", Real, min_val=0)
     home = _data_home(data_home)
-    found = {}
+    found: dict[str, list[Path]] = {}
     for part in parts[subset]:
         found[part] = []
         for forms in DATASETS[name].files[part]:

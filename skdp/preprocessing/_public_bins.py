@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from itertools import product
 from math import prod, sqrt
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,14 @@ __all__ = ["PublicBinsEncoder"]
 # Half decades on both sides of zero: serves standardised, counted and monetary columns alike.
 _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
+
+
+def _as_objects(X: Any) -> Any:
+    """Frames with pandas' own types as objects: scikit-learn would cast all columns to one type."""
+    dtypes = getattr(X, "dtypes", None)
+    if hasattr(X, "iloc") and any(not isinstance(dtype, np.dtype) for dtype in dtypes):
+        return X.astype(object)
+    return X
 
 
 class PublicBinsEncoder(TransformerMixin, BaseEstimator):
@@ -92,13 +100,20 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     ['x0 < 18', 'x0 in [18, 65)', 'x0 >= 65', 'x0 missing']
     """
 
-    def __init__(self, *, bins=None, categories=None, crosses=(), sparse_output=True):
+    def __init__(
+        self,
+        *,
+        bins: Any = None,
+        categories: Mapping[Any, Any] | None = None,
+        crosses: Iterable[tuple[Any, ...]] = (),
+        sparse_output: bool = True,
+    ) -> None:
         self.bins = bins
         self.categories = categories
         self.crosses = crosses
         self.sparse_output = sparse_output
 
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> "PublicBinsEncoder":
         """Check the parameters against the columns and that each value can be encoded.
 
         Parameters
@@ -127,7 +142,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.__dict__ = scratch.__dict__
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         """Encode each record.
 
         Parameters
@@ -148,7 +163,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             quoted).
         """
         check_is_fitted(self)
-        X = validate_data(self, X=X, dtype=None, ensure_all_finite=False, reset=False)
+        X = validate_data(self, X=_as_objects(X), dtype=None, ensure_all_finite=False, reset=False)
         bins = self._bin(X)
         parts = [*((block,) for block in self._blocks), *self._crosses]
         largest = max(self.n_features_out_, len(parts) * X.shape[0])
@@ -167,7 +182,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         )
         return encoded if self.sparse_output else encoded.toarray()
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Name the output columns, for example ``'age in [18, 65)'`` or ``'age < 18 & sex = 0'``.
 
         Parameters
@@ -189,7 +204,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             out += [" & ".join(cell) for cell in product(*(names[b.column] for b in cross))]
         return np.array(out, dtype=object)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
@@ -198,8 +213,8 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> None:
         categories = self._check_parameters()
-        X = validate_data(self, X=X, dtype=None, ensure_all_finite=False)
-        blocks = {}
+        X = validate_data(self, X=_as_objects(X), dtype=None, ensure_all_finite=False)
+        blocks: dict[int, EdgeBlock | CategoryBlock] = {}
         for key, values in categories.items():
             column = self._new_column(key, blocks, "categories")
             blocks[column] = CategoryBlock(column, check_categories(values, f"column {key!r}"))
@@ -244,7 +259,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             if place.size == 0:
                 raise ValueError(f"`{parameter}` names the column {key!r}, which X does not have.")
             return int(place[0])
-        if not isinstance(key, Integral) or isinstance(key, bool):
+        if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
             raise TypeError(f"`{parameter}` must name columns by str or int, got {key!r}.")
         if not 0 <= key < self.n_features_in_:
             raise ValueError(
