@@ -203,7 +203,7 @@ def _choose_remote(
         f"Get {official.url} and put it at {home / official.path} (or set SKDP_DATA or data_home "
         f"to a folder that holds {official.path})."
     )
-    others = ", ".join(str(home / form.path) for form in forms)
+    others = " or ".join(str(home / form.path) for form in forms)
     if not download_if_missing:
         raise OSError(
             f"Data not found and `download_if_missing` is False: {name} ({part}) needs {others}. "
