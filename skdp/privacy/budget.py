@@ -65,9 +65,7 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=LOCK.acquire,
-        after_in_parent=LOCK.release,
-        after_in_child=_after_fork_in_child,
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=_after_fork_in_child
     )
 
 
@@ -160,9 +158,8 @@ class BudgetAccountant:
     Notes
     -----
     One ledger holds one adjacency and one unit. The total is valid when later fits depend on
-    earlier results: the smaller of the sum of epsilon (all fits pure) and the filter for Gaussian
-    differential privacy (proof in `skdp.privacy.filters`). It does not cover the scores and the
-    choices of a search on private rows. Two handles are equal if they charge the same ledger.
+    earlier results (proof in `skdp.privacy.filters`). It does not cover the scores and the choices
+    of a search on private rows. Two handles are equal if they charge the same ledger.
 
     Examples
     --------
@@ -199,7 +196,7 @@ class BudgetAccountant:
 
     @property
     def epsilon(self) -> float:
-        """Ceiling of epsilon, as the file has it."""
+        """Ceiling of epsilon."""
         return self._read()[0].epsilon
 
     @property
@@ -254,8 +251,6 @@ class BudgetAccountant:
             another adjacency or unit, or if its file is gone. Nothing is charged.
         UnsupportedAccounting
             If the fit has neither `mu` nor `pure`.
-        ValueError
-            If the numbers contradict each other.
         """
         fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -277,8 +272,8 @@ class BudgetAccountant:
         Returns
         -------
         (epsilon, delta)
-            (0.0, 0.0) when nothing is charged. delta is the ceiling's, 0 if the sum of pure fits
-            is the smaller figure, and the fit's own for a single fit.
+            (0.0, 0.0) when nothing is charged; else the smallest proven epsilon, with delta 0 (sum
+            of pure fits), the ceiling's delta or, for a single fit, its own.
         """
         ceiling, fits, _ = self._read()
         return spent_by(fits, ceiling)

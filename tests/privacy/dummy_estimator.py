@@ -79,6 +79,13 @@ def charge(accountant, epsilon=1.0):
     return os.getpid()
 
 
+def gauss(accountant, epsilon, delta=1e-5, estimator="fit", **more):
+    """Reserve a Gaussian fit."""
+    cost = {"epsilon": epsilon, "delta": delta, "mu": gaussian_mu(epsilon, delta)}
+    kind = {"adjacency": "replace-one", "unit": "record"}
+    return accountant.reserve(estimator=estimator, **(cost | kind | more))
+
+
 def charge_until_refused(accountant, barrier, queue):
     """Count the pure charges that are granted to this process."""
     barrier.wait()
@@ -88,8 +95,8 @@ def charge_until_refused(accountant, barrier, queue):
             charge(accountant)
             granted += 1
             time.sleep(0.005)  # let the other one in
-    except PrivacyBudgetExceeded:
-        queue.put(granted)
+    except PrivacyBudgetExceeded as error:
+        queue.put((granted, str(error)))
 
 
 def reserve_and_die(accountant):

@@ -1,0 +1,180 @@
+"""What a ceiling admits, against the exact Gaussian formula and the sum of pure fits."""
+
+import math
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, pure_mu
+from skdp.privacy.budget import BudgetAccountant
+from skdp.privacy.filters import Ceiling, admits, check_charge, remaining_after, spent_by
+
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
+
+import dummy_estimator as dummy  # noqa: E402
+
+KIND = {"adjacency": "replace-one", "unit": "record"}
+
+
+@pytest.fixture
+def accountant():
+    return BudgetAccountant(100.0, 1e-5)
+
+
+def make_fit(epsilon, delta):
+    if delta == 0.0:
+        return check_charge("fit", epsilon, 0.0, None, True, (0.0, 0.0))
+    return check_charge("fit", epsilon, delta, gaussian_mu(epsilon, delta), False, (0.0, 0.0))
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(
+    st.floats(0.05, 20.0),
+    st.sampled_from([0.0, 1e-9, 1e-5, 1e-2]),
+    st.lists(
+        st.tuples(st.floats(0.01, 5.0), st.sampled_from([0.0, 1e-8, 1e-5])), min_size=1, max_size=12
+    ),
+)
+def test_whatever_is_admitted_is_within_the_ceiling(epsilon, delta, wanted):
+    ceiling = Ceiling("", epsilon, delta, False)
+    charged = []
+    for cost in wanted:
+        fit = make_fit(*cost)
+        if admits([*charged, fit], ceiling):
+            charged.append(fit)
+        if not charged:
+            continue
+        pure_sum = sum(f.epsilon for f in charged) if all(f.pure for f in charged) else math.inf
+        total = math.sqrt(sum(f.mu**2 for f in charged))
+        alone = len(charged) == 1 and charged[0].epsilon <= epsilon and charged[0].delta <= delta
+        exact = gaussian_delta(total, epsilon) <= delta * (1 + 1e-12)
+        assert pure_sum <= epsilon * (1 + 1e-11) or exact or alone
+        spent = spent_by(charged, ceiling)
+        assert spent[0] <= epsilon
+        assert spent[1] <= delta
+        left = remaining_after(charged, ceiling)
+        if left[0] > 1e-3:
+            assert admits([*charged, make_fit(*left)], ceiling)
+            assert not admits([*charged, make_fit(left[0] * 1.001, left[1])], ceiling)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (10.0, 1e-6), (0.1, 1e-9), (2.0, 0.0)])
+def test_one_fit_of_the_whole_ceiling_fits_and_nothing_after_it(epsilon, delta):
+    accountant = BudgetAccountant(epsilon, delta)
+    assert accountant.spent() == (0.0, 0.0)
+    assert accountant.remaining() == (epsilon, delta)
+    if delta:
+        dummy.gauss(accountant, epsilon, delta)
+    else:
+        dummy.charge(accountant, epsilon)
+    assert accountant.spent()[0] == pytest.approx(epsilon, rel=1e-8)
+    assert accountant.spent()[0] <= epsilon
+    assert accountant.remaining()[0] < 1e-3 * epsilon
+    with pytest.raises(PrivacyBudgetExceeded, match="refused before it read a value"):
+        dummy.gauss(accountant, 0.01, 1e-5)
+    assert len(accountant.ledger()) == 1
+
+
+def test_gaussian_fits_add_up_in_mu_squared():
+    mu = gaussian_mu(1.0, 1e-5)
+    granted = 0
+    accountant = BudgetAccountant(6.0, 1e-5)
+    with pytest.raises(PrivacyBudgetExceeded):
+        while True:
+            dummy.gauss(accountant, 1.0)
+            granted += 1
+    assert granted == math.floor((gaussian_mu(6.0, 1e-5) / mu) ** 2) > 6
+    # Exactly ten fits are granted under the exact cost of ten, whatever the rounding.
+    ten = BudgetAccountant(gaussian_epsilon(math.sqrt(10) * mu, 1e-5), 1e-5)
+    for _ in range(10):
+        dummy.gauss(ten, 1.0)
+    with pytest.raises(PrivacyBudgetExceeded):
+        dummy.gauss(ten, 0.05)
+    # A zCDP filter would have granted fewer: rho + 2 sqrt(rho log(1/delta)) with rho = mu^2 / 2.
+    rho = 10 * mu**2 / 2
+    assert rho + 2 * math.sqrt(rho * math.log(1e5)) > ten.epsilon
+
+
+def test_pure_fits_use_the_better_rule():
+    few = BudgetAccountant(0.3, 0.0)
+    for _ in range(3):
+        dummy.charge(few, 0.1)  # 0.1 + 0.1 + 0.1 > 0.3 in floating point
+    assert few.spent() == (pytest.approx(0.3), 0.0)
+    with pytest.raises(PrivacyBudgetExceeded):
+        dummy.charge(few, 1e-6)
+    many = BudgetAccountant(3.0, 1e-5)
+    for _ in range(60):
+        dummy.charge(many, 0.06)  # the sum, 3.6, passes the ceiling; the Gaussian filter does not
+    assert many.spent()[0] < 3.0
+    assert many.spent()[1] == 1e-5
+    assert many.spent()[0] >= gaussian_epsilon(math.sqrt(60) * pure_mu(0.06), 1e-5)
+
+
+def test_pure_beyond_the_filter_refuses_gaussian_fits():
+    accountant = BudgetAccountant(2.0, 1e-5)
+    dummy.charge(accountant, 1.9)  # pure_mu(1.9) alone is past the Gaussian bound
+    assert pure_mu(1.9) > gaussian_mu(2.0, 1e-5)
+    epsilon, delta = accountant.remaining()
+    assert (epsilon, delta) == (pytest.approx(0.1), 0.0)
+    with pytest.raises(PrivacyBudgetExceeded):
+        dummy.gauss(accountant, 0.01)
+    dummy.charge(accountant, 0.1)
+
+
+def test_noise_error_is_charged():
+    ceiling = Ceiling("", 4.0, 1e-5, False)
+    mu = gaussian_mu(4.0, 1e-5) / 2
+    exact = check_charge("fit", 2.5, 1e-5, mu, False, (0.0, 0.0))
+    assert admits([exact] * 4, ceiling)
+    for error in [(1e-7, 0.0), (0.0, 1e-11)]:
+        rough = check_charge("fit", 2.5, 1e-5, mu, False, error)
+        assert admits([rough] * 3, ceiling)
+        assert not admits([rough] * 4, ceiling)
+    huge = Ceiling("", 1e4, 1e-5, False)
+    assert not admits([check_charge("fit", 1e4, 1e-3, 1.0, False, (0.0, 1e-320))], huge)
+    rough = check_charge("fit", 0.5, 1e-5, mu / 10, False, (0.2, 0.0))
+    cost = spent_by([rough] * 4, ceiling)[0]
+    assert cost > 2 * 4 * 0.2 + gaussian_epsilon(mu / 5, 1e-5)
+    left = remaining_after([rough] * 4, ceiling)
+    assert admits([*[rough] * 4, make_fit(*left)], ceiling)
+
+
+@pytest.mark.parametrize(
+    ("cost", "kind", "message"),
+    [
+        ({"epsilon": math.inf, "delta": 0.0}, PrivacyBudgetExceeded, "epsilon=inf"),
+        ({"epsilon": 1.0, "delta": 1e-5}, UnsupportedAccounting, "neither pure nor Gaussian"),
+        ({"epsilon": 1.0, "delta": 1e-5, "mu": 3.0}, ValueError, "costs more than"),
+        ({"epsilon": 1.0, "delta": 0.0, "mu": 0.1}, ValueError, "costs more than"),
+        ({"epsilon": 1.0, "delta": 1e-5, "pure": True}, ValueError, "pure fit has delta=0"),
+        ({"epsilon": math.nan, "delta": 0.0, "pure": True}, ValueError, "epsilon must be"),
+        ({"epsilon": -1.0, "delta": 0.0, "pure": True}, ValueError, "epsilon must be"),
+        ({"epsilon": 1.0, "delta": 1.0, "mu": 0.1}, ValueError, "delta must be"),
+        ({"epsilon": "1e", "delta": 0.0, "pure": True}, TypeError, "epsilon must be a number"),
+    ],
+)
+def test_what_can_not_be_charged_is_refused(accountant, cost, kind, message):
+    with pytest.raises(kind, match=message):
+        accountant.reserve(estimator="fit", **cost, **KIND)
+    assert accountant.ledger() == []
+
+
+def test_one_adjacency_and_one_unit(accountant):
+    first = dummy.gauss(accountant, 1.0, adjacency="zero-out")
+    for other in [{"adjacency": "replace-one"}, {"adjacency": "zero-out", "unit": "group"}]:
+        with pytest.raises(PrivacyBudgetExceeded, match=r"zero-out.*do not add up"):
+            dummy.gauss(accountant, 1.0, **other)
+    first.release()
+    dummy.gauss(accountant, 1.0, unit="group")
+
+
+@pytest.mark.parametrize("ceiling", [(0.0, 1e-5), (math.inf, 1e-5), (1.0, -0.1), (1.0, 1.0)])
+def test_ceiling_out_of_range(ceiling):
+    with pytest.raises(ValueError, match="must be"):
+        BudgetAccountant(*ceiling)
