@@ -131,7 +131,7 @@ def poisson_step_epsilon(
     Returns
     -------
     float
-        By the general bound of Zhu and Wang (2019, Theorem 6) at integer orders.
+        By the general upper bound of Zhu and Wang (2019) at integer orders.
     """
     require_supported(POISSON, adjacency, [row["name"] for row in step], "rdp")
     rate, delta = check_rate(sampling_rate), check_delta(delta)
