@@ -145,10 +145,9 @@ class BudgetAccountant:
     delta : float in [0, 1)
         With 0, only pure fits are admitted.
     path : str or path-like, default=None
-        File that keeps the ledger across sessions; made if it is not there. None uses a temporary
-        file that only this user can read, removed when this process exits. A kept file is made
-        with the usual permissions; let everyone who may fit write to it and to its folder (not a
-        network drive: SQLite needs file locks).
+        File that keeps the ledger across sessions; made if it is not there. Whoever may fit must be
+        able to write to it and its folder (no network drive: SQLite needs file locks). None uses a
+        temporary file that only this user can read, removed when this process exits.
 
     Raises
     ------
@@ -386,7 +385,7 @@ class BudgetAccountant:
 def _handle(path: str, identity: str) -> BudgetAccountant:
     """The handle of a pickle: the same object where the process has it, else one that looks later.
 
-    The file is not opened here, so that a model without its ledger still loads and predicts.
+    It does not open the file: a model without its ledger still loads and predicts.
     """
     with LOCK:
         if (path, identity) not in _HANDLES:
