@@ -12,18 +12,18 @@ z = m h, the mass of m is h phi(z) M, M = E exp(-z h U - h^2 U^2 / 2), U uniform
 so d = (m^2 - n^2) (slope + curve (m^2 + n^2)) with slope = h^2 (1/2 - h^2/24 + h^4/720) and
 curve = h^8 / 2880. The next terms of R are h^6 (z^6/181440 + c4 z^4 + c2 z^2), |c4|, |c2| < 1/5000
 (their exact values are recomputed in the tests); over a bin (W h <= 1/256, |z| <= 13.26) they
-change by less than h^6 * 22 / 256 < 2^-57. The rest has order h^8: log M is analytic in (x, y) =
-(z^2 h^2, h^2) and bounded by 2.7 for |x| <= 16, |y| <= 1/2 (there |M - 1| <= 1.813 e^(1/16) - 1 < 0.93),
-so by Cauchy's estimate its coefficients are below 2.7 / (16^a 2^-b) and these terms change by less
-than 2^-60 over a bin.
+change by less than h^6 * 22 / 256 < 2^-57. The rest has order h^8: log M is analytic in
+(x, y) = (z^2 h^2, h^2) and bounded by 2.7 for |x| <= 16, |y| <= 1/2, where
+|M - 1| <= 1.8135 e^(1/16) - 1 < 0.931; so by Cauchy's estimate the coefficient of x^a y^b is below
+2.7 * 2^b / 16^a, and these terms change by less than 2^-60 over a bin.
 
 Arithmetic. m - n and m + n are integers below 2^45, exact in float64; d <= 0.052 (Laplace: 1/32)
 carries at most six roundings, and 1 - exp(-d) is Horner's rule of a polynomial whose truncation is
 below 2^-60: its relative error is below 12 * 2^-53, so that of a is below 0.052 * 12 * 2^-53 / 0.94
-< 2^-53. The threshold 2^64 (1 - a) is cut to an integer (2^-64) and compared with 64 fresh bits: the
-bits that the offset left in its word, then, on a tie, those of another word. Hence
+< 2^-53. The threshold 2^64 (1 - a) is cut to an integer (2^-64) and compared with 64 fresh bits:
+the bits that the offset left in its word, then, on a tie, those of another word. Hence
 |log P(r | j) - truth| < 2 (2^-53 + 2^-57 + 2^-60) < 2^-51.8; with the table's 2^-53 and the
-restarts at "minus zero" (exact given the above; they change the total by as little) every value's
+restarts at "minus zero" (a factor common to all values, off by less than 2^-53) every value's
 log-probability is within 2^-51 < 2^-50 of the truth.
 
 Cut-off. A bin gets at most 30 attempts, the last one is taken as it is: probability below
@@ -57,6 +57,7 @@ __all__ = [
     "exponent",
     "fill_offset",
     "fill_plain",
+    "quick_accept",
     "reject_threshold",
     "select_top",
 ]
@@ -65,6 +66,8 @@ U64 = np.uint64
 _ATTEMPTS = 30
 _WORDS_PER_DRAW = 64
 _TWO_64 = 18446744073709551616.0
+
+_INVERSES = np.array([0.0, *(1.0 / np.arange(1.0, 13.0))])
 
 _WINDOW = 128.0
 _REBUILD_BELOW = 2.0**-32
@@ -116,7 +119,7 @@ def reject_threshold(d):  # type: ignore[no-untyped-def]
     """2^64 (1 - exp(-d)) as an integer, 0 <= d < 1/16."""
     value = 1.0
     for n in range(12, 1, -1):
-        value = 1.0 - value * d / n
+        value = 1.0 - value * d * _INVERSES[n]
     return U64(value * d * _TWO_64)
 
 
@@ -131,7 +134,20 @@ def exponent(r, near, slope, curve, square):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fill_offset(words, high, low, alias, cell_bits, offset_bits, slope, curve, square, out):  # type: ignore[no-untyped-def]
+def _accept(bits, word, d, offset_bits):  # type: ignore[no-untyped-def]
+    """Accept with probability exp(-d): ``bits`` and, on a tie, the first bits of ``word``."""
+    reject = reject_threshold(d)
+    first = reject >> U64(offset_bits)
+    if bits != first:
+        return bits > first
+    rest = reject & ((U64(1) << U64(offset_bits)) - U64(1))
+    return (word >> U64(64 - offset_bits)) >= rest
+
+
+@jit
+def fill_offset(  # type: ignore[no-untyped-def]
+    words, high, low, alias, cell_bits, offset_bits, slope, curve, square, out
+):
     """Signed values of a table with coarse bins; returns how many of ``out`` are done.
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
@@ -140,8 +156,7 @@ def fill_offset(words, high, low, alias, cell_bits, offset_bits, slope, curve, s
     mask = (U64(1) << U64(63 - cell_bits)) - U64(1)
     rest_bits = U64(64 - offset_bits)
     rest_mask = (U64(1) << rest_bits) - U64(1)
-    # An upper bound of the rejection probability in units of the bits beside the offset.
-    bound = float(U64(1) << rest_bits) * (1.0 + 1e-12)
+    quick, quick_step = quick_accept(offset_bits, slope, square)
     w = 0
     i = 0
     while i < out.size:
@@ -162,19 +177,12 @@ def fill_offset(words, high, low, alias, cell_bits, offset_bits, slope, curve, s
             w += 1
             r = np.int64(second >> rest_bits)
             m = near + r
-            d = exponent(r, near, slope, curve, square)
             bits = second & rest_mask
-            if bits > U64(np.int64(d * bound)):
+            if np.int64(bits) > quick + j * quick_step:
                 break
-            reject = reject_threshold(d)
-            first = reject >> U64(offset_bits)
-            if bits != first:
-                if bits > first:
-                    break
-                continue
-            last = words[w] >> rest_bits
+            d = exponent(r, near, slope, curve, square)
             w += 1
-            if last >= (reject & ((U64(1) << U64(offset_bits)) - U64(1))):
+            if _accept(bits, words[w - 1], d, offset_bits):
                 break
         sign = np.int64(word & U64(1))
         if m == 0 and sign == 1:
@@ -182,6 +190,21 @@ def fill_offset(words, high, low, alias, cell_bits, offset_bits, slope, curve, s
         out[i] = (m ^ -sign) + sign
         i += 1
     return out.size
+
+
+@jit
+def quick_accept(offset_bits, slope, square):  # type: ignore[no-untyped-def]
+    """(a, b): every offset in bin j whose spare bits exceed a + j b is accepted.
+
+    1 - exp(-d) <= d, and d is at most (j + 1/2) 2 W^2 slope (1 + 2^-40) (Gaussian; ``curve`` adds
+    less than 2^-26 of it, covered by j + 1) or W slope (Laplace); unit 2^-(64 - offset_bits).
+    """
+    width = float(np.int64(1) << offset_bits)
+    unit = float(U64(1) << U64(64 - offset_bits))
+    if square:
+        step = np.int64(2.0 * width * width * slope * unit) + 1
+        return step, step
+    return np.int64(width * slope * unit) + 1, np.int64(0)
 
 
 @jit

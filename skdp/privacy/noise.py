@@ -54,7 +54,8 @@ SELECTION_CUTOFF = 2.0**-100
 
 # Values per call of a sampler: their words stay in the second-level cache.
 _BLOCK = 1 << 14
-_SPARE_WORDS = 64
+# What the last value may need, and an allowance for ties and rejected offsets (about one in thirty).
+_SPARE_WORDS = 72
 
 
 def rounded_gaussian(
@@ -316,7 +317,7 @@ def _draw(
     done = 0
     while done < out.size:
         block = out[done : done + _BLOCK]
-        words = stream.words(per_value * block.size + _SPARE_WORDS)
+        words = stream.words(per_value * block.size + block.size // 16 + _SPARE_WORDS)
         if table.offset_bits:
             done += fill_offset(words, *cells, *offset, block)
         else:
