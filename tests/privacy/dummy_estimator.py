@@ -116,8 +116,3 @@ def fit_in_this_process(estimator, X, y):
     """Fit, and return the process; run in a worker."""
     estimator.fit(X, y)
     return multiprocessing.current_process().pid
-
-
-def raise_exception(kind):
-    """Raise an exception of skdp in a worker."""
-    raise kind("one message")

@@ -197,15 +197,13 @@ def test_killed_worker_stays_charged(start, monkeypatch):
         dummy.charge(accountant, 0.5)
 
 
-def test_exceptions_survive_workers():
-    loky = joblib.externals.loky.get_reusable_executor(max_workers=2)
-    for kind in dummy.EXCEPTIONS:
-        error = loky.submit(dummy.raise_exception, kind).exception()
-        assert type(error) is kind
-        assert str(error) == "one message"
-        with multiprocessing.get_context("fork").Pool(1) as pool:
-            with pytest.raises(kind, match="one message"):
-                pool.apply(dummy.raise_exception, (kind,))
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_exceptions_survive_workers(backend):
+    """That a raised one arrives is in the next test; raising costs a new pool for each."""
+    with joblib.parallel_config(backend):
+        made = joblib.Parallel(n_jobs=2)(joblib.delayed(k)("one message") for k in dummy.EXCEPTIONS)
+    assert [type(error) for error in made] == list(dummy.EXCEPTIONS)
+    assert {str(error) for error in made} == {"one message"}
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
