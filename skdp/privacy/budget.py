@@ -7,8 +7,7 @@ stays charged.
 The total is (E, D)-DP, also when each fit is chosen by looking at earlier results. The rules and
 their proof are in `skdp.privacy.filters`: pure fits whose epsilons add up to at most E, or fits
 whose mu^2 add up to at most M^2, M the largest mu that is (E, D)-DP (the filter for Gaussian
-differential privacy: tighter than that of zCDP for Gaussian fits, because mu-GDP is converted
-exactly).
+differential privacy: tighter for Gaussian fits than zCDP's, as mu-GDP is converted exactly).
 """
 
 import contextlib
@@ -72,8 +71,8 @@ if hasattr(os, "register_at_fork"):
 class Reservation:
     """The charge of one fit, made by `BudgetAccountant.reserve`.
 
-    Call `commit` before the first release, or `release` if nothing was released. As a context
-    manager it is handed back if the block fails before `commit`, else committed.
+    Call `commit` before the first release, or `release` if nothing was released. A `with` block
+    hands it back if it fails before `commit`, else commits.
     """
 
     def __init__(self, accountant: "BudgetAccountant", number: int) -> None:
