@@ -54,7 +54,7 @@ SELECTION_CUTOFF = 2.0**-100
 
 # Values per call of a sampler: their words stay in the second-level cache.
 _BLOCK = 1 << 14
-# What the last value may need, and an allowance for ties and rejected offsets (about one in thirty).
+# What the last value may need, and some more.
 _SPARE_WORDS = 72
 
 
@@ -313,11 +313,12 @@ def _draw(
     out = np.empty(prod(shape), dtype=np.int64)
     cells = (table.high, table.low, table.alias, table.cell_bits)
     offset = (table.offset_bits, table.slope, table.curve, square)
-    per_value = 2 if table.offset_bits else 1
+    # Offsets take a second word, and now and then (one in thirty at most) a third.
+    per_block = (2 * _BLOCK + _BLOCK // 16) if table.offset_bits else _BLOCK
     done = 0
     while done < out.size:
         block = out[done : done + _BLOCK]
-        words = stream.words(per_value * block.size + block.size // 16 + _SPARE_WORDS)
+        words = stream.words(per_block * block.size // _BLOCK + _SPARE_WORDS)
         if table.offset_bits:
             done += fill_offset(words, *cells, *offset, block)
         else:

@@ -51,7 +51,9 @@ def chi_square(values, cdf, scale, n_cells=400, tail=5.0):
     observed = np.bincount(np.searchsorted(edges, values), minlength=expected.size)
     wide = np.add.reduceat
     starts = cell_starts(expected)
-    return stats.chisquare(wide(observed, starts), wide(expected, starts), sum_check=False).pvalue
+    expected = wide(expected, starts)
+    expected *= values.size / expected.sum()
+    return stats.chisquare(wide(observed, starts), expected).pvalue
 
 
 def cell_starts(expected, least=20.0):
