@@ -48,6 +48,7 @@ selection misses has probability below n e^-128 2^32 < 2^-100.
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.kernels import jit
 
@@ -63,6 +64,11 @@ __all__ = [
 ]
 
 U64 = np.uint64
+Words = NDArray[np.uint64]
+Aliases = NDArray[np.uint16]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 _ATTEMPTS = 30
 _WORDS_PER_DRAW = 64
 _TWO_64 = 18446744073709551616.0
@@ -80,7 +86,7 @@ _HALVES = 2.0 ** -np.arange(200.0)
 
 
 @jit
-def _break_tie(words, w, cell, low, alias):  # type: ignore[no-untyped-def]
+def _break_tie(words: Words, w: int, cell: int, low: Words, alias: Aliases) -> tuple[int, int]:
     """Bin of a word that equals the first part of its cell's threshold, and the next position."""
     for part in range(2):
         word = words[w]
@@ -93,7 +99,9 @@ def _break_tie(words, w, cell, low, alias):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fill_plain(words, high, low, alias, cell_bits, out):  # type: ignore[no-untyped-def]
+def fill_plain(
+    words: Words, high: Words, low: Words, alias: Aliases, cell_bits: int, out: Integers
+) -> int:
     """Signed values of a table with one magnitude per bin; returns how many of ``out`` are done."""
     shift = U64(64 - cell_bits)
     mask = (U64(1) << U64(63 - cell_bits)) - U64(1)
@@ -115,7 +123,7 @@ def fill_plain(words, high, low, alias, cell_bits, out):  # type: ignore[no-unty
 
 
 @jit
-def reject_threshold(d):  # type: ignore[no-untyped-def]
+def reject_threshold(d: float) -> np.uint64:
     """2^64 (1 - exp(-d)) as an integer, 0 <= d < 1/16."""
     value = 1.0
     for n in range(12, 1, -1):
@@ -124,7 +132,7 @@ def reject_threshold(d):  # type: ignore[no-untyped-def]
 
 
 @jit
-def exponent(r, near, slope, curve, square):  # type: ignore[no-untyped-def]
+def exponent(r: int, near: int, slope: float, curve: float, square: bool) -> float:
     """The exponent d of the acceptance of offset ``r`` in the bin that begins at ``near``."""
     if not square:
         return float(r) * slope
@@ -134,7 +142,7 @@ def exponent(r, near, slope, curve, square):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _accept(bits, word, d, offset_bits):  # type: ignore[no-untyped-def]
+def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> bool:
     """Accept with probability exp(-d): ``bits`` and, on a tie, the first bits of ``word``."""
     reject = reject_threshold(d)
     first = reject >> U64(offset_bits)
@@ -145,9 +153,18 @@ def _accept(bits, word, d, offset_bits):  # type: ignore[no-untyped-def]
 
 
 @jit
-def fill_offset(  # type: ignore[no-untyped-def]
-    words, high, low, alias, cell_bits, offset_bits, slope, curve, square, out
-):
+def fill_offset(
+    words: Words,
+    high: Words,
+    low: Words,
+    alias: Aliases,
+    cell_bits: int,
+    offset_bits: int,
+    slope: float,
+    curve: float,
+    square: bool,
+    out: Integers,
+) -> int:
     """Signed values of a table with coarse bins; returns how many of ``out`` are done.
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
@@ -193,7 +210,7 @@ def fill_offset(  # type: ignore[no-untyped-def]
 
 
 @jit
-def quick_accept(offset_bits, slope, square):  # type: ignore[no-untyped-def]
+def quick_accept(offset_bits: int, slope: float, square: bool) -> tuple[np.int64, np.int64]:
     """(a, b): every offset in bin j whose spare bits exceed a + j b is accepted.
 
     1 - exp(-d) <= d, and d is at most (j + 1/2) 2 W^2 slope (1 + 2^-40) (Gaussian; ``curve`` adds
@@ -208,7 +225,7 @@ def quick_accept(offset_bits, slope, square):  # type: ignore[no-untyped-def]
 
 
 @jit
-def exp_minus(t):  # type: ignore[no-untyped-def]
+def exp_minus(t: float) -> float:
     """exp(-t) for 0 <= t <= 128 with a relative error below 4 * 2^-53."""
     k = np.int64(t * _LOG2_E + 0.5)
     r = (t - k * _LN2_HIGH) - k * _LN2_LOW
@@ -219,7 +236,7 @@ def exp_minus(t):  # type: ignore[no-untyped-def]
 
 
 @jit
-def build_tree(scores, scale, gone, tree):  # type: ignore[no-untyped-def]
+def build_tree(scores: Integers, scale: float, gone: NDArray[np.bool_], tree: Floats) -> None:
     """Weights relative to the largest remaining score in the leaves, their sums above."""
     n = scores.size
     first = True
@@ -237,7 +254,7 @@ def build_tree(scores, scale, gone, tree):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _goes_left(words, w, left, right):  # type: ignore[no-untyped-def]
+def _goes_left(words: Words, w: int, left: float, right: float) -> tuple[bool, int]:
     """True with probability left / (left + right), and the next position."""
     p = min(left, right) / (left + right)
     hit = False
@@ -254,7 +271,16 @@ def _goes_left(words, w, left, right):  # type: ignore[no-untyped-def]
 
 
 @jit
-def select_top(words, reserve, scores, scale, gone, tree, done, out):  # type: ignore[no-untyped-def]
+def select_top(
+    words: Words,
+    reserve: int,
+    scores: Integers,
+    scale: float,
+    gone: NDArray[np.bool_],
+    tree: Floats,
+    done: int,
+    out: Integers,
+) -> int:
     """Select without replacement from position ``done``; returns how many of ``out`` are done.
 
     A selection starts only if ``reserve`` words are left, more than it can use.
