@@ -86,7 +86,9 @@ _HALVES = 2.0 ** -np.arange(200.0)
 
 
 @jit
-def _break_tie(words: Words, w: int, cell: int, low: Words, alias: Aliases) -> tuple[int, int]:
+def _break_tie(
+    words: Words, w: int, cell: int, low: Words, alias: Aliases
+) -> tuple[int | np.int64, int]:
     """Bin of a word that equals the first part of its cell's threshold, and the next position."""
     for part in range(2):
         word = words[w]
