@@ -1,0 +1,232 @@
+"""Bad input: every message says what was wrong, what was expected and what to do; nothing is spent."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor, IGHTRegressor
+from skdp.exceptions import PrivacyBudgetExceeded
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 4))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
+    """Fit under an accountant, return the message; nothing may be charged."""
+    accountant = BudgetAccountant(10.0, 1e-3)
+    if cls is DPIGHTClassifier:
+        params.setdefault("classes", (0, 1))
+    model = cls(**{"accountant": accountant, **params})
+    with pytest.raises((ValueError, TypeError)) as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y, **(fit or {}))
+    assert accountant.spent() == (0.0, 0.0)
+    assert not [name for name in vars(model) if name.endswith("_")]
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be > 0"),
+        ({"epsilon": -1.0}, "epsilon must be > 0"),
+        ({"epsilon": math.nan}, "epsilon must be > 0"),
+        ({"epsilon": "1"}, "epsilon must be a number, got str"),
+        ({"epsilon": None}, "epsilon must be a number, got NoneType"),
+        ({"delta": 1.0}, "delta must be in [0, 1)"),
+        ({"delta": -1e-5}, "delta must be in [0, 1)"),
+        ({"delta": 0.0}, "delta=0 needs pure mechanisms"),
+        ({"clip_norm": math.inf}, "clip_norm must be finite"),
+        ({"clip_norm": 0.0}, "clip_norm must be > 0"),
+        ({"clip_norm": math.nan}, "clip_norm must be > 0"),
+        ({"clip_norm": "auto"}, "clip_norm must be a number or 'adaptive'"),
+        ({"clip_norm": 1e-200}, "between 1e-100 and 1e100"),
+        ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be >= 1"),
+        ({"n_nonzero_coefs": 2.5}, "n_nonzero_coefs must be an int, got float"),
+        ({"n_nonzero_coefs": 5}, "n_nonzero_coefs=5 is more than the 4 features"),
+        ({"max_iter": 0}, "max_iter must be >= 1"),
+        ({"max_iter": "many"}, "max_iter must be an int or 'auto'"),
+        ({"learning_rate": -1.0}, "learning_rate must be > 0"),
+        ({"learning_rate": math.inf}, "learning_rate must be finite"),
+        ({"alpha": -1.0}, "alpha must be >= 0"),
+        ({"refit": 1.0}, "refit must be a share of the budget in [0, 1)"),
+        ({"selection": "best"}, "selection must be one of ['gaussian', 'peeling']"),
+        ({"adjacency": "add"}, "adjacency must be one of"),
+        ({"adjacency": "add-remove"}, "n_public"),
+        ({"unit": "person"}, "unit must be one of ['record', 'group']"),
+        ({"n_public": 0}, "n_public must be >= 1"),
+        ({"max_weight": -1.0}, "max_weight must be > 0"),
+        ({"classes": (1,)}, "classes must list at least two different labels"),
+        ({"classes": (1, 1)}, "classes must list at least two different labels"),
+        ({"callback": 3}, "callback must be callable"),
+        ({"accountant": 3}, "accountant must be a BudgetAccountant or None, got int"),
+    ],
+)
+def test_parameters(params, words):
+    if "accountant" in params:
+        with pytest.raises(TypeError, match="accountant must be"):
+            DPIGHTClassifier(**params).fit(X, Y)
+        return
+    assert words in refused(**params)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"loss": "absolute"}, "loss must be 'squared' or 'huber'"),
+        ({"huber_threshold": 0.0}, "huber_threshold must be > 0"),
+    ],
+)
+def test_regressor_parameters(params, words):
+    assert words in refused(DPIGHTRegressor, **params)
+
+
+def test_parameters_are_checked_before_data():
+    assert "epsilon" in refused(X=np.full((3, 2), np.nan), epsilon=-1.0)
+
+
+def with_cell(value, row=3, column=1):
+    table = X.astype(object)
+    table[row, column] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (with_cell(np.nan).astype(float), "contains NaN"),
+        (with_cell(np.inf).astype(float), "contains infinity"),
+        (np.empty((0, 4)), "0 sample"),
+        (np.empty((40, 0)), "0 feature"),
+        (X[0], "Expected 2D array"),
+        (X[None], "Found array with dim 3"),
+        (X[:39], "inconsistent numbers of samples"),
+        (X + 1j, "Complex data not supported"),
+    ],
+)
+def test_tables(table, words):
+    assert words in refused(X=table)
+
+
+def test_text_is_named_by_column_and_never_quoted():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    secret = "Mrs Jane Smith, 4 Elm St"
+    message = refused(X=with_cell(secret))
+    assert "column 1 (text)" in message
+    assert "PublicBinsEncoder" in message
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["b"] = secret
+    for table in (frame, pl.DataFrame({name: frame[name].tolist() for name in frame})):
+        text = refused(X=table)
+        assert "'b'" in text
+        assert "'a'" not in text
+        assert "Smith" not in text + message
+
+
+def test_text_is_not_quoted_in_the_traceback():
+    import traceback
+
+    secret = "Mrs Jane Smith"
+    try:
+        DPIGHTClassifier(classes=(0, 1)).fit(with_cell(secret), Y)
+    except ValueError as error:
+        text = "".join(traceback.format_exception(error))
+        assert secret not in text
+        assert error.__cause__ is None
+        assert error.__context__ is None or error.__suppress_context__
+    else:
+        pytest.fail("text was accepted")
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(40, np.nan), "contains NaN"),
+        (np.r_[np.zeros(39), 7], "labels that are not in classes"),
+        (np.array(["secret"] * 40), "labels that are not in classes"),
+        (None, "requires y"),
+        (np.zeros((40, 2)), "y should be a 1d array"),
+    ],
+)
+def test_labels(y, words):
+    message = refused(y=y)
+    assert words in message
+    assert "secret" not in message
+
+
+def test_regression_targets():
+    assert "y must be numeric" in refused(DPIGHTRegressor, y=np.array(["secret"] * 40))
+    assert "contains infinity" in refused(DPIGHTRegressor, y=np.full(40, np.inf))
+
+
+def test_one_class_without_classes_says_how_to_go_on():
+    message = refused(y=np.zeros(40, int), classes=None)
+    assert "one class only" in message
+    assert "classes=" in message
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        (np.zeros(3), "groups must have shape (40,)"),
+        (np.full(40, np.nan), "groups contains missing values"),
+        (np.array([None] * 40), "groups contains missing values"),
+    ],
+)
+def test_groups(groups, words):
+    assert words in refused(unit="group", fit={"groups": groups})
+
+
+def test_group_unit_needs_groups_and_names_the_cause():
+    message = refused(unit="group")
+    assert "needs groups= in fit" in message
+    assert "set_fit_request" in message
+    assert "unit='group'" in refused(fit={"groups": np.zeros(40)})
+
+
+def test_sparse_matrices():
+    S = sp.csr_matrix(X)
+    S.data[5] = np.nan
+    assert "contains NaN" in refused(X=S)
+
+
+def test_ceiling_is_named_and_nothing_is_read():
+    accountant = BudgetAccountant(0.5, 1e-5)
+    with pytest.raises(PrivacyBudgetExceeded, match=r"1.*0\.5"):
+        DPIGHTClassifier(epsilon=1.0, accountant=accountant).fit("not data at all", None)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+def test_inf_under_an_accountant_is_refused():
+    with pytest.raises(ValueError, match="epsilon=inf"):
+        DPIGHTClassifier(epsilon=math.inf, accountant=BudgetAccountant(1.0, 1e-5)).fit(X, Y)
+
+
+def test_large_delta_warns():
+    with pytest.warns(UserWarning, match="not below 1/n"):
+        DPIGHTClassifier(delta=0.1, classes=(0, 1)).fit(X, Y)
+
+
+def test_overflow_does_not_stop_the_fit():
+    big = X.copy()
+    big[0] = 1e308
+    model = DPIGHTRegressor(random_state=0).fit(big, Y)
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
+def test_predict_on_other_shapes(cls):
+    with pytest.raises(ValueError, match=r"3 features, but .* is expecting 4 features"):
+        cls().fit(X, Y).predict(X[:, :3])
+
+
+def test_constant_and_extreme_columns_fit():
+    for table in (np.ones((40, 4)), np.zeros((40, 4)), X * 1e-300, X * 1e150):
+        model = DPIGHTClassifier(classes=(0, 1), random_state=0).fit(table, Y)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.predict_proba(X)).all()
