@@ -5,16 +5,17 @@ then releases, then the recheck; only then are fitted attributes set. Whatever f
 release hands the reservation back and leaves the estimator as it was.
 """
 
+import inspect
 import math
 import re
-from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
+from skdp.kernels import is_cupy
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
 from skdp.privacy.session import PrivacySession, check_budget
@@ -23,6 +24,7 @@ __all__ = [
     "PrivateEstimator",
     "check_choice",
     "check_number",
+    "chosen_by_search",
     "encode_groups",
     "replace_fitted",
     "validate_table",
@@ -112,11 +114,12 @@ def check_number(
         if value != word:
             raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
         return
+    number: Any = value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}{also}, got {type(value).__name__}")
-    if math.isnan(value) or (low is not None and (value <= low if strict else value < low)):
+    if math.isnan(number) or (low is not None and (number <= low if strict else number < low)):
         raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
-    if high is not None and value > high:
+    if high is not None and number > high:
         raise ValueError(f"{name} must be <= {high:g}{also}, got {value!r}")
 
 
@@ -149,6 +152,8 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
         "dtype": [np.float64, np.float32],
         "reset": reset,
     }
+    if is_cupy(X):
+        return _validate_on_device(estimator, X, y, reset)
     try:
         if y is None:
             return validate_data(estimator, X, **options)
@@ -158,6 +163,32 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
             raise
         message = _text_columns(X)
     raise ValueError(message)
+
+
+def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+    """Check a CuPy array or CSR matrix where it lies: it never reaches scikit-learn's validation."""
+    values = X.data if hasattr(X, "indptr") else X
+    if X.ndim != 2 or min(X.shape) < 1:
+        raise ValueError(f"X must be a 2-d CuPy array that is not empty, got shape {X.shape}")
+    if values.dtype not in (np.float32, np.float64):
+        raise TypeError(f"a CuPy X must be float32 or float64, got {values.dtype}; use X.astype")
+    if not bool((abs(values) < math.inf).all()):
+        raise ValueError("Input X contains NaN or infinity.")
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    if y is None:
+        return X
+    y = column_or_1d(y.get() if is_cupy(y) else y, warn=True)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)} entries")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity.")
+    return X, y
 
 
 def _text_columns(X: Any) -> str:
@@ -188,12 +219,28 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     """
     labels = np.asarray(groups)
     if labels.shape != (n_samples,):
-        raise ValueError(f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}")
+        raise ValueError(
+            f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}"
+        )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("groups contains missing values; every row must belong to a group")
     if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
         raise ValueError("groups contains missing values; every row must belong to a group")
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
+
+
+def chosen_by_search() -> bool:
+    """Whether this fit is the refit of a scikit-learn search, which always runs in the caller's process.
+
+    A search sets ``best_params_`` on itself before it refits; it tells the estimator nothing.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        caller = frame.f_locals.get("self")
+        if frame.f_code.co_name == "fit" and "best_params_" in getattr(caller, "__dict__", {}):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:
@@ -204,6 +251,3 @@ def replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:
             delattr(estimator, name)
     for name, value in fitted.items():
         setattr(estimator, name, value)
-
-
-Monitor = Callable[[int, np.ndarray], None]

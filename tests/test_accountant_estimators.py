@@ -140,9 +140,11 @@ def test_a_model_loaded_elsewhere_predicts_but_is_not_refitted(tmp_path):
     out = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=ROOT
     )
-    assert out.stdout.split() == [str(estimator.predict(X).sum()), "PrivacyBudgetExceeded", "True"], (
-        out.stderr
-    )
+    assert out.stdout.split() == [
+        str(estimator.predict(X).sum()),
+        "PrivacyBudgetExceeded",
+        "True",
+    ], out.stderr
 
 
 def test_forked_and_loky_workers_draw_different_noise():

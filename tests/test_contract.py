@@ -179,7 +179,9 @@ def test_declared_classes_stay_although_absent_from_y(name):
     y = np.array(["b"] * len(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
-        model = make(name, classes=("c", "b", "a")).fit(X, y)  # one class only: no error (REFEREE 18)
+        model = make(name, classes=("c", "b", "a")).fit(
+            X, y
+        )  # one class only: no error (REFEREE 18)
     assert model.classes_.tolist() == ["a", "b", "c"]
     assert model.predict_proba(X).shape == (60, 3)
 
@@ -504,7 +506,9 @@ def test_epsilon_inf_is_the_algorithm_without_noise(name):
 
 @pytest.mark.parametrize("name", sorted(EXACT))
 def test_non_private_classes_take_no_privacy_parameters(name):
-    assert not {"epsilon", "delta", "adjacency", "unit", "accountant"} & set(ALL[name]().get_params())
+    assert not {"epsilon", "delta", "adjacency", "unit", "accountant"} & set(
+        ALL[name]().get_params()
+    )
     X, y = data(name)
     assert not hasattr(make(name).fit(X, y), "privacy_")
 
@@ -572,7 +576,10 @@ def test_meta_estimators(cls):
     X, y = data("Classifier", n=200)
     params = {"epsilon": 50.0, "delta": 1e-4, "random_state": 0} if cls is DPIGHTClassifier else {}
     model = cls(classes=(0, 1), **params)
-    assert SelectFromModel(model, max_features=2, threshold=-np.inf).fit(X, y).transform(X).shape[1] == 2
+    assert (
+        SelectFromModel(model, max_features=2, threshold=-np.inf).fit(X, y).transform(X).shape[1]
+        == 2
+    )
     assert CalibratedClassifierCV(model, cv=3).fit(X, y).predict_proba(X).shape == (200, 2)
     assert StackingClassifier([("a", model)], model, cv=3).fit(X, y).score(X, y) > 0.5
     pipe = make_pipeline(FunctionTransformer(np.tanh), model).fit(X, y)
@@ -590,6 +597,19 @@ def test_grid_search(cls):
     params = {"epsilon": 50.0, "random_state": 0} if cls is DPIGHTRegressor else {}
     search = GridSearchCV(cls(**params), {"n_nonzero_coefs": [2, 5]}, cv=3).fit(X, y)
     assert search.best_params_["n_nonzero_coefs"] == 5
+
+
+@each_private
+def test_a_search_is_named_as_unpaid(name):
+    X, y = data(name)
+    search = GridSearchCV(make(name), {"n_nonzero_coefs": [2, 3]}, cv=2)
+    with pytest.warns(PrivacyLeakWarning, match="search"):
+        search.fit(X, y)
+    assert any(
+        "no epsilon covers the choice" in a for a in search.best_estimator_.privacy_.assumptions
+    )
+    alone = make(name).fit(X, y)
+    assert not any("covers the choice" in a for a in alone.privacy_.assumptions)
 
 
 @each_private

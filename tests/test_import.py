@@ -109,7 +109,7 @@ def test_show_versions(capsys):
 def test_cache_falls_back_where_no_folder_is_writable(tmp_path):
     """Read-only installation without a home: numba's ``cache=True`` alone fails while decorating."""
     found = run(
-        f"""
+        """
         import os, sys
         for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
             os.environ.pop(name, None)

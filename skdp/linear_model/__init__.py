@@ -10,7 +10,7 @@ _NAMES = {
     "IGHTRegressor": "skdp.linear_model._ight",
 }
 
-__all__ = sorted(_NAMES)
+__all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
 if TYPE_CHECKING:
     from skdp.linear_model._ight import (

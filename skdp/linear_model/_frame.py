@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp.base import PrivateEstimator, check_choice, check_number, replace_fitted
+from skdp.base import (
+    PrivateEstimator,
+    check_choice,
+    check_number,
+    chosen_by_search,
+    replace_fitted,
+)
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model._glm import Problem, as_theta, from_theta
 from skdp.linear_model._progress import Progress
 from skdp.privacy.records import PrivateRecords
@@ -40,9 +47,21 @@ def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
 
 
 class _ThresholdingFit:
-    """The fit of the four estimators: check, read, run, store."""
+    """What the private and the exact fit share: check, run, collect. `_algorithm` does the work."""
+
+    n_nonzero_coefs: int | None
+    max_iter: int | str
+    learning_rate: float | str
+    alpha: float
+    fit_intercept: bool
+    coef_init: Any
+    verbose: Any
+    callback: Any
+    _algorithm: Any
+    _poor_score = False
 
     def _check_parameters(self) -> None:
+        self._check_targets()  # type: ignore[attr-defined]
         if self.n_nonzero_coefs is not None:
             check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
         check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
@@ -55,17 +74,17 @@ class _ThresholdingFit:
                 raise ValueError(f"{name} must be finite, got inf")
 
     def _solve(self, session: PrivacySession, problem: Problem, **settings: Any) -> Solution:
-        from skdp.linear_model._ight import ight
-
         records, loss = problem.records, problem.loss
         if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
             raise ValueError(
                 f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the "
                 f"{records.n_features} features of X"
             )
-        progress = Progress(self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes"))
+        progress = Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        )
         with progress:
-            return ight(
+            return self._algorithm(
                 session,
                 records,
                 loss,
@@ -78,9 +97,9 @@ class _ThresholdingFit:
                 **settings,
             )
 
-    def _start(self, shape: tuple[int, ...], n_features: int) -> np.ndarray | None:
+    def _start(self, shape: tuple[int, ...], n_features: int) -> np.ndarray:
         if self.coef_init is None:
-            return None
+            return np.zeros(shape)
         n_outputs = 1 if len(shape) == 1 else shape[1]
         coef = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
         wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
@@ -158,6 +177,9 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
+    # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
+    _poor_score = True
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
@@ -208,6 +230,17 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
             "time and memory of the fit are not protected",
             *problem.leaks,
         ]
+        if chosen_by_search():
+            warnings.warn(
+                "a scikit-learn search chose hyper-parameters by scores on these records, which no "
+                "epsilon covers; the report says so",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+            assumptions.append(
+                "hyper-parameters chosen by non-private scores on the same data: "
+                "no epsilon covers the choice"
+            )
         if self.coef_init is not None:
             assumptions.append("coef_init is a released model; its own cost is not counted here")
         return session.report(public=public, assumptions=tuple(assumptions), erratum=ERRATUM)
@@ -236,7 +269,9 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
         self._check_parameters()
         session = PrivacySession.without_privacy()
         problem = self._problem(X, y, None, weights)
-        solution = self._solve(session, problem, clip_norm=math.inf, tol=self.tol)
+        solution = self._solve(
+            session, problem, clip_norm=math.inf, refit=0.0, selection="gaussian", tol=self.tol
+        )
         replace_fitted(self, self._fitted(problem, solution))
         return self
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import check_number, encode_groups, validate_table
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.records import PrivateRecords
 
@@ -37,11 +38,20 @@ class Problem:
 class GLMModel:
     """What classifiers and regressors share after a fit."""
 
+    _poor_score: bool
+    coef_: Any
+    intercept_: Any
+    max_weight: Any
+    fit_intercept: bool
+    get_params: Any
+
     def _linear(self, X: Any) -> np.ndarray:
         """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
         X = validate_table(self, X, reset=False)
         coef = self.coef_
+        if is_cupy(X):
+            return self._linear_on_device(X)
         if sp.issparse(coef):
             product = X @ coef.T
             scores = product.toarray() if sp.issparse(product) else np.asarray(product)
@@ -49,6 +59,15 @@ class GLMModel:
             scores = X @ coef.T
         scores = np.asarray(scores, dtype=np.float64) + self.intercept_
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def _linear_on_device(self, X: Any) -> np.ndarray:
+        """The same for a CuPy X: the product is taken on the device, the scores come back."""
+        import cupy
+
+        dense = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
+        scores = cupy.asnumpy(X @ cupy.asarray(dense.T, dtype=X.dtype)).astype(np.float64)
+        scores += self.intercept_
+        return scores.reshape(-1) if scores.shape[1] == 1 else scores
 
     def sparsify(self) -> Any:
         """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.
@@ -58,7 +77,9 @@ class GLMModel:
         self : estimator
         """
         check_is_fitted(self)
-        self.coef_ = sp.csr_matrix(np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_)
+        self.coef_ = sp.csr_matrix(
+            np.atleast_2d(self.coef_) if not sp.issparse(self.coef_) else self.coef_
+        )
         return self
 
     def densify(self) -> Any:
@@ -75,8 +96,11 @@ class GLMModel:
         return self
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
+        for kind in (tags.classifier_tags, tags.regressor_tags):
+            if kind is not None:
+                kind.poor_score = self._poor_score
         return tags
 
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
@@ -98,7 +122,9 @@ class GLMModel:
             raise ValueError("sample_weight contains NaN or infinity")
         return np.clip(values, 0.0, float(self.max_weight))
 
-    def _records(self, X: Any, y: np.ndarray, groups: Any, weights: dict[str, Any]) -> PrivateRecords:
+    def _records(
+        self, X: Any, y: np.ndarray, groups: Any, weights: dict[str, Any]
+    ) -> PrivateRecords:
         codes = None if groups is None else encode_groups(groups, X.shape[0])
         return PrivateRecords(
             X,
@@ -117,7 +143,10 @@ class GLMModel:
 class GLMClassifier(GLMModel, ClassifierMixin):
     """Targets and predictions of binary (logistic) and multiclass (softmax) models."""
 
-    def _check_classes(self) -> np.ndarray | None:
+    def _check_targets(self) -> None:
+        self._declared_classes()
+
+    def _declared_classes(self) -> np.ndarray | None:
         if self.classes is None:
             return None
         classes = np.asarray(list(self.classes))
@@ -126,7 +155,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         return np.sort(classes)
 
     def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
-        declared = self._check_classes()
+        declared = self._declared_classes()
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -170,7 +199,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._linear(X)
+        return like(X, self._linear(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class; ties go to the first class.
@@ -185,7 +214,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         """
         scores = self._linear(X)
         chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[chosen]
+        return like(X, self.classes_[chosen])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, for every declared class.
@@ -200,11 +229,11 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         """
         scores = self._linear(X)
         if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+            return like(X, np.column_stack([expit(-scores), expit(scores)]))
+        return like(X, softmax(scores, axis=1))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities.
+        """Logarithms of `predict_proba`, as scikit-learn defines them.
 
         Parameters
         ----------
@@ -214,10 +243,13 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self._linear(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+        probabilities = self.predict_proba(X)
+        if is_cupy(probabilities):
+            import cupy
+
+            return cupy.log(probabilities)
+        with np.errstate(divide="ignore"):
+            return np.log(probabilities)
 
 
 class GLMRegressor(GLMModel, RegressorMixin):
@@ -251,9 +283,9 @@ class GLMRegressor(GLMModel, RegressorMixin):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._linear(X)
+        return like(X, self._linear(X))
 
-    def _check_loss(self) -> None:
+    def _check_targets(self) -> None:
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
@@ -271,6 +303,15 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
             "y contains labels that are not in classes; every record's label must be a declared one"
         )
     return position.astype(np.int64)
+
+
+def like(X: Any, result: np.ndarray) -> Any:
+    """CuPy in, CuPy out; text labels stay on the host, where alone they exist."""
+    if is_cupy(X) and result.dtype.kind in "biuf":
+        import cupy
+
+        return cupy.asarray(result)
+    return result
 
 
 def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> np.ndarray:

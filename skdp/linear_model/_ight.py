@@ -6,26 +6,30 @@ erratum: the mean gradient moves by 2G/n when a record is replaced, so the publi
 what its claim needs.
 """
 
-import math
 from typing import Any
 
 import numpy as np
 
-from skdp.linear_model._frame import (
-    ExactThresholdingFit,
-    PrivateThresholdingFit,
-    Solution,
-    parameter_shape,
-)
+from skdp.linear_model._frame import ExactThresholdingFit, PrivateThresholdingFit, Solution
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._steps import ConstantStep, DistanceOverGradients, released_clip_norm
+from skdp.linear_model._steps import (
+    ConstantStep,
+    DistanceOverGradients,
+    StepRule,
+    released_clip_norm,
+    square,
+)
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor", "ight"]
 
-_CLIP_SHARE = 0.02
+MAX_ITER = 100
+REFIT_ITER = 30
+CLIP_SHARE = 0.02  # of mu^2, for the median of the gradient norms
+REFIT_SHARE = 0.3  # of what is left of mu^2
+SELECTION_SHARE = 0.5  # of what a peeling step costs
 
 
 def ight(
@@ -33,16 +37,15 @@ def ight(
     records: PrivateRecords,
     loss: Any,
     *,
-    n_nonzero_coefs: int | None = None,
-    learning_rate: float | str = "auto",
-    max_iter: int | str = "auto",
-    clip_norm: float | str = "adaptive",
-    alpha: float = 0.0,
-    refit: float | str = "auto",
-    selection: str = "gaussian",
-    theta: np.ndarray | None = None,
-    tol: float = 0.0,
+    n_nonzero_coefs: int | None,
+    learning_rate: float | None,
+    max_iter: int,
+    clip_norm: float,
+    alpha: float,
+    share: float,
+    theta: np.ndarray,
     monitor: Monitor | None = None,
+    tol: float = 0.0,
 ) -> Solution:
     """Run (private) iterative gradient hard thresholding.
 
@@ -52,41 +55,177 @@ def ight(
         Pays for every release; an exact session gives the non-private algorithm.
     records : PrivateRecords
     loss : object from `skdp.losses`
-    n_nonzero_coefs, learning_rate, max_iter, clip_norm, alpha, refit, selection
-        As in `DPIGHTClassifier`.
-    theta : ndarray, default=None
-        Start; zeros by default.
+    n_nonzero_coefs : int or None
+    learning_rate : float or None
+        None takes `DistanceOverGradients`.
+    max_iter : int
+    clip_norm : float
+    alpha : float
+    share : float
+        Share of the session's mu^2 that the steps may take.
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        Start.
     monitor : callable, default=None
         Called with the iteration and the released iterate.
+    tol : float, default=0.0
+        Stop when a step moves theta by less than ``tol`` times its norm; 0 in every private fit.
 
     Returns
     -------
     Solution
     """
-    start = np.zeros(parameter_shape(records, loss)) if theta is None else theta
-    adaptive = isinstance(clip_norm, str)
-    clip_share = _CLIP_SHARE if adaptive else 0.0
-    refit_share = (0.0 if refit == "auto" else float(refit)) * (1 - clip_share)
-    n_iter = 100 if max_iter == "auto" else int(max_iter)
-    plan = session.plan_gaussian(n_iter, 1 - clip_share - refit_share)
-    clip = released_clip_norm(session, records, loss, start, clip_share) if adaptive else clip_norm
-    rule = (
-        DistanceOverGradients(start, clip)
-        if learning_rate == "auto"
-        else ConstantStep(float(learning_rate))
-    )
-    std = plan.noise_multiplier * 2 * (clip if math.isfinite(clip) else 0.0) / records.n_units
-    theta, d = start, records.n_features
-    for iteration in range(n_iter):
-        gradient = session.gaussian(records.mean_gradient(loss, theta, clip), plan) + alpha * theta
-        theta = keep_largest(theta - rule.step(gradient, std) * gradient, n_nonzero_coefs, d)
-        rule.moved(theta, theta.size)
+    plan = session.plan_gaussian(max_iter, share)
+    rule = step_rule(learning_rate, theta, clip_norm, max_iter)
+    d, n_iter = records.n_features, 0
+    for iteration in range(max_iter):
+        mean = records.mean_gradient(loss, theta, clip_norm)
+        gradient = session.gaussian(mean, plan) + alpha * theta
+        point = rule.move(theta, gradient, session.noise_std(mean, plan), records.n_parameters)
+        before, theta = theta, keep_largest(point, n_nonzero_coefs, d)
+        n_iter = iteration + 1
+        if monitor is not None:
+            monitor(iteration, theta)
+        if tol and square(theta - before) <= tol**2 * square(theta):
+            break
+    theta = keep_largest(rule.output(point), n_nonzero_coefs, d)
+    return Solution(theta, n_iter, rule.learning_rate, clip_norm)
+
+
+def peeling_ight(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    *,
+    n_nonzero_coefs: int | None,
+    learning_rate: float | None,
+    max_iter: int,
+    clip_norm: float,
+    alpha: float,
+    share: float,
+    theta: np.ndarray,
+    monitor: Monitor | None = None,
+) -> Solution:
+    """Run DP-IGHT with a private choice of the support in every step.
+
+    Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|, the other
+    half releases the gradient on these only: noise in s coordinates, not in d (Cai, Wang & Zhang 2021;
+    scales: REFEREE 10, 25). Parameters as for `ight`.
+    """
+    d = records.n_features
+    s = d if n_nonzero_coefs is None else n_nonzero_coefs
+    epsilon = session.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
+    plan = session.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
+    rule = step_rule(learning_rate, theta, clip_norm, max_iter)
+    for iteration in range(max_iter):
+        scores = records.step_scores(loss, theta, clip_norm, rule.next_rate)
+        chosen = np.ones(records.n_parameters, dtype=bool)
+        chosen[:d] = False
+        chosen[session.gumbel_top_k(scores, s, epsilon)] = True
+        mean = records.mean_gradient(loss, theta, clip_norm, mask=chosen)
+        gradient = session.gaussian(mean, plan) + alpha * theta
+        gradient[~chosen] = 0.0
+        point = rule.move(theta, gradient, session.noise_std(mean, plan), s + 1)
+        theta = np.where(chosen.reshape((-1,) + (1,) * (theta.ndim - 1)), point, 0.0)
         if monitor is not None:
             monitor(iteration, theta)
     theta = keep_largest(rule.output(theta), n_nonzero_coefs, d)
-    return Solution(theta, n_iter, rule.learning_rate, float(clip))
+    return Solution(theta, max_iter, rule.learning_rate, clip_norm)
 
 
+def refit_on_support(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    found: Solution,
+    *,
+    learning_rate: float | None,
+    alpha: float,
+    share: float,
+    monitor: Monitor | None = None,
+) -> Solution:
+    """Spend ``share`` of the budget on gradient steps restricted to the features that survived.
+
+    The support is released, so restricting the records to it is post-processing; a record's gradient is
+    restricted before it is clipped, and only the kept coordinates get noise.
+    """
+    d = records.n_features
+    kept = np.ones(records.n_parameters, dtype=bool)
+    kept[:d] = np.any(found.theta[:d].reshape(d, -1) != 0, axis=1)
+    plan = session.plan_gaussian(REFIT_ITER, share, purpose="refit")
+    rule = step_rule(learning_rate, found.theta, found.clip_norm, REFIT_ITER)
+    point = theta = found.theta
+    for iteration in range(REFIT_ITER):
+        mean = records.mean_gradient(loss, theta, found.clip_norm, mask=kept)
+        gradient = session.gaussian(mean, plan) + alpha * theta
+        gradient[~kept] = 0.0
+        point = theta = rule.move(theta, gradient, session.noise_std(mean, plan), int(kept.sum()))
+        if monitor is not None:
+            monitor(found.n_iter + iteration, theta)
+    return Solution(
+        rule.output(point), found.n_iter + REFIT_ITER, rule.learning_rate, found.clip_norm
+    )
+
+
+def solve(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    *,
+    n_nonzero_coefs: int | None,
+    learning_rate: float | str,
+    max_iter: int | str,
+    clip_norm: float | str,
+    alpha: float,
+    refit: float | str,
+    selection: str,
+    theta: np.ndarray,
+    monitor: Monitor | None,
+    **options: Any,
+) -> Solution:
+    """Decide what "auto" is, divide the budget, and run: clip norm, steps, refit."""
+    sparse = n_nonzero_coefs is not None and n_nonzero_coefs < records.n_features
+    clip_share = CLIP_SHARE if isinstance(clip_norm, str) else 0.0
+    kept = 1 - clip_share
+    refit_share = kept * ((REFIT_SHARE if sparse else 0.0) if isinstance(refit, str) else refit)
+    rate = None if isinstance(learning_rate, str) else float(learning_rate)
+    if isinstance(clip_norm, str):
+        clip_norm = released_clip_norm(session, records, loss, theta, clip_share)
+    run = {"gaussian": ight, "peeling": peeling_ight}[selection]
+    found = run(
+        session,
+        records,
+        loss,
+        n_nonzero_coefs=n_nonzero_coefs,
+        learning_rate=rate,
+        max_iter=MAX_ITER if isinstance(max_iter, str) else int(max_iter),
+        clip_norm=float(clip_norm),
+        alpha=alpha,
+        share=kept - refit_share,
+        theta=theta,
+        monitor=monitor,
+        **options,
+    )
+    if not refit_share:
+        return found
+    return refit_on_support(
+        session,
+        records,
+        loss,
+        found,
+        learning_rate=rate,
+        alpha=alpha,
+        share=refit_share,
+        monitor=monitor,
+    )
+
+
+def step_rule(
+    learning_rate: float | None, start: np.ndarray, clip_norm: float, n_iter: int
+) -> StepRule:
+    """Return the rule for a given step size, or the one that needs none."""
+    if learning_rate is None:
+        return DistanceOverGradients(start, clip_norm, n_iter)
+    return ConstantStep(learning_rate)
 
 
 def keep_largest(theta: np.ndarray, s: int | None, n_features: int) -> np.ndarray:
@@ -111,6 +250,8 @@ _PRIVATE = """
 
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Docstring."""
+
+    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
@@ -160,6 +301,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     """Docstring."""
+
+    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
@@ -212,6 +355,8 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
 class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     """Docstring."""
 
+    _algorithm = staticmethod(solve)
+
     def __init__(
         self,
         *,
@@ -240,6 +385,8 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
 class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     """Docstring."""
+
+    _algorithm = staticmethod(solve)
 
     def __init__(
         self,

@@ -121,7 +121,10 @@ class PrivacySession:
         self._pure: list[tuple[float, int, float]] = []  # (epsilon, count, mu^2)
         self._slack = [0.0, 0.0]
         self._stream: noise.KeyStream | None = None
-        self._seed, self._context = random_state, context + repr((epsilon, delta, adjacency)).encode()
+        self._seed, self._context = (
+            random_state,
+            context + repr((epsilon, delta, adjacency)).encode(),
+        )
         self.exact = math.isinf(self.epsilon)
         self._mu2 = self._calibrate()
         if records is not None:
@@ -168,7 +171,9 @@ class PrivacySession:
         multiplier = 0.0
         if not self.exact:
             if self.delta == 0:
-                raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
+                raise ValueError(
+                    "Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only"
+                )
             self._admit(share * self._mu2)
             multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
         plan = GaussianPlan(int(releases), multiplier, share, purpose, self)
@@ -215,6 +220,19 @@ class PrivacySession:
         )
         self._write(line, plan.purpose)
         return released
+
+    def noise_std(self, bounded: Bounded, plan: GaussianPlan) -> float:
+        """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
+        if self.exact:
+            return 0.0
+        unit, sigma, _ = mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
+        return unit * sigma
+
+    def selection_epsilon(self, choices: int, share: float) -> float:
+        """Epsilon of one choice so that ``choices`` of them take ``share`` of the session's mu^2."""
+        if self.exact:
+            return math.inf
+        return accounting.bounded_range_epsilon(math.sqrt(share * self._mu2 / choices))
 
     def laplace(
         self, bounded: Bounded, epsilon: float, *, purpose: str = "statistic"
@@ -288,7 +306,11 @@ class PrivacySession:
     # ---------------------------------------------------------------- the account
 
     def report(
-        self, *, public: dict[str, Any] | None = None, assumptions: tuple[str, ...] = (), **extra: Any
+        self,
+        *,
+        public: dict[str, Any] | None = None,
+        assumptions: tuple[str, ...] = (),
+        **extra: Any,
     ) -> PrivacyReport:
         """Recheck the ledger and return the report of what the session cost.
 
@@ -399,7 +421,9 @@ class PrivacySession:
             unit=self.unit,
             mu=math.sqrt(self._mu2) if self.delta > 0 else None,
             pure=self.delta == 0,
-            noise_error=(self._epsilon_slack, self.delta * _DELTA_SLACK),
+            noise_error=(self._epsilon_slack / 2, self.delta * _DELTA_SLACK)
+            if self.delta > 0
+            else (0.0, 0.0),
         )
 
     def _check_records(self, records: PrivateRecords) -> None:
@@ -510,10 +534,15 @@ class PrivacySession:
     def _accountant_name(self) -> str:
         if self.delta == 0:
             return "basic composition of pure mechanisms"
-        return "exact Gaussian DP (Balle & Wang 2018)" if not self._pure else "Gaussian DP composition"
+        return (
+            "exact Gaussian DP (Balle & Wang 2018)" if not self._pure else "Gaussian DP composition"
+        )
 
     def _noise_name(self) -> str:
-        kinds = {"gaussian": "Gaussian rounded to the grid", "laplace": "discrete Laplace on the grid"}
+        kinds = {
+            "gaussian": "Gaussian rounded to the grid",
+            "laplace": "discrete Laplace on the grid",
+        }
         kinds["gumbel_top_k"] = "Gumbel on integer scores, grid"
         seen = {line["name"]: line["grid"] for line in self._rows}
         source = "OpenSSL ChaCha20"

@@ -116,7 +116,9 @@ def test_twin_that_clips_all_rows_but_one_is_caught(monkeypatch):
         def on_grid(unit):
             return source.on_grid(unit) + np.rint(np.clip(extra, -50, 50) / unit).astype(np.int64)
 
-        object.__setattr__(bounded, "_value", type(source)(**{**_fields(source), "on_grid": on_grid}))
+        object.__setattr__(
+            bounded, "_value", type(source)(**{**_fields(source), "on_grid": on_grid})
+        )
         return bounded
 
     monkeypatch.setattr(PrivateRecords, "mean_gradient", unclipped_first_row)

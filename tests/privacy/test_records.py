@@ -107,7 +107,9 @@ def test_the_same_test_catches_a_halved_bound(kind):
         sums = []
         for s, label in zip(sign, (0, 1)):
             X = np.array([[1e3 * s, 0.0], [0.0, 0.0]])
-            records = PrivateRecords(X, np.array([label, 0], dtype=float if kind != "multinomial" else int))
+            records = PrivateRecords(
+                X, np.array([label, 0], dtype=float if kind != "multinomial" else int)
+            )
             shape = (2,) if loss.n_outputs == 1 else (2, 3)
             if kind in ("squared", "huber"):
                 records = PrivateRecords(X, np.array([1e6 * (2 * label - 1), 0.0]))
@@ -122,7 +124,8 @@ def test_a_replaced_record_moves_the_histogram_by_one_count_a_bin():
     edges = 2.0 ** np.arange(-5, 6)
     for loss, one, two in neighbours("logistic"):
         found = [
-            PrivateRecords(X, y).gradient_norm_histogram(loss, np.zeros(4), edges) for X, y in (one, two)
+            PrivateRecords(X, y).gradient_norm_histogram(loss, np.zeros(4), edges)
+            for X, y in (one, two)
         ]
         counts = [b._value.plain() for b in found]
         assert all(c.sum() == 6 for c in counts)
@@ -150,7 +153,9 @@ def test_record_that_overflows_contributes_nothing():
     X = np.array([[1e308, 1e308], [1.0, 2.0]])
     y = np.array([-1e308, 1.0])
     both = PrivateRecords(X, y).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
-    one = PrivateRecords(X[1:], y[1:], n_public=2).mean_gradient(SquaredLoss(), np.full(2, 1e10), 1.0)
+    one = PrivateRecords(X[1:], y[1:], n_public=2).mean_gradient(
+        SquaredLoss(), np.full(2, 1e10), 1.0
+    )
     grid = 2.0**-20
     assert np.array_equal(both._value.on_grid(grid), one._value.on_grid(grid))
 
@@ -181,7 +186,9 @@ def test_units_and_adjacency_of_session_and_records_must_agree():
             s.gaussian(plain.mean_gradient(LogisticLoss(), theta, 1.0), plan)
     public = records(n_public=25)
     s = PrivacySession(public, epsilon=1.0, delta=1e-5, adjacency="add-remove")
-    assert s.gaussian(public.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1)).shape == (3,)
+    assert s.gaussian(
+        public.mean_gradient(LogisticLoss(), theta, 1.0), s.plan_gaussian(1)
+    ).shape == (3,)
 
 
 def test_mask_restricts_the_gradient_before_its_norm():

@@ -25,7 +25,9 @@ def counts(d=4):
 # ------------------------------------------------------------------ the noise that is drawn
 
 
-@pytest.mark.parametrize(("adjacency", "moves"), [("replace-one", 2), ("zero-out", 1), ("add-remove", 1)])
+@pytest.mark.parametrize(
+    ("adjacency", "moves"), [("replace-one", 2), ("zero-out", 1), ("add-remove", 1)]
+)
 def test_gaussian_noise_is_the_exact_formula(adjacency, moves):
     s = session(adjacency=adjacency)
     plan = s.plan_gaussian(releases=50)
@@ -180,7 +182,9 @@ def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
 def test_recheck_finds_a_row_with_less_noise_than_planned(monkeypatch):
     honest = mechanisms.gaussian
     monkeypatch.setattr(
-        mechanisms, "gaussian", lambda b, z, adjacency, stream: honest(b, z * 0.99, adjacency, stream)
+        mechanisms,
+        "gaussian",
+        lambda b, z, adjacency, stream: honest(b, z * 0.99, adjacency, stream),
     )
     s = session()
     s.gaussian(counts(), s.plan_gaussian(1))
@@ -195,9 +199,9 @@ def test_slack_of_the_sampler_is_paid_for():
     report = s.report()
     assert 0 < report.slack[0] <= 1e-5
     assert 0 < report.slack[1] < 1e-5 * 1e-5
-    ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(1) * norm.cdf(
-        -1 / (2 * plan.noise_multiplier) - plan.noise_multiplier
-    )
+    ideal = norm.cdf(1 / (2 * plan.noise_multiplier) - plan.noise_multiplier) - math.exp(
+        1
+    ) * norm.cdf(-1 / (2 * plan.noise_multiplier) - plan.noise_multiplier)
     assert ideal * math.exp(report.slack[0]) + report.slack[1] <= 1e-5
 
 
