@@ -1,56 +1,66 @@
 """Gradient sums over dense rows, C order and Fortran order, compiled by numba.
 
-theta and the accumulator are (K, p): one contiguous vector per output, the intercept last. Four rows
-share one load and one store of the accumulator.
+theta and the accumulator are (K, p): one contiguous vector per output, the intercept last. Four
+rows share one load and one store of the accumulator.
 """
 
 import numpy as np
 
-from skdp.kernels._jit import jit
-from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives
+from skdp.kernels._jit import jit, jit_any_order
+from skdp.kernels._rows import (
+    NORMS,
+    PLAIN,
+    UNDERFLOW,
+    clip_scale,
+    derivative,
+    derivatives,
+    factors,
+)
 
-__all__ = ["column_rows", "dense_groups", "dense_rows"]
+__all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
+
+# Entries of a block of rows that stays in the first-level cache between its two uses.
+ROW_BLOCK = 2048
 
 
-@jit
+@jit_any_order
 def _dot(x, w, size):
-    """Dot product of the first ``size`` entries in eight interleaved partial sums."""
-    a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-    whole = size - size % 8
-    for j in range(0, whole, 8):
-        a0 += x[j] * w[j]
-        a1 += x[j + 1] * w[j + 1]
-        a2 += x[j + 2] * w[j + 2]
-        a3 += x[j + 3] * w[j + 3]
-        a4 += x[j + 4] * w[j + 4]
-        a5 += x[j + 5] * w[j + 5]
-        a6 += x[j + 6] * w[j + 6]
-        a7 += x[j + 7] * w[j + 7]
-    total = ((a0 + a4) + (a2 + a6)) + ((a1 + a5) + (a3 + a7))
-    for j in range(whole, size):
+    """Dot product of the first ``size`` entries."""
+    total = 0.0
+    for j in range(size):
         total += x[j] * w[j]
     return total
 
 
+@jit_any_order
+def _dot_and_square(x, w, size):
+    """The same, and the sum of squares in float64."""
+    total = 0.0
+    square = 0.0
+    for j in range(size):
+        value = np.float64(x[j])
+        total += value * w[j]
+        square += value * value
+    return total, square
+
+
+@jit_any_order
+def _square(x, size):
+    """Sum of squares of a float64 vector."""
+    total = 0.0
+    for j in range(size):
+        total += x[j] * x[j]
+    return total
+
+
 @jit
-def _square(x, mask, size):
+def _masked_square(x, mask, size):
     """Sum of squares in float64 of the entries that the mask keeps."""
-    if mask.size == 0:
-        return _dot_self(x, size)
     total = 0.0
     for j in range(size):
         if mask[j]:
             value = np.float64(x[j])
             total += value * value
-    return total
-
-
-@jit
-def _dot_self(x, size):
-    total = 0.0
-    for j in range(size):
-        value = np.float64(x[j])
-        total += value * value
     return total
 
 
@@ -77,64 +87,130 @@ def _add_four(a, x0, x1, x2, x3, c0, c1, c2, c3, size, plain):
 
 
 @jit
-def _row_bound(square, mask, d, p):
-    """Upper bound on the norm of (x, 1) from the computed sum of squares of x."""
-    if p > d and (mask.size == 0 or mask[d]):
-        square += 1.0
-    return np.sqrt(square) + np.sqrt(p) * UNDERFLOW
-
-
-@jit
 def dense_rows(
     X, y, weight, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode, acc, norms
 ):
-    """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array to ``acc``."""
+    """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array; one output."""
     d = X.shape[1]
-    n_outputs, p = theta.shape
-    plain = mode == PLAIN
-    z = np.empty(n_outputs)
-    r = np.empty(n_outputs)
-    c = np.empty((4, n_outputs))
-    kept = np.empty(4, np.int64)
+    w = theta[0]
+    a = acc[0] if mode != NORMS else w
+    intercept = w[d] if w.size > d else 0.0
+    one = 1.0 if w.size > d and (mask.size == 0 or mask[d]) else 0.0
+    slack = np.sqrt(w.size) * UNDERFLOW
+    c = np.zeros(4)
+    squares = np.zeros(4)
+    total = 0.0
     for first in range(lo, hi, 4):
-        count = 0
-        for i in range(first, min(first + 4, hi)):
-            x = X[i]
-            for k in range(n_outputs):
-                z[k] = _dot(x, theta[k], d)
-                if p > d:
-                    z[k] += theta[k, d]
-            size = derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
-            scale = 1.0
-            if not plain:
-                size *= _row_bound(_square(x, mask, d), mask, d, p)
+        m = min(4, hi - first)
+        for q in range(m):
+            c[q], squares[q] = _dot_and_square(X[first + q], w, d)
+        if mask.size:
+            for q in range(m):
+                squares[q] = _masked_square(X[first + q], mask, d)
+        clean = m == 4
+        for q in range(m):
+            i = first + q
+            r = derivative(code, parameter, c[q] + intercept, y[i])
+            if weight.size:
+                r *= weight[i]
+            if mode != PLAIN:
+                size = abs(r) * (np.sqrt(squares[q] + one) + slack)
                 if mode == NORMS:
                     norms[i] = size
-                    continue
                 scale = clip_scale(size, limit, inverse_unit)
-            if scale != 0.0:
-                kept[count] = i
-                for k in range(n_outputs):
-                    c[count, k] = r[k] * scale
-                count += 1
-        _add_rows(X, kept, count, c, acc, d, p, plain)
+                r = r * scale if scale > 0.0 else 0.0
+                clean = clean and scale > 0.0
+            c[q] = r
+        if mode != NORMS:
+            if clean:
+                x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
+                _add_four(a, x0, x1, x2, x3, c[0], c[1], c[2], c[3], d, mode == PLAIN)
+            for q in range(m):
+                # A dropped row is left out: 0 times a stored infinity is not 0.
+                if c[q] != 0.0 and not clean:
+                    _add_one(a, X[first + q], c[q], d, mode == PLAIN)
+                total += c[q] if mode == PLAIN else np.rint(c[q])
+    if w.size > d and mode != NORMS:
+        acc[0, d] += total
 
 
 @jit
-def _add_rows(X, kept, count, c, acc, d, p, plain):
-    for k in range(acc.shape[0]):
-        a = acc[k]
-        if count == 4:
-            _add_four(
-                a, X[kept[0]], X[kept[1]], X[kept[2]], X[kept[3]],
-                c[0, k], c[1, k], c[2, k], c[3, k], d, plain,
-            )  # fmt: skip
-        else:
-            for q in range(count):
-                _add_one(a, X[kept[q]], c[q, k], d, plain)
+def dense_outputs(
+    X, y, weight, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode, acc, norms
+):
+    """The same for K outputs."""
+    n_outputs, p = theta.shape
+    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
+    scores = np.empty((n_outputs, rows))
+    squares = np.empty(rows)
+    for first in range(lo, hi, rows):
+        m = min(rows, hi - first)
+        _row_scores(X, first, m, theta, mask, scores, squares)
+        clean = factors(
+            scores,
+            squares,
+            first,
+            m,
+            y,
+            weight,
+            code,
+            parameter,
+            p,
+            limit,
+            inverse_unit,
+            mode,
+            norms,
+        )
+        if mode != NORMS:
+            _row_sums(X, first, m, scores, clean, acc, mode == PLAIN)
+
+
+@jit
+def _row_scores(X, first, rows, theta, mask, scores, squares):
+    """Linear predictors of a block and squared norms of its (x, 1)."""
+    n_outputs, p = theta.shape
+    d = X.shape[1]
+    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    for q in range(rows):
+        x = X[first + q]
+        scores[0, q], square = _dot_and_square(x, theta[0], d)
+        if mask.size:
+            square = _masked_square(x, mask, d)
+        squares[q] = square + one
+        for k in range(1, n_outputs):
+            scores[k, q] = _dot(x, theta[k], d)
         if p > d:
-            for q in range(count):
-                a[d] += c[q, k] if plain else np.rint(c[q, k])
+            for k in range(n_outputs):
+                scores[k, q] += theta[k, d]
+
+
+@jit
+def _row_sums(X, first, rows, c, clean, acc, plain):
+    """Add c[k, q] times row q to acc[k]. A dropped row is left out: 0 times infinity is not 0."""
+    d = X.shape[1]
+    fours = rows // 4 * 4 if clean else 0
+    for q in range(0, fours, 4):
+        i = first + q
+        for k in range(acc.shape[0]):
+            _add_four(
+                acc[k], X[i], X[i + 1], X[i + 2], X[i + 3],
+                c[k, q], c[k, q + 1], c[k, q + 2], c[k, q + 3], d, plain,
+            )  # fmt: skip
+    for q in range(fours, rows):
+        for k in range(acc.shape[0]):
+            if c[k, q] != 0.0:
+                _add_one(acc[k], X[first + q], c[k, q], d, plain)
+    if acc.shape[1] > d:
+        _add_intercepts(c, rows, acc, plain)
+
+
+@jit
+def _add_intercepts(c, rows, acc, plain):
+    for k in range(acc.shape[0]):
+        total = 0.0
+        for q in range(rows):
+            total += c[k, q] if plain else np.rint(c[k, q])
+        acc[k, -1] += total
 
 
 @jit
@@ -146,69 +222,109 @@ def column_rows(
     rows = max(64, min(1024, 65536 // max(1, p)))
     scores = np.empty((n_outputs, rows))
     squares = np.empty(rows)
-    z = np.empty(n_outputs)
-    r = np.empty(n_outputs)
-    d = X.shape[1]
-    plain = mode == PLAIN
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
         _column_scores(X, first, m, theta, mask, scores, squares)
-        for q in range(m):
-            for k in range(n_outputs):
-                z[k] = scores[k, q]
-            i = first + q
-            size = derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
-            scale = 1.0
-            if not plain:
-                size *= _row_bound(squares[q], mask, d, p)
-                if mode == NORMS:
-                    norms[i] = size
-                    continue
-                scale = clip_scale(size, limit, inverse_unit)
-            for k in range(n_outputs):
-                scores[k, q] = 0.0 if scale == 0.0 else r[k] * scale
+        clean = factors(
+            scores,
+            squares,
+            first,
+            m,
+            y,
+            weight,
+            code,
+            parameter,
+            p,
+            limit,
+            inverse_unit,
+            mode,
+            norms,
+        )
         if mode != NORMS:
-            _column_sums(X, first, m, scores, acc, plain)
+            _column_sums(X, first, m, scores, clean, acc, mode == PLAIN)
 
 
 @jit
 def _column_scores(X, first, m, theta, mask, scores, squares):
+    """Predictors and squared norms of a block, four columns at a time and then the rest."""
     n_outputs, p = theta.shape
     d = X.shape[1]
-    squares[:m] = 0.0
+    squares[:m] = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
     for k in range(n_outputs):
         scores[k, :m] = theta[k, d] if p > d else 0.0
-    for j in range(d):
-        x = X[first : first + m, j]
-        if mask.size == 0 or mask[j]:
-            for q in range(m):
-                value = np.float64(x[q])
-                squares[q] += value * value
+    for j in range(0, d // 4 * 4, 4):
+        x0 = X[first : first + m, j]
+        x1 = X[first : first + m, j + 1]
+        x2 = X[first : first + m, j + 2]
+        x3 = X[first : first + m, j + 3]
+        if mask.size == 0:
+            _add_squares(squares, x0, x1, x2, x3, m)
         for k in range(n_outputs):
-            s = scores[k]
-            w = theta[k, j]
-            for q in range(m):
-                s[q] += w * x[q]
+            w = theta[k]
+            _add_four(scores[k], x0, x1, x2, x3, w[j], w[j + 1], w[j + 2], w[j + 3], m, True)
+    for j in range(d // 4 * 4, d):
+        x = X[first : first + m, j]
+        if mask.size == 0:
+            _add_square(squares, x, m)
+        for k in range(n_outputs):
+            _add_one(scores[k], x, theta[k, j], m, True)
+    if mask.size:
+        for j in range(d):
+            if mask[j]:
+                _add_square(squares, X[first : first + m, j], m)
 
 
 @jit
-def _column_sums(X, first, m, c, acc, plain):
-    """Dropped rows have c = 0; a stored infinity times 0 must not reach the sum."""
+def _add_square(squares, x, m):
+    for q in range(m):
+        value = np.float64(x[q])
+        squares[q] += value * value
+
+
+@jit
+def _add_squares(squares, x0, x1, x2, x3, m):
+    for q in range(m):
+        v0 = np.float64(x0[q])
+        v1 = np.float64(x1[q])
+        v2 = np.float64(x2[q])
+        v3 = np.float64(x3[q])
+        squares[q] += (v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)
+
+
+@jit
+def _column_sums(X, first, m, c, clean, acc, plain):
     n_outputs, p = acc.shape
     d = X.shape[1]
     for j in range(d):
         x = X[first : first + m, j]
         for k in range(n_outputs):
-            total = 0.0
-            for q in range(m):
-                if c[k, q] != 0.0:
-                    value = c[k, q] * x[q]
-                    total += value if plain else np.rint(value)
-            acc[k, j] += total
+            if not clean:
+                acc[k, j] += _kept_sum(x, c[k], m, plain)
+            elif plain:
+                acc[k, j] += _dot(x, c[k], m)
+            else:
+                acc[k, j] += _rounded_dot(x, c[k], m)
     if p > d:
-        for k in range(n_outputs):
-            for q in range(m):
-                acc[k, d] += c[k, q] if plain else np.rint(c[k, q])
+        _add_intercepts(c, m, acc, plain)
+
+
+@jit_any_order
+def _rounded_dot(x, c, m):
+    """Sum of the rounded products: integers below 2**53, so their order is free."""
+    total = 0.0
+    for q in range(m):
+        total += np.rint(c[q] * x[q])
+    return total
+
+
+@jit
+def _kept_sum(x, c, m, plain):
+    """The same without dropped rows: 0 times a stored infinity is not 0."""
+    total = 0.0
+    for q in range(m):
+        if c[q] != 0.0:
+            total += c[q] * x[q] if plain else np.rint(c[q] * x[q])
+    return total
 
 
 @jit
@@ -220,7 +336,6 @@ def dense_groups(
     d = X.shape[1]
     n_outputs, p = theta.shape
     z = np.empty(n_outputs)
-    r = np.empty(n_outputs)
     for g in range(lo, hi):
         v[:] = 0.0
         for i in order[starts[g] : starts[g + 1]]:
@@ -229,14 +344,14 @@ def dense_groups(
                 z[k] = _dot(x, theta[k], d)
                 if p > d:
                     z[k] += theta[k, d]
-            derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
+            derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
             for k in range(n_outputs):
-                _add_one(v[k], x, r[k], d, True)
+                _add_one(v[k], x, z[k], d, True)
                 if p > d:
-                    v[k, d] += r[k]
+                    v[k, d] += z[k]
         square = 0.0
         for k in range(n_outputs):
-            square += _square(v[k], mask, p)
+            square += _masked_square(v[k], mask, p) if mask.size else _square(v[k], p)
         size = np.sqrt(square) + np.sqrt(v.size) * UNDERFLOW
         if mode == NORMS:
             norms[g] = size

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels._dense import column_rows, dense_groups, dense_rows
+from skdp.kernels._dense import column_rows, dense_groups, dense_outputs, dense_rows
 from skdp.kernels._dispatch import is_cupy
 from skdp.kernels._rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
 from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows, csr_state
@@ -348,7 +348,9 @@ class _DenseKernel(GradientKernel):
         if by_group:
             before += (self._order, self._starts)
             return _Pass(dense_groups, before, self, shape, lambda: (np.zeros(shape),))
-        function = dense_rows if self._X.flags.c_contiguous else column_rows
+        function = dense_rows if self.n_outputs == 1 else dense_outputs
+        if not self._X.flags.c_contiguous:
+            function = column_rows
         return _Pass(function, before, self, shape)
 
 

@@ -7,9 +7,12 @@ unsigned integers: signed ones cost a check for negative values at every entry.
 import numpy as np
 
 from skdp.kernels._jit import jit
-from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives
+from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows", "csr_state"]
+
+# Rows of a block; they stay in the cache between their two uses.
+BLOCK = 32
 
 
 @jit
@@ -42,21 +45,16 @@ def csr_state(indices, indptr, n_features, n_stored):
 
 
 @jit
-def _row_bound(data, indices, start, stop, mask, d, p):
-    """Upper bound on the norm of (x, 1) of one row."""
-    square = 0.0
-    if mask.size == 0:
-        for e in range(start, stop):
-            value = np.float64(data[e])
-            square += value * value
-    else:
-        for e in range(start, stop):
-            if mask[indices[e]]:
+def _row_squares(data, indices, indptr, first, rows, d, p, mask, squares):
+    """Squared norms of (x, 1) for a block of rows."""
+    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    for q in range(rows):
+        square = one
+        for e in range(indptr[first + q], indptr[first + q + 1]):
+            if mask.size == 0 or mask[indices[e]]:
                 value = np.float64(data[e])
                 square += value * value
-    if p > d and (mask.size == 0 or mask[d]):
-        square += 1.0
-    return np.sqrt(square) + np.sqrt(p) * UNDERFLOW
+        squares[q] = square
 
 
 @jit
@@ -66,34 +64,49 @@ def csr_rows(
 ):  # fmt: skip
     """Add the contributions of rows ``lo`` to ``hi`` to ``acc``; one output, theta is (p,)."""
     p = theta.size
-    z = np.empty(1)
-    r = np.empty(1)
-    for i in range(lo, hi):
-        start = indptr[i]
-        stop = indptr[i + 1]
-        score = theta[d] if p > d else 0.0
-        for e in range(start, stop):
-            score += data[e] * theta[indices[e]]
-        z[0] = score
-        size = derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
-        if mode == PLAIN:
-            for e in range(start, stop):
-                acc[indices[e]] += r[0] * data[e]
-            if p > d:
-                acc[d] += r[0]
+    intercept = theta[d] if p > d else 0.0
+    scores = np.empty((1, BLOCK))
+    squares = np.empty(BLOCK)
+    for first in range(lo, hi, BLOCK):
+        m = min(BLOCK, hi - first)
+        for q in range(m):
+            score = intercept
+            for e in range(indptr[first + q], indptr[first + q + 1]):
+                score += data[e] * theta[indices[e]]
+            scores[0, q] = score
+        if mode != PLAIN:
+            _row_squares(data, indices, indptr, first, m, d, p, mask, squares)
+        factors(
+            scores,
+            squares,
+            first,
+            m,
+            y,
+            weight,
+            code,
+            parameter,
+            p,
+            limit,
+            inverse_unit,
+            mode,
+            norms,
+        )
+        if mode != NORMS:
+            _add_rows(data, indices, indptr, first, m, d, scores[0], mode == PLAIN, acc)
+
+
+@jit
+def _add_rows(data, indices, indptr, first, rows, d, c, plain, acc):
+    """Add c[q] times row q to ``acc``. A dropped row is left out: 0 times infinity is not 0."""
+    for q in range(rows):
+        f = c[q]
+        if f == 0.0:
             continue
-        size *= _row_bound(data, indices, start, stop, mask, d, p)
-        if mode == NORMS:
-            norms[i] = size
-            continue
-        scale = clip_scale(size, limit, inverse_unit)
-        if scale == 0.0:
-            continue
-        c = r[0] * scale
-        for e in range(start, stop):
-            acc[indices[e]] += np.rint(c * data[e])
-        if p > d:
-            acc[d] += np.rint(c)
+        for e in range(indptr[first + q], indptr[first + q + 1]):
+            value = f * data[e]
+            acc[indices[e]] += value if plain else np.rint(value)
+        if acc.size > d:
+            acc[d] += f if plain else np.rint(f)
 
 
 @jit
@@ -114,32 +127,52 @@ def csr_outputs(
 ):  # fmt: skip
     """The same for K outputs, theta is (p, K)."""
     p, n_outputs = theta.shape
+    scores = np.empty((n_outputs, BLOCK))
+    squares = np.empty(BLOCK)
     z = np.empty(n_outputs)
-    r = np.empty(n_outputs)
-    for i in range(lo, hi):
-        start = indptr[i]
-        stop = indptr[i + 1]
-        _scores(data, indices, start, stop, d, theta, z)
-        size = derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
-        if mode == PLAIN:
-            _add_plain(data, indices, start, stop, d, p, r, acc)
-            continue
-        size *= _row_bound(data, indices, start, stop, mask, d, p)
+    for first in range(lo, hi, BLOCK):
+        m = min(BLOCK, hi - first)
+        for q in range(m):
+            _scores(data, indices, indptr[first + q], indptr[first + q + 1], d, theta, z)
+            scores[:, q] = z
+        if mode != PLAIN:
+            _row_squares(data, indices, indptr, first, m, d, p, mask, squares)
+        factors(
+            scores,
+            squares,
+            first,
+            m,
+            y,
+            weight,
+            code,
+            parameter,
+            p,
+            limit,
+            inverse_unit,
+            mode,
+            norms,
+        )
         if mode == NORMS:
-            norms[i] = size
             continue
-        scale = clip_scale(size, limit, inverse_unit)
-        if scale == 0.0:
-            continue
-        for k in range(n_outputs):
-            r[k] *= scale
-        for e in range(start, stop):
-            a = acc[indices[e]]
-            for k in range(n_outputs):
-                a[k] += np.rint(r[k] * data[e])
-        if p > d:
-            for k in range(n_outputs):
-                acc[d, k] += np.rint(r[k])
+        for q in range(m):
+            z[:] = scores[:, q]
+            start = indptr[first + q]
+            stop = indptr[first + q + 1]
+            if mode == PLAIN:
+                _add_plain(data, indices, start, stop, d, p, z, acc)
+            elif np.any(z != 0.0):
+                _add_rounded(data, indices, start, stop, d, p, z, acc)
+
+
+@jit
+def _add_rounded(data, indices, start, stop, d, p, c, acc):
+    for e in range(start, stop):
+        a = acc[indices[e]]
+        for k in range(c.size):
+            a[k] += np.rint(c[k] * data[e])
+    if p > d:
+        for k in range(c.size):
+            acc[d, k] += np.rint(c[k])
 
 
 @jit
@@ -165,13 +198,12 @@ def csr_groups(
     """
     p, n_outputs = theta.shape
     z = np.empty(n_outputs)
-    r = np.empty(n_outputs)
     for g in range(lo, hi):
         members = order[starts[g] : starts[g + 1]]
         for i in members:
             _scores(data, indices, indptr[i], indptr[i + 1], d, theta, z)
-            derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0, r)
-            _add_plain(data, indices, indptr[i], indptr[i + 1], d, p, r, v)
+            derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
+            _add_plain(data, indices, indptr[i], indptr[i + 1], d, p, z, v)
         square = 0.0
         for i in members:
             for e in range(indptr[i], indptr[i + 1]):
