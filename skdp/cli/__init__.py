@@ -1,0 +1,259 @@
+"""The command ``skdp``: see private models at work, price a plan, find noise, data and ledgers.
+
+Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
+1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
+standard output holds one JSON document and nothing else.
+"""
+
+import argparse
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from skdp._version import __version__
+
+__all__ = ["build_parser", "main"]
+
+# skdp.privacy.adjacency.ADJACENCIES, spelled out: importing it would delay the first line.
+_ADJACENCIES = ("replace-one", "zero-out", "add-remove")
+_MOST_STEPS = 10**9
+
+
+def _number(low: float, high: float, wanted: str) -> Callable[[str], float]:
+    """An argparse type: a number strictly between ``low`` and ``high``."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low < value < high:
+            raise argparse.ArgumentTypeError(f"must be {wanted}, got {text!r}")
+        return value
+
+    return parse
+
+
+def _integer(low: int, high: int) -> Callable[[str], int]:
+    """An argparse type: an integer from ``low`` to ``high``."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(
+                f"must be an integer from {low} to {high}, got {text!r}"
+            )
+        return value
+
+    return parse
+
+
+_positive = _number(0.0, math.inf, "a finite number > 0")
+_delta = _number(0.0, 1.0, "a number in (0, 1), far below 1/n")
+_rate = _number(0.0, math.nextafter(1.0, 2.0), "a number in (0, 1]")
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    """What `epsilon` and `calibrate` both ask."""
+    parser.add_argument(
+        "--steps",
+        type=_integer(1, _MOST_STEPS),
+        required=True,
+        metavar="T",
+        help="number of Gaussian releases",
+    )
+    parser.add_argument(
+        "--delta",
+        type=_delta,
+        required=True,
+        metavar="D",
+        help="in (0, 1); choose it far below 1/n",
+    )
+    parser.add_argument(
+        "--sampling-rate",
+        type=_rate,
+        default=None,
+        metavar="Q",
+        help="each release sees a fresh Poisson sample in which every record is with "
+        "probability Q; default: all records, each time",
+    )
+    parser.add_argument(
+        "--adjacency",
+        choices=_ADJACENCIES,
+        default="replace-one",
+        metavar="A",
+        help="what one record may do: replace-one (default), zero-out or add-remove",
+    )
+
+
+def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
+    demo = commands.add_parser(
+        "demo",
+        parents=[json_option],
+        help="train private sparse models on real health-insurance records",
+        description="Train a sparse model on the bundled RAND Health Insurance Experiment without "
+        "privacy, then at epsilon = 0.5, 1, 2 and 4 for a person-year and for a person; print "
+        "accuracy, AUC and one privacy report; draw AUC against epsilon. Under 90 seconds.",
+    )
+    demo.add_argument(
+        "--out",
+        default=".",
+        metavar="DIR",
+        help="folder of skdp_demo.png; made if missing (default: here)",
+    )
+    demo.add_argument(
+        "--seed",
+        type=_integer(0, 2**32 - 1),
+        default=None,
+        metavar="N",
+        help="repeat a run exactly; for testing only, the noise is then known",
+    )
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of ``skdp``.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+
+    Examples
+    --------
+    >>> from skdp.cli import build_parser
+    >>> build_parser().parse_args(["data", "where"]).action
+    'where'
+    """
+    parser = argparse.ArgumentParser(
+        prog="skdp",
+        description="Differentially private scikit-learn estimators.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"skdp {__version__}")
+    json_option = argparse.ArgumentParser(add_help=False)
+    json_option.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON document on standard output; an infinite number is the string "inf"',
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_demo(commands, json_option)
+    epsilon = commands.add_parser(
+        "epsilon",
+        parents=[json_option],
+        help="what did this cost?",
+        description="Epsilon of T Gaussian releases.",
+    )
+    epsilon.add_argument(
+        "--noise-multiplier",
+        type=_positive,
+        required=True,
+        metavar="Z",
+        help="noise std / L2 sensitivity under the adjacency",
+    )
+    _add_plan(epsilon)
+    calibrate = commands.add_parser(
+        "calibrate",
+        parents=[json_option],
+        help="which noise do I need?",
+        description="Noise for T Gaussian releases.",
+    )
+    calibrate.add_argument(
+        "--epsilon", type=_positive, required=True, metavar="E", help="the budget"
+    )
+    _add_plan(calibrate)
+    calibrate.add_argument(
+        "--clip-norm",
+        type=_positive,
+        default=None,
+        metavar="C",
+        help="L2 bound of one record's contribution: also print noise stds",
+    )
+    calibrate.add_argument(
+        "--n",
+        type=_integer(1, 2**53),
+        default=None,
+        metavar="N",
+        help="public number of records a mean divides by; needs --clip-norm",
+    )
+    data = commands.add_parser(
+        "data",
+        parents=[json_option],
+        help="list, fetch or locate data sets",
+        description="Data sets of skdp.datasets.",
+    )
+    data.add_argument("action", choices=("list", "fetch", "where"))
+    data.add_argument("name", nargs="?", metavar="NAME", help="what to fetch; see `skdp data list`")
+    ledger = commands.add_parser(
+        "ledger",
+        parents=[json_option],
+        help="what was spent, and what is left",
+        description="The fits charged to a ledger file.",
+    )
+    ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
+    return parser
+
+
+def _command(name: str) -> "Callable[[argparse.Namespace], None]":
+    if name == "demo":
+        from skdp.cli._demo import demo
+
+        return demo
+    if name in ("epsilon", "calibrate"):
+        from skdp.cli import _costs
+
+        return _costs.epsilon if name == "epsilon" else _costs.calibrate
+    from skdp.cli import _files
+
+    return _files.data if name == "data" else _files.ledger
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command ``skdp``.
+
+    Parameters
+    ----------
+    argv : sequence of str, default=None
+        Arguments; None takes those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 1 (failed) or 2 (bad input).
+
+    Examples
+    --------
+    >>> from skdp.cli import main
+    >>> status = main(["calibrate", "--epsilon", "1", "--delta", "1e-5", "--steps", "50"])
+    ... # doctest: +ELLIPSIS
+    noise multiplier   26.3796
+    for 50 Gaussian releases, ...
+    >>> status
+    0
+    """
+    parser = build_parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:  # argparse has printed its message
+        return stop.code if isinstance(stop.code, int) else 2
+    from skdp.cli._text import BadInput, Failed
+
+    try:
+        _command(arguments.command)(arguments)
+        sys.stdout.flush()
+    except BadInput as error:
+        print(f"skdp {arguments.command}: error: {error}", file=sys.stderr)
+        return 2
+    except Failed as error:
+        print(f"skdp {arguments.command}: failed: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0

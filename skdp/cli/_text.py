@@ -1,0 +1,57 @@
+"""What every command prints with, and the two ways in which one ends badly."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from typing import Any
+
+__all__ = ["BadInput", "Failed", "dumps", "rounded_down", "rounded_up", "table"]
+
+
+class BadInput(Exception):
+    """The user typed something that cannot be done: exit status 2."""
+
+
+class Failed(Exception):
+    """What was asked for is possible, but did not succeed here: exit status 1."""
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """A cost or a noise with a few digits, never less than it is."""
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 6) -> str:
+    """What is left with a few digits, never more than it is."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if math.isinf(value):
+        return "inf"
+    return (
+        f"{float(Context(prec=digits, rounding=direction).create_decimal(repr(value))):.{digits}g}"
+    )
+
+
+def table(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of cells in columns that are as wide as they must be."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in texts)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity: it becomes the string "inf"."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def dumps(document: Any) -> str:
+    """The document as strict JSON."""
+    return json.dumps(_plain(document), indent=2, allow_nan=False)
