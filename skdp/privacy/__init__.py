@@ -12,7 +12,15 @@ _NAMES = {
 }
 _MODULES = ("accounting", "noise")
 
-__all__ = sorted([*_NAMES, *_MODULES])
+__all__ = [
+    "Bounded",
+    "BudgetAccountant",
+    "PrivacyReport",
+    "PrivacySession",
+    "PrivateRecords",
+    "accounting",
+    "noise",
+]
 
 if TYPE_CHECKING:
     from skdp.privacy.bounded import Bounded

@@ -188,7 +188,9 @@ class Bounded:
 
     def __truediv__(self, other: Any) -> "Bounded":
         if type(other) not in (int, float) or not math.isfinite(other) or other == 0:
-            raise TypeError("a Bounded can be divided by a finite non-zero Python int or float only")
+            raise TypeError(
+                "a Bounded can be divided by a finite non-zero Python int or float only"
+            )
         return self * (1.0 / other)
 
     def __neg__(self) -> "Bounded":

@@ -235,8 +235,8 @@ class BudgetAccountant:
         pure : bool, default=False
             The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
         noise_error : (float >= 0, float >= 0), default=(0, 0)
-            The drawn noise agrees with the exact one up to a factor exp(first) on one data set,
-            and a probability (second).
+            On one data set the drawn noise agrees with the exact one up to a factor exp(first), but
+            for outputs of probability (second) that a neighbouring data set might never draw.
 
         Returns
         -------

@@ -24,11 +24,11 @@ every factor of the likelihood ratio is at most e^epsilon_i, and the sum is at m
 P(S_A) <= e^E Q(S_A). Add both. Fits that run at the same time are no exception: the filter is
 applied to the single releases in their order of time, and their reservations were made before.
 
-Sampled noise has a tiny error. Let the law of a fit agree with the exact mechanism up to a factor
-e^a and a probability b (`noise_error`), on every data set. Basic composition gives the sums a and
-b of all fits, and going to the exact mechanisms and back gives
-P(S) <= e^(E' + 2a) Q(S) + e^a D' + (1 + e^(E' + a)) b. So B uses the M of E' = E - 2a and
-D' = e^-a (D - (1 + e^(E - a)) b).
+Sampled noise has a tiny error (`noise_error`, a and b). For neighbouring data sets let V be the outputs
+that can be drawn on both. The drawn laws p, q and the exact ones P, Q of a fit satisfy, whatever came
+before, p(S) <= e^a P(S and V) + b and q(S) >= e^-a Q(S and V). Step by step over the fits the a and the
+b add up, and p(S) <= e^a P(S and V) + b <= e^a (e^E' Q(S and V) + D') + b <= e^(E' + 2a) q(S) + e^a D' + b.
+So B uses the M of E' = E - 2a and D' = e^-a (D - b).
 
 This is never worse for Gaussian fits than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is
 converted exactly; a filter for it is what is proven, a composition of PLDs chosen by looking at
@@ -102,11 +102,8 @@ def _noise_error(fits: list[Charge]) -> float:
 
 def _exact_delta(fits: list[Charge], ceiling: Ceiling) -> float:
     """D' of rule B: what is left of delta for the exact mechanisms; at most 0 if nothing is."""
-    error, tail = _noise_error(fits), math.fsum(fit.tail for fit in fits)
-    if tail:
-        exponent = ceiling.epsilon - error
-        tail *= 1.0 + math.exp(exponent) if exponent < 700.0 else math.inf
-    return (ceiling.delta - tail) * math.exp(-error)
+    tail = math.fsum(fit.tail for fit in fits)
+    return (ceiling.delta - tail) * math.exp(-_noise_error(fits))
 
 
 def _allowed_mu(fits: list[Charge], ceiling: Ceiling) -> float:

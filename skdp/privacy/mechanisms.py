@@ -27,7 +27,9 @@ from skdp.privacy.bounded import Bounded
 
 __all__ = ["gaussian", "gaussian_grid", "gumbel_top_k", "laplace", "row", "sensitivity_factor"]
 
-_HEADROOM = 2.0**61  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
+_HEADROOM = (
+    2.0**61
+)  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
 _LAPLACE_SCALE = 2.0**30
 
 
@@ -48,7 +50,9 @@ def row(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, **fields, "sampling": "full batch"}
 
 
-def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> tuple[float, float, float]:
+def gaussian_grid(
+    bounded: Bounded, multiplier: float, adjacency: str
+) -> tuple[float, float, float]:
     """Return (unit, sigma in units, l2 sensitivity) of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
@@ -97,7 +101,7 @@ def gaussian(
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
     drawn += integers
-    released = drawn * unit
+    released: NDArray[np.float64] = drawn * np.float64(unit)
     return released, row(
         "gaussian",
         noise_multiplier=float(sigma * unit / total),
@@ -124,7 +128,7 @@ def laplace(
     integer_sensitivity = math.floor(s / unit) + 1 + bounded._value.roundings * bounded.size
     integers = bounded._value.on_grid(unit)
     drawn = noise.discrete_laplace(integer_sensitivity / epsilon, integers.size, stream)
-    released = (drawn.reshape(integers.shape) + integers) * unit
+    released: NDArray[np.float64] = (drawn.reshape(integers.shape) + integers) * np.float64(unit)
     return released, row(
         "laplace", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
     )

@@ -14,7 +14,7 @@ S. Haney et al., "Precision-based attacks and interval refining" (2022); A. J. W
 method for generating discrete random variables with general distributions" (ACM TOMS 1977).
 """
 
-from math import isfinite, prod
+from math import erfc, exp, inf, isfinite, prod, sqrt
 from numbers import Integral, Real
 from typing import Any
 
@@ -51,6 +51,9 @@ SELECTION_LOG_ERROR = 2.0**-43
 """Bound on the log-error of the conditional probability of one selection."""
 SELECTION_CUTOFF = 2.0**-100
 """Bound on the probability that one selection should have been a candidate that was left out."""
+
+# How far the tables reach, in sigma and in scales.
+_GAUSSIAN_REACH, _LAPLACE_REACH = 13.25, 83.2
 
 # Values per call of a sampler: their words stay in the second-level cache.
 _BLOCK = 1 << 14
@@ -231,41 +234,52 @@ def gumbel_top_k(
     return _select(values.astype(np.int64), count, scale, source)
 
 
-def gaussian_slack(n_values: int) -> tuple[float, float]:
+def gaussian_slack(n_values: int, noise_multiplier: float = inf) -> tuple[float, float]:
     """What ``n_values`` draws of `rounded_gaussian` add to (epsilon, delta) of a release.
+
+    A value can be drawn if its noise is below 13.25 sigma. On a neighbouring data set the same output
+    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. So all but a
+    probability of ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
 
     Parameters
     ----------
     n_values : int >= 0
         Number of values drawn, over all releases.
+    noise_multiplier : float > 0, default=inf
+        sigma over the l2 sensitivity.
 
     Returns
     -------
     slack : tuple of float
-        ``(2 n 2^-50, n 2^-100)``: both data sets' probabilities carry the error.
+        ``(2 n 2^-50, n (2^-100 + erfc(...)))``: both data sets' probabilities carry the error.
 
     Examples
     --------
     >>> from skdp.privacy.noise import gaussian_slack
-    >>> gaussian_slack(2**20) == (2.0**-29, 2.0**-80)
-    True
+    >>> epsilon, delta = gaussian_slack(2**20, 4.0)
+    >>> epsilon == 2.0**-29, delta < 2.0**-79
+    (True, True)
     """
     n = _count(n_values, "n_values")
-    return 2 * n * NOISE_LOG_ERROR, n * NOISE_CUTOFF
+    mismatch = erfc((_GAUSSIAN_REACH - 1.0 / noise_multiplier) / sqrt(2.0))
+    return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
 
 
-def laplace_slack(n_values: int) -> tuple[float, float]:
+def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
     """What ``n_values`` draws of `discrete_laplace` add to (epsilon, delta) of a release.
 
     Parameters
     ----------
     n_values : int >= 0
         Number of values drawn, over all releases.
+    epsilon : float >= 0, default=0
+        Sensitivity over scale: values are drawn up to 83.2 scales, and a neighbour's noise differs by
+        at most ``epsilon`` scales.
 
     Returns
     -------
     slack : tuple of float
-        ``(2 n 2^-50, n 2^-100)``.
+        ``(2 n 2^-50, n (2^-100 + exp(epsilon - 83.2)))``.
 
     Examples
     --------
@@ -273,10 +287,12 @@ def laplace_slack(n_values: int) -> tuple[float, float]:
     >>> laplace_slack(0)
     (0.0, 0.0)
     """
-    return gaussian_slack(n_values)
+    n = _count(n_values, "n_values")
+    mismatch = exp(min(0.0, epsilon - _LAPLACE_REACH))
+    return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
 
 
-def selection_slack(k: int, n_candidates: int) -> tuple[float, float]:
+def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
     """What one call of `gumbel_top_k` adds to (epsilon, delta).
 
     Parameters
@@ -285,11 +301,14 @@ def selection_slack(k: int, n_candidates: int) -> tuple[float, float]:
         Number of selections.
     n_candidates : int in [1, 2**40]
         Number of scores. The bounds hold for every number in this range.
+    epsilon : float >= 0, default=0
+        Bounded range of one selection: what one data set leaves out with probability 2^-100 may be
+        exp(epsilon) times as likely on the other.
 
     Returns
     -------
     slack : tuple of float
-        ``(2 k 2^-43, k 2^-100)``.
+        ``(2 k 2^-43, k 2^-100 e^epsilon)``.
 
     Examples
     --------
@@ -300,7 +319,7 @@ def selection_slack(k: int, n_candidates: int) -> tuple[float, float]:
     if not 1 <= _count(n_candidates, "n_candidates") <= 2**40:
         raise ValueError(f"n_candidates must be between 1 and 2**40, got {n_candidates}.")
     n = _count(k, "k")
-    return 2 * n * SELECTION_LOG_ERROR, n * SELECTION_CUTOFF
+    return 2 * n * SELECTION_LOG_ERROR, n * SELECTION_CUTOFF * exp(min(epsilon, 600.0))
 
 
 def _draw(

@@ -177,7 +177,7 @@ class PrivateRecords:
         def on_grid(grid: float) -> NDArray[np.int64]:
             fine = gradient.on_grid(grid / learning_rate / 2.0**10)
             # Up to 2^50 units float64 is off by a fraction of a unit; `roundings` pays for it.
-            size = np.minimum(scores(fine * (grid / 2.0**10)) / grid, 2.0**50)
+            size = np.minimum(scores(fine * np.float64(grid / 2.0**10)) / grid, 2.0**50)
             return np.rint(size).astype(np.int64)
 
         source = Source(

@@ -30,7 +30,7 @@ from skdp.privacy.report import PrivacyReport
 __all__ = ["GaussianPlan", "PrivacySession"]
 
 # What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
-_EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-6
+_EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -213,7 +213,7 @@ class PrivacySession:
             self._used[id(plan)] = used + 1
             return bounded._value.plain()
         mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
-        self._charge_slack(noise.gaussian_slack(bounded.size))
+        self._charge_slack(noise.gaussian_slack(bounded.size, plan.noise_multiplier))
         self._used[id(plan)] = used + 1
         released, line = mechanisms.gaussian(
             bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
@@ -260,7 +260,7 @@ class PrivacySession:
         if self.exact:
             return bounded._value.plain()
         self._admit_pure(epsilon, 1, accounting.pure_mu(_positive(epsilon)) ** 2)
-        self._charge_slack(noise.laplace_slack(bounded.size))
+        self._charge_slack(noise.laplace_slack(bounded.size, epsilon))
         released, line = mechanisms.laplace(bounded, epsilon, self.adjacency, self._key_stream())
         self._write(line, purpose)
         return released
@@ -296,7 +296,7 @@ class PrivacySession:
             order = np.argsort(-bounded._value.plain().ravel(), kind="stable")
             return order[:k].astype(np.int64)
         self._admit_pure(epsilon, k, k * accounting.bounded_range_mu(_positive(epsilon)) ** 2)
-        self._charge_slack(noise.selection_slack(k, bounded.size))
+        self._charge_slack(noise.selection_slack(k, bounded.size, epsilon))
         indices, line = mechanisms.gumbel_top_k(
             bounded, k, epsilon, self.adjacency, self._key_stream()
         )
@@ -482,8 +482,9 @@ class PrivacySession:
         epsilon, delta = (old + new for old, new in zip(self._slack, slack))
         if epsilon > self._epsilon_slack or delta > self.delta * _DELTA_SLACK > 0:
             raise PrivacyBudgetExceeded(
-                "the sampler's proven error over so many values would exceed the part of the "
-                "budget that is kept for it; use a larger epsilon and delta"
+                f"the proven error of the sampler, {slack}, would exceed the part of the budget that "
+                "is kept for it: too many values for so small a budget, or an epsilon so large that "
+                "the noise is smaller than what it hides; use a larger or smaller epsilon, or inf"
             )
         self._slack = [epsilon, delta]
 

@@ -5,6 +5,7 @@ Seeds are fixed, so a pass is reproducible; the rate is that of a fresh seed.
 
 import copy
 import dataclasses
+import math
 import os
 import pickle
 import subprocess
@@ -210,7 +211,13 @@ def test_bad_input(call, error, words):
 
 
 def test_slack():
-    assert gaussian_slack(10) == laplace_slack(10) == (20 * 2.0**-50, 10 * 2.0**-100)
+    for epsilon, delta in (gaussian_slack(10), gaussian_slack(10, 1.0), laplace_slack(10, 1.0)):
+        assert epsilon == 20 * 2.0**-50
+        assert 10 * 2.0**-100 <= delta <= 11 * 2.0**-100
+    # Little noise: the neighbour's value is often out of the table's reach.
+    assert gaussian_slack(1, 0.1)[1] == pytest.approx(math.erfc(3.25 / math.sqrt(2)))
+    assert laplace_slack(1, 80.0)[1] == pytest.approx(math.exp(-3.2))
+    assert selection_slack(1, 10, 10.0)[1] == pytest.approx(2.0**-100 * math.exp(10))
     assert selection_slack(3, 100) == (6 * 2.0**-43, 3 * 2.0**-100)
 
 

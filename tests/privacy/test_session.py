@@ -206,7 +206,7 @@ def test_slack_of_the_sampler_is_paid_for():
 
 
 def test_too_many_values_for_the_slack_are_refused(monkeypatch):
-    monkeypatch.setattr(session_module.noise, "gaussian_slack", lambda n: (n * 1e-8, 0.0))
+    monkeypatch.setattr(session_module.noise, "gaussian_slack", lambda n, z: (n * 1e-8, 0.0))
     s = session()
     plan = s.plan_gaussian(1)
     with pytest.raises(PrivacyBudgetExceeded, match="sampler"):
