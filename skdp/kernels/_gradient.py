@@ -242,7 +242,7 @@ class GradientKernel:
     def _run(self, block: Any) -> None:
         """Blocks of units whose borders depend on the shape of the problem only."""
         cost = self._cost()
-        n_blocks = int(min(max(1, self.n_units), max(1, min(64, cost // 2**16))))
+        n_blocks = int(min(max(1, self.n_units), max(1, min(64, cost // 2**18))))
 
         def one(slot: int, index: int) -> None:
             block(slot, *_bounds(self.n_units, n_blocks, index))

@@ -12,7 +12,10 @@ from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives,
 __all__ = ["csr_groups", "csr_outputs", "csr_rows", "csr_state"]
 
 # Rows of a block; they stay in the cache between their two uses.
-BLOCK = 32
+BLOCK = 128
+
+# With a signed literal the sum of an unsigned index would be signed, and checked at every entry.
+ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 @jit
@@ -45,16 +48,46 @@ def csr_state(indices, indptr, n_features, n_stored):
 
 
 @jit
-def _row_squares(data, indices, indptr, first, rows, d, p, mask, squares):
-    """Squared norms of (x, 1) for a block of rows."""
-    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+def _scores_and_squares(data, indices, indptr, first, rows, w, scores, squares):
+    """Dot products of a block of rows with ``w`` and sums of squares, in four partial sums each."""
     for q in range(rows):
-        square = one
-        for e in range(indptr[first + q], indptr[first + q + 1]):
-            if mask.size == 0 or mask[indices[e]]:
-                value = np.float64(data[e])
-                square += value * value
-        squares[q] = square
+        a0 = a1 = a2 = a3 = 0.0
+        b0 = b1 = b2 = b3 = 0.0
+        e = np.uint64(indptr[first + q])
+        stop = np.uint64(indptr[first + q + 1])
+        whole = stop - ((stop - e) & THREE)
+        while e < whole:
+            x0 = np.float64(data[e])
+            x1 = np.float64(data[e + ONE])
+            x2 = np.float64(data[e + TWO])
+            x3 = np.float64(data[e + THREE])
+            a0 += x0 * w[indices[e]]
+            a1 += x1 * w[indices[e + ONE]]
+            a2 += x2 * w[indices[e + TWO]]
+            a3 += x3 * w[indices[e + THREE]]
+            b0 += x0 * x0
+            b1 += x1 * x1
+            b2 += x2 * x2
+            b3 += x3 * x3
+            e += FOUR
+        while e < stop:
+            x0 = np.float64(data[e])
+            a0 += x0 * w[indices[e]]
+            b0 += x0 * x0
+            e += ONE
+        scores[q] = (a0 + a2) + (a1 + a3)
+        squares[q] = (b0 + b2) + (b1 + b3)
+
+
+@jit
+def _square(data, indices, start, stop, mask):
+    """Sum of squares of a row, restricted to the mask if there is one."""
+    square = 0.0
+    for e in range(start, stop):
+        if mask.size == 0 or mask[indices[e]]:
+            value = np.float64(data[e])
+            square += value * value
+    return square
 
 
 @jit
@@ -65,17 +98,18 @@ def csr_rows(
     """Add the contributions of rows ``lo`` to ``hi`` to ``acc``; one output, theta is (p,)."""
     p = theta.size
     intercept = theta[d] if p > d else 0.0
+    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
     scores = np.empty((1, BLOCK))
     squares = np.empty(BLOCK)
     for first in range(lo, hi, BLOCK):
         m = min(BLOCK, hi - first)
+        _scores_and_squares(data, indices, indptr, first, m, theta, scores[0], squares)
         for q in range(m):
-            score = intercept
-            for e in range(indptr[first + q], indptr[first + q + 1]):
-                score += data[e] * theta[indices[e]]
-            scores[0, q] = score
-        if mode != PLAIN:
-            _row_squares(data, indices, indptr, first, m, d, p, mask, squares)
+            if mask.size:
+                start, stop = indptr[first + q], indptr[first + q + 1]
+                squares[q] = _square(data, indices, start, stop, mask)
+            scores[0, q] += intercept
+            squares[q] += one
         factors(
             scores,
             squares,
@@ -102,9 +136,13 @@ def _add_rows(data, indices, indptr, first, rows, d, c, plain, acc):
         f = c[q]
         if f == 0.0:
             continue
-        for e in range(indptr[first + q], indptr[first + q + 1]):
-            value = f * data[e]
-            acc[indices[e]] += value if plain else np.rint(value)
+        start, stop = indptr[first + q], indptr[first + q + 1]
+        if plain:
+            for e in range(start, stop):
+                acc[indices[e]] += f * data[e]
+        else:
+            for e in range(start, stop):
+                acc[indices[e]] += np.rint(f * data[e])
         if acc.size > d:
             acc[d] += f if plain else np.rint(f)
 
@@ -127,6 +165,7 @@ def csr_outputs(
 ):  # fmt: skip
     """The same for K outputs, theta is (p, K)."""
     p, n_outputs = theta.shape
+    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
     scores = np.empty((n_outputs, BLOCK))
     squares = np.empty(BLOCK)
     z = np.empty(n_outputs)
@@ -135,8 +174,9 @@ def csr_outputs(
         for q in range(m):
             _scores(data, indices, indptr[first + q], indptr[first + q + 1], d, theta, z)
             scores[:, q] = z
-        if mode != PLAIN:
-            _row_squares(data, indices, indptr, first, m, d, p, mask, squares)
+            squares[q] = one + _square(
+                data, indices, indptr[first + q], indptr[first + q + 1], mask
+            )
         factors(
             scores,
             squares,
@@ -211,9 +251,9 @@ def csr_groups(
                 if not mark[j]:
                     mark[j] = True
                     if mask.size == 0 or mask[j]:
-                        square += _square(v[j])
+                        square += _sum_of_squares(v[j])
         if p > d and (mask.size == 0 or mask[d]):
-            square += _square(v[d])
+            square += _sum_of_squares(v[d])
         size = np.sqrt(square) + np.sqrt(v.size) * UNDERFLOW
         scale = 0.0
         if mode == NORMS:
@@ -224,7 +264,7 @@ def csr_groups(
 
 
 @jit
-def _square(values):
+def _sum_of_squares(values):
     total = 0.0
     for k in range(values.size):
         total += values[k] * values[k]
