@@ -1,0 +1,158 @@
+"""Sphinx configuration. Builds offline; SKDP_INTERSPHINX=1 links to other projects' documentation.
+
+Besides the usual settings it adds a role, ``:test:`tests/file.py::name```, that fails the build when the
+named test does not exist, and turns CHANGELOG.md into reStructuredText when it is included.
+"""
+
+import ast
+import os
+import re
+import sys
+import warnings
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import skdp  # noqa: E402
+
+project = "skdp"
+author = "The skdp developers"
+copyright = "2026, the skdp developers"
+version = release = skdp.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
+templates_path = ["_templates"]
+default_role = "obj"
+pygments_style = "tango"
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+# `A or B` types and the like are prose, not names to be looked up.
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skdp {release}"
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "header_links_before_dropdown": 7,
+}
+# Pages without subpages have nothing to show on the left.
+html_sidebars = {
+    page: []
+    for page in (
+        "index",
+        "getting_started",
+        "epsilon",
+        "constants",
+        "benchmarks",
+        "changelog",
+        "glossary",
+        "auto_examples/*",
+    )
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"[\\/]plot_",
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1000,
+    "plot_gallery": "True",
+}
+
+if os.environ.get("SKDP_INTERSPHINX") == "1":
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+    }
+
+# The gallery declares its classes; a notebook viewer may not support Agg.
+warnings.filterwarnings("ignore", message=".*non-interactive.*", category=UserWarning)
+
+
+@cache
+def _tests_in(path):
+    """Names of the tests of a file, ``Class::method`` for methods."""
+    file = ROOT / path
+    if not file.is_file():
+        return frozenset()
+    names = set()
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = (item for item in node.body if isinstance(item, ast.FunctionDef))
+            names |= {f"{node.name}::{method.name}" for method in methods}
+    return frozenset(names)
+
+
+def named_test(name, rawtext, text, lineno, inliner, options=None, content=()):
+    """Show a pytest node id; warn (and fail under -W) if there is no such test."""
+    path, _, test = text.partition("::")
+    shown = nodes.literal(rawtext, text.removeprefix("tests/"))
+    if test in _tests_in(path):
+        return [shown], []
+    message = inliner.reporter.warning(f"no such test: {text}", line=lineno)
+    return [shown], [message]
+
+
+def changelog_as_rst(app, relative_path, parent_docname, content):
+    """Translate the little Markdown that CHANGELOG.md uses: headings, links, code."""
+    if relative_path.suffix != ".md":
+        return
+    text = content[0]
+    text = re.sub(r"\[([^\]]+)\]\((https?://[^)\s]+)\)", r"`\1 <\2>`__", text)
+    text = re.sub(r"(?<![`\w])`([^`<\n]+)`(?![`_])", r"``\1``", text)
+    lines = []
+    for line in text.splitlines():
+        heading = re.match(r"(#{1,4}) +(.*)", line)
+        if heading is None:
+            lines.append(line)
+            continue
+        title = heading[2].replace("[", "").replace("]", "")
+        lines += ["", title, "=-~^"[len(heading[1]) - 1] * len(title), ""]
+    content[0] = "\n".join(lines) + "\n"
+
+
+def skip_foreign(app, what, name, obj, skip, options):
+    """Leave out what classes inherit from scikit-learn: it is documented there."""
+    if what != "class" or skip:
+        return skip
+    function = getattr(obj, "fget", None) or getattr(obj, "__func__", obj)
+    module = getattr(function, "__module__", None)
+    if name.startswith(("set_", "get_metadata")) or (module and not module.startswith("skdp")):
+        return name != "get_feature_names_out"
+    return None
+
+
+def setup(app):
+    app.add_role("test", named_test)
+    app.connect("include-read", changelog_as_rst)
+    app.connect("autodoc-skip-member", skip_foreign)
