@@ -1,6 +1,8 @@
 """``skdp epsilon`` and ``skdp calibrate``: exact for full batches, by PLD for Poisson samples."""
 
 import argparse
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from skdp.cli._text import BadInput, dumps, rounded_up
@@ -10,9 +12,14 @@ from skdp.privacy.adjacency import factor
 
 __all__ = ["calibrate", "epsilon"]
 
+# Composing a PLD with itself more often takes minutes and gigabytes.
+_MOST_SAMPLED_STEPS = 10**6
+
 
 def _plan(arguments: argparse.Namespace) -> dict[str, Any]:
     sampled = arguments.sampling_rate is not None
+    if sampled and arguments.steps > _MOST_SAMPLED_STEPS:
+        raise BadInput(f"argument --steps: at most {_MOST_SAMPLED_STEPS} with --sampling-rate")
     return {
         "steps": arguments.steps,
         "delta": arguments.delta,
@@ -21,6 +28,33 @@ def _plan(arguments: argparse.Namespace) -> dict[str, Any]:
         "sampling_rate": arguments.sampling_rate if sampled else 1.0,
         "accountant": "PLD (dp-accounting)" if sampled else "exact Gaussian (mu-GDP)",
     }
+
+
+@contextlib.contextmanager
+def _within_reach() -> Iterator[None]:
+    """Say it in one line when a plan has no proof, or losses too large or small for a PLD."""
+    try:
+        yield
+    except UnsupportedAccounting as error:
+        raise BadInput(str(error)) from error
+    except ArithmeticError as error:
+        raise BadInput(f"this plan is out of the range of a PLD ({error})") from error
+
+
+def _sampled_epsilon(z: float, plan: dict[str, Any]) -> float:
+    from skdp.privacy.accounting.adapter import poisson_epsilon
+
+    rate, steps, delta = plan["sampling_rate"], plan["steps"], plan["delta"]
+    with _within_reach():
+        return poisson_epsilon(z, rate, steps, delta, adjacency=plan["adjacency"])
+
+
+def _sampled_noise_multiplier(budget: float, plan: dict[str, Any]) -> float:
+    from skdp.privacy.accounting.adapter import poisson_noise_multiplier
+
+    rate, steps, delta = plan["sampling_rate"], plan["steps"], plan["delta"]
+    with _within_reach():
+        return poisson_noise_multiplier(budget, delta, rate, steps, plan["adjacency"])
 
 
 def _explain(plan: dict[str, Any], chosen: str) -> str:
@@ -48,14 +82,7 @@ def epsilon(arguments: argparse.Namespace) -> None:
         row = {"name": "gaussian", "noise_multiplier": z, "count": plan["steps"]}
         cost = gaussian_epsilon(rows_mu([row]), plan["delta"])
     else:
-        from skdp.privacy.accounting.adapter import poisson_epsilon
-
-        try:
-            cost = poisson_epsilon(
-                z, plan["sampling_rate"], plan["steps"], plan["delta"], adjacency=plan["adjacency"]
-            )
-        except UnsupportedAccounting as error:
-            raise BadInput(str(error)) from error
+        cost = _sampled_epsilon(z, plan)
     if arguments.json:
         print(dumps({"epsilon": cost, "noise_multiplier": z, **plan}))
         return
@@ -72,14 +99,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
     if plan["sampling"] == "full batch":
         z = noise_multiplier(budget, delta, releases=steps)
     else:
-        from skdp.privacy.accounting.adapter import poisson_noise_multiplier
-
-        try:
-            z = poisson_noise_multiplier(
-                budget, delta, plan["sampling_rate"], steps, plan["adjacency"]
-            )
-        except UnsupportedAccounting as error:
-            raise BadInput(str(error)) from error
+        z = _sampled_noise_multiplier(budget, plan)
     noise: dict[str, Any] = {"noise_multiplier": z}
     if clip_norm is not None:
         noise["noise_std_of_sum"] = z * factor(plan["adjacency"]) * clip_norm

@@ -14,7 +14,7 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from skdp._version import __version__
-from skdp.cli._text import BadInput, dumps, rounded_up
+from skdp.cli._text import BadInput, Failed, dumps, rounded_up
 
 __all__ = ["EPSILONS", "demo"]
 
@@ -277,5 +277,8 @@ def _draw(results: list[dict[str, Any]], path: Path) -> str:
     axes.legend(loc="lower right", frameon=False)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    figure.savefig(path, dpi=150)
+    try:
+        figure.savefig(path, dpi=150)
+    except OSError as error:
+        raise Failed(f"the picture could not be written: {error}") from error
     return str(path)

@@ -14,6 +14,8 @@ def data(arguments: argparse.Namespace) -> None:
         raise BadInput(f"data {arguments.action} takes no NAME, got {arguments.name!r}")
     try:
         {"list": _list, "fetch": _fetch, "where": _where}[arguments.action](arguments)
+    except BrokenPipeError:  # not the disk, but a reader of this output that went away
+        raise
     except OSError as error:
         raise Failed(str(error)) from error
 

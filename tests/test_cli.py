@@ -1,0 +1,390 @@
+"""Every command, in words and in JSON; bad input ends with status 2, a message and no traceback."""
+
+import io
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.cli import _demo, main
+from skdp.cli._text import dumps, rounded_down, rounded_up, table
+from skdp.privacy import BudgetAccountant
+from skdp.privacy.accounting import gaussian_mu, noise_multiplier
+from skdp.privacy.accounting.adapter import poisson_epsilon
+
+ROOT = Path(skdp.__file__).parents[1]
+PLAN = ["--steps", "50", "--delta", "1e-5"]
+
+
+@pytest.fixture
+def text(capsys):
+    def run(*argv):
+        assert main(argv) == 0
+        return capsys.readouterr().out
+
+    return run
+
+
+@pytest.fixture
+def document(text):
+    def strict(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return lambda *argv: json.loads(text(*argv, "--json"), parse_constant=strict)
+
+
+# ---------------------------------------------------------------------- costs
+
+
+def test_epsilon_full_batch_is_exact(text, document):
+    found = document("epsilon", "--noise-multiplier", "10", "--steps", "100", "--delta", "1e-5")
+    assert found["epsilon"] == pytest.approx(4.377172, abs=1e-5)
+    assert found["accountant"] == "exact Gaussian (mu-GDP)"
+    said = text("epsilon", "--noise-multiplier", "10", "--steps", "100", "--delta", "1e-5")
+    shown = float(said.split()[1])
+    assert found["epsilon"] <= shown <= found["epsilon"] * (1 + 1e-5)
+    assert "Noise multiplier = noise std / L2 sensitivity" in said
+
+
+def test_epsilon_of_poisson_samples(document):
+    argv = ["epsilon", "--noise-multiplier", "1", "--steps", "100", "--delta", "1e-5"]
+    argv += ["--sampling-rate", "0.01", "--adjacency"]
+    for adjacency in ("add-remove", "replace-one"):
+        expected = poisson_epsilon(1.0, 0.01, 100, 1e-5, adjacency=adjacency)
+        assert document(*argv, adjacency)["epsilon"] == expected
+    assert document(*argv, "add-remove")["sampling"] == "Poisson"
+
+
+def test_calibrate_is_the_exact_formula_with_the_factor_of_the_adjacency(document):
+    argv = ["calibrate", "--epsilon", "1", *PLAN, "--clip-norm", "3", "--n", "1000"]
+    for adjacency, factor in (("replace-one", 2), ("zero-out", 1), ("add-remove", 1)):
+        found = document(*argv, "--adjacency", adjacency)
+        assert found["noise_multiplier"] == pytest.approx(26.3796, abs=1e-3)
+        assert found["noise_multiplier"] == noise_multiplier(1.0, 1e-5, releases=50)
+        expected = found["noise_multiplier"] * factor * 3 / 1000
+        assert found["noise_std_of_mean"] == pytest.approx(expected, rel=1e-12)
+        assert found["noise_std_of_sum"] == pytest.approx(expected * 1000, rel=1e-12)
+
+
+def test_calibrate_words_round_the_noise_up(text, document):
+    said = text("calibrate", "--epsilon", "1", *PLAN, "--clip-norm", "1", "--n", "1000")
+    exact = document("calibrate", "--epsilon", "1", *PLAN, "--clip-norm", "1", "--n", "1000")
+    lines = said.splitlines()
+    for line, key in zip(lines, ("noise_multiplier", "noise_std_of_sum", "noise_std_of_mean")):
+        shown = float(line[19:].split()[0])
+        assert exact[key] <= shown <= exact[key] * (1 + 1e-5), line
+    assert "has sensitivity 2 C under replace-one" in said
+
+
+def test_calibrate_a_sampled_mean_divides_by_the_expected_size(document):
+    argv = ["calibrate", "--epsilon", "1", *PLAN, "--clip-norm", "1", "--n", "1000"]
+    found = document(*argv, "--sampling-rate", "0.1", "--adjacency", "add-remove")
+    z = found["noise_multiplier"]
+    assert poisson_epsilon(z, 0.1, 50, 1e-5, adjacency="add-remove") <= 1.0
+    assert poisson_epsilon(0.99 * z, 0.1, 50, 1e-5, adjacency="add-remove") > 1.0
+    assert found["divisor"] == 100.0
+    assert found["noise_std_of_mean"] == pytest.approx(z / 100)
+
+
+def test_epsilon_undoes_calibrate(document):
+    z = document("calibrate", "--epsilon", "0.7", *PLAN)["noise_multiplier"]
+    found = document("epsilon", "--noise-multiplier", repr(z), *PLAN)["epsilon"]
+    assert found == pytest.approx(0.7, rel=1e-8)
+    assert found <= 0.7 * (1 + 1e-12)
+
+
+def test_an_infinite_epsilon_is_a_string_in_json(document):
+    argv = ["epsilon", "--noise-multiplier", "1e-300", "--steps", "1000000", "--delta", "1e-5"]
+    assert document(*argv)["epsilon"] == "inf"
+
+
+# ---------------------------------------------------------------------- data and ledger
+
+
+def test_data_list(text, document):
+    names = [entry["name"] for entry in document("data", "list")]
+    assert names[0] == "rand_hie"
+    assert {"a9a", "imdb", "adult", "mnist"} <= set(names)
+    said = text("data", "list")
+    assert [line.split()[0] for line in said.splitlines()[1 : len(names) + 1]] == names
+
+
+def test_data_where_follows_the_environment(text, document, monkeypatch, tmp_path):
+    monkeypatch.setenv("SKDP_DATA", str(tmp_path / "there"))
+    assert text("data", "where").strip() == str(tmp_path / "there")
+    assert document("data", "where") == {"data_home": str(tmp_path / "there")}
+
+
+def test_data_fetch_the_bundled_set(text, document):
+    found = document("data", "fetch", "rand_hie")
+    assert found["function"] == "load_rand_hie"
+    assert Path(found["files"][0]).is_file()
+    assert "load_rand_hie()" in text("data", "fetch", "rand_hie")
+
+
+def test_data_fetch_calls_the_fetcher_for_every_part(document, monkeypatch):
+    import skdp.datasets
+
+    calls = []
+    monkeypatch.setattr(skdp.datasets, "fetch_a9a", lambda subset: calls.append(subset))
+    assert document("data", "fetch", "a9a")["name"] == "a9a"
+    assert calls == ["train", "test"]
+
+
+@pytest.mark.parametrize("error", [OSError("no route; put it there"), ValueError("damaged")])
+def test_data_fetch_that_fails_says_so(capsys, monkeypatch, error):
+    import skdp.datasets
+
+    def fail(subset):
+        raise error
+
+    monkeypatch.setattr(skdp.datasets, "fetch_a9a", fail)
+    assert main(["data", "fetch", "a9a"]) == 1
+    captured = capsys.readouterr()
+    assert str(error) in captured.err
+    assert captured.out == ""
+
+
+@pytest.fixture
+def ledger_file(tmp_path):
+    path = tmp_path / "survey.ledger"
+    accountant = BudgetAccountant(2.0, 1e-5, path=path)
+    fit = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "replace-one", "unit": "group"}
+    mu = gaussian_mu(1.0, 1e-5)
+    accountant.reserve(estimator="DPIGHTClassifier", mu=mu, **fit).commit()
+    accountant.reserve(estimator="DPIGHTRegressor", mu=mu, **fit).release()
+    return path
+
+
+def test_ledger_says_what_was_spent_by_whom_when_and_what_is_left(text, ledger_file):
+    said = text("ledger", str(ledger_file))
+    assert "ceiling    epsilon 2, delta 1e-05" in said
+    assert "spent      epsilon 1, delta 1e-05" in said
+    left = float(said.split("left       epsilon ")[1].split(",")[0])
+    exact = BudgetAccountant(2.0, 1e-5, path=ledger_file).remaining()[0]
+    assert exact * (1 - 1e-5) <= left <= exact
+    assert "protects   one group, adjacency replace-one" in said
+    rows = [line.split() for line in said.splitlines() if "DPIGHT" in line]
+    assert [row[-1] for row in rows] == ["spent", "returned"]
+    assert all(row[0].startswith("20") and row[0].endswith("+00:00") for row in rows)
+
+
+def test_ledger_as_json(document, ledger_file):
+    found = document("ledger", str(ledger_file))
+    assert found["spent"] == pytest.approx([1.0, 1e-5], rel=1e-9)
+    assert [fit["estimator"] for fit in found["fits"]] == ["DPIGHTClassifier", "DPIGHTRegressor"]
+    assert set(found["fits"][0]) >= {"time", "user", "pid", "epsilon", "delta", "state"}
+
+
+def test_ledger_without_fits(text, tmp_path):
+    BudgetAccountant(1.0, 0.0, path=tmp_path / "new")
+    assert "No fit was charged." in text("ledger", str(tmp_path / "new"))
+
+
+# ---------------------------------------------------------------------- bad input
+
+EPSILON = ["epsilon", "--noise-multiplier", "1", *PLAN]
+CALIBRATE = ["calibrate", "--epsilon", "1", *PLAN]
+BAD = {
+    "no command": ([], "COMMAND"),
+    "unknown command": (["train"], "invalid choice: 'train'"),
+    "unknown option": (["demo", "--fast"], "--fast"),
+    "missing plan": (["epsilon"], "--noise-multiplier, --steps, --delta"),
+    "zero noise": (["epsilon", "--noise-multiplier", "0", *PLAN], "a finite number > 0, got '0'"),
+    "infinite noise": (["epsilon", "--noise-multiplier", "inf", *PLAN], "a finite number > 0"),
+    "nan": (["calibrate", "--epsilon", "nan", *PLAN], "a finite number > 0, got 'nan'"),
+    "negative epsilon": (["calibrate", "--epsilon=-1", *PLAN], "a finite number > 0, got '-1'"),
+    "text": (["calibrate", "--epsilon", "one", *PLAN], "a finite number > 0, got 'one'"),
+    "no steps": ([*EPSILON, "--steps", "0"], "an integer from 1 to"),
+    "half a step": ([*EPSILON, "--steps", "1.5"], "an integer from 1 to"),
+    "delta zero": ([*EPSILON, "--delta", "0"], "a number in (0, 1), far below 1/n, got '0'"),
+    "delta one": ([*CALIBRATE, "--delta", "1"], "a number in (0, 1), far below 1/n, got '1'"),
+    "rate zero": ([*EPSILON, "--sampling-rate", "0"], "a number in (0, 1], got '0'"),
+    "rate above one": ([*EPSILON, "--sampling-rate", "1.01"], "a number in (0, 1], got '1.01'"),
+    "adjacency": ([*EPSILON, "--adjacency", "swap"], "invalid choice: 'swap'"),
+    "n alone": ([*CALIBRATE, "--n", "10"], "argument --n: needs --clip-norm"),
+    "n zero": ([*CALIBRATE, "--clip-norm", "1", "--n", "0"], "an integer from 1 to"),
+    "clip norm": ([*CALIBRATE, "--clip-norm", "-2"], "a finite number > 0"),
+    "beyond a PLD": (
+        [*EPSILON, "--sampling-rate", "0.5", "--delta", "1e-12"],
+        "A PLD says nothing below delta",
+    ),
+    "losses beyond a PLD": (
+        ["epsilon", "--noise-multiplier", "1e-9", *PLAN, "--sampling-rate", "0.5"],
+        "out of the range of a PLD",
+    ),
+    "sampled steps": (
+        [*EPSILON, "--sampling-rate", "0.5", "--steps", "1000001"],
+        "at most 1000000",
+    ),
+    "data action": (["data", "drop"], "invalid choice: 'drop'"),
+    "data unknown": (["data", "fetch", "iris"], "got 'iris'; known: rand_hie, a9a"),
+    "data nothing": (["data", "fetch"], "needs the NAME of a data set, got nothing"),
+    "data too much": (["data", "list", "a9a"], "data list takes no NAME, got 'a9a'"),
+    "ledger nothing": (["ledger"], "FILE"),
+    "ledger missing": (
+        ["ledger", "/nowhere/x.ledger"],
+        "There is no ledger file /nowhere/x.ledger",
+    ),
+    "ledger another file": (["ledger", __file__], "is not a ledger of skdp"),
+    "seed": (["demo", "--seed", "-1"], "an integer from 0 to 4294967295, got '-1'"),
+    "out is a file": (["demo", "--out", __file__], "argument --out: cannot write to"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name, capsys):
+    argv, message = BAD[name]
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "Traceback" not in captured.err
+    if "demo" not in argv:
+        assert captured.out == ""
+
+
+# ---------------------------------------------------------------------- demo
+
+
+@pytest.fixture
+def short_demo(monkeypatch):
+    """Two fits a line at one epsilon; continuous integration runs the whole demo from the README."""
+    monkeypatch.setattr(_demo, "EPSILONS", (1.0,))
+    monkeypatch.setattr(_demo, "REPEATS", 2)
+
+
+def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):
+    said = text("demo", "--out", str(tmp_path / "new"))
+    lines = said.splitlines()
+    assert lines[0].startswith("skdp ")
+    rows = [line.split() for line in lines if line.startswith(("nobody", "person"))]
+    assert [row[:2] for row in rows] == [["nobody", "inf"], ["person-year", "1"], ["person", "1"]]
+    assert all(0.69 < float(row[2]) < 0.75 and 0.6 < float(row[3]) < 0.75 for row in rows)
+    assert "Privacy of one fit of DPIGHTClassifier" in said
+    assert "one whole person" in said
+    assert "one year of one person" in said
+    assert "seeded" not in said
+    picture = tmp_path / "new" / "skdp_demo.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert str(picture) in said
+
+
+def test_demo_as_json_and_again_with_the_same_seed(short_demo, capsys, tmp_path, monkeypatch):
+    # Without matplotlib there is no picture, and the words say how to get it.
+    monkeypatch.setattr(_demo, "find_spec", lambda name: None)
+    found = []
+    for seed in ("7", "7", "8"):
+        assert main(["demo", "--json", "--seed", seed, "--out", str(tmp_path)]) == 0
+        captured = capsys.readouterr()
+        found.append(json.loads(captured.out))
+        assert "seeded: for testing only" in captured.err
+        assert 'pip install ".[plot]"' in captured.err
+    assert found[0]["picture"] is None
+    assert list(tmp_path.iterdir()) == []
+    assert found[0]["seed"] == 7
+    assert [fit["unit"] for fit in found[0]["fits"]] == [None, "record", "group"]
+    assert found[0]["fits"][0]["epsilon"] == "inf"
+    assert all(fit["n_features"] == _demo.N_NONZERO for fit in found[0]["fits"])
+    assert found[0]["report"]["unit"] == "group"
+    assert found[0]["report"]["epsilon"] == 1.0
+    assert found[0]["report"]["delta"] == _demo.DELTA < 1 / found[0]["data"]["n_train_rows"]
+    aucs = [[fit["auc"] for fit in run["fits"]] for run in found]
+    assert aucs[0] == aucs[1]
+    assert aucs[0] != aucs[2]
+
+
+def test_demo_trains_and_tests_on_different_people_and_on_all_rows():
+    data = _demo._load(None)
+    X, y, person = data["train"]
+    assert X.shape[0] + data["test"][0].shape[0] == 20190
+    assert data["n_train_persons"] + data["n_test_persons"] == 5912
+    assert len(np.unique(person)) == data["n_train_persons"]
+
+
+def test_demo_gives_every_fit_its_own_seed():
+    seeds = [seed for _, _, cell in _demo._plan(0)[1:] for seed in cell]
+    assert len(set(seeds)) == len(seeds) == 8 * _demo.REPEATS
+    assert all(seed is None for _, _, cell in _demo._plan(None) for seed in cell)
+
+
+# ---------------------------------------------------------------------- the process
+
+
+def command(*argv, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "skdp", *argv], capture_output=True, text=True, cwd=ROOT, **options
+    )
+
+
+def test_module_and_version():
+    done = command("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, f"skdp {skdp.__version__}")
+
+
+def test_status_reaches_the_shell():
+    done = command("calibrate", "--epsilon", "0", *PLAN)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: skdp calibrate")
+    assert done.stdout == ""
+
+
+def test_first_line_of_the_demo_comes_before_the_heavy_imports():
+    code = """
+import sys
+from skdp.cli import main
+
+class First:
+    def write(self, line):
+        heavy = [name for name in ("numpy", "sklearn", "scipy", "numba") if name in sys.modules]
+        sys.__stdout__.write(f"{line}|{heavy}")
+        raise KeyboardInterrupt
+    def flush(self):
+        pass
+
+sys.stdout = First()
+sys.exit(main(["demo"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.startswith(f"skdp {skdp.__version__} demo: ")
+    assert done.stdout.endswith("|[]")
+    assert done.returncode == 130
+
+
+def test_a_closed_pipe_is_no_traceback():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skdp", "data", "list"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    process.stdout.close()
+    errors = process.stderr.read()
+    process.stderr.close()
+    process.wait()
+    assert errors == ""
+
+
+# ---------------------------------------------------------------------- text
+
+
+def test_rounding_never_flatters():
+    rng = np.random.default_rng(0)
+    for value in np.exp(rng.uniform(-30, 30, size=500)):
+        value = float(value)
+        assert value * (1 - 1e-5) <= float(rounded_down(value)) <= value
+        assert value <= float(rounded_up(value)) <= value * (1 + 1e-5)
+    assert (rounded_up(1.0), rounded_up(0.0), rounded_up(math.inf)) == ("1", "0", "inf")
+
+
+def test_table_and_json():
+    assert table([["a", "b"], ["long", 1]]) == "a     b\nlong  1"
+    assert json.load(io.StringIO(dumps({"x": [math.inf, 1.5], "y": None}))) == {
+        "x": ["inf", 1.5],
+        "y": None,
+    }
