@@ -1,7 +1,8 @@
 """Loss functions of generalised linear models: value, derivative and smoothness.
 
-A loss is a function of the linear predictor z and the target y. The objects are small and immutable;
-the kernels of :mod:`skdp.kernels` recognise them by ``name`` and compute the same derivative.
+A loss is a function of the linear predictor z and the target y. The objects are small and
+immutable; the kernels of :mod:`skdp.kernels` recognise them by ``name`` and compute the same
+derivative.
 """
 
 from dataclasses import dataclass

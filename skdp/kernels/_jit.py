@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def jit(function: F) -> F:
     """Compile ``function`` with ``nogil=True`` and, where possible, an on-disk cache.
 
-    Division by zero gives infinity or NaN, as in NumPy: a test for it in the inner loops costs time.
+    Division by zero gives infinity or NaN, as in NumPy: testing for it in inner loops costs time.
     """
     return _compile(function, fastmath=False)
 

@@ -53,8 +53,8 @@ def _affinity() -> int:
 def n_threads() -> int:
     """Number of threads the kernels may use.
 
-    ``SKDP_NUM_THREADS`` if set, else ``NUMBA_NUM_THREADS`` (joblib sets it in its workers), else the
-    number of processors this process may run on.
+    ``SKDP_NUM_THREADS`` if set, else ``NUMBA_NUM_THREADS`` (joblib sets it in its workers), else
+    the number of processors this process may run on.
 
     Returns
     -------

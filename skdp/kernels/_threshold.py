@@ -18,7 +18,7 @@ __all__ = ["hard_threshold"]
 # Below this many entries NumPy's partition of the patterns is faster than the counters.
 SMALL = 20_000
 
-# Unsigned type of the pattern, shift that leaves its top 16 bits after the sign, pattern of infinity.
+# Unsigned type of the pattern, shift to its top 16 bits after the sign, pattern of infinity.
 _PATTERNS = {
     np.dtype(np.float64): (np.uint64, 47, 0x7FF0000000000000),
     np.dtype(np.float32): (np.uint32, 15, 0x7F800000),
@@ -62,7 +62,7 @@ def _inside(keys, low, shift, bucket, count):
 
 @jit
 def _keep(x, keys, low, cut, surplus, out):
-    """Copy entries whose pattern reaches ``cut``, save the last ``surplus`` of those that equal it."""
+    """Copy entries whose pattern reaches ``cut``, save the last ``surplus`` that equal it."""
     zero = x.dtype.type(0)
     for j in range(x.size):
         out[j] = x[j] if (keys[j] & low) >= cut else zero
@@ -124,8 +124,8 @@ def hard_threshold(x: Any, s: int) -> Any:
     Parameters
     ----------
     x : ndarray of float32 or float64, shape (d,) or (d, K)
-        Finite or infinite, not NaN. A two-dimensional array is thresholded by rows: those of largest
-        l2 norm stay. CuPy arrays stay on the device.
+        Finite or infinite, not NaN. A two-dimensional array is thresholded by rows: those of
+        largest l2 norm stay. CuPy arrays stay on the device.
     s : int
         Number of entries or rows to keep, >= 0; with ``s >= d`` the result is a copy.
 
@@ -141,8 +141,8 @@ def hard_threshold(x: Any, s: int) -> Any:
 
     References
     ----------
-    T. Blumensath and M. E. Davies, "Iterative hard thresholding for compressed sensing", Applied and
-    Computational Harmonic Analysis 27 (2009).
+    T. Blumensath and M. E. Davies, "Iterative hard thresholding for compressed sensing", Applied
+    and Computational Harmonic Analysis 27 (2009).
 
     Examples
     --------
