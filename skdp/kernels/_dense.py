@@ -88,14 +88,28 @@ def _add_four(a, x0, x1, x2, x3, c0, c1, c2, c3, size, plain):
 
 @jit
 def dense_rows(
-    X, y, weight, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode, acc, norms
+    X,
+    y,
+    weight,
+    lo,
+    hi,
+    theta,
+    mask,
+    code,
+    parameter,
+    kappa,
+    limit,
+    inverse_unit,
+    mode,
+    acc,
+    norms,
 ):
     """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array; one output."""
     d = X.shape[1]
     w = theta[0]
     a = acc[0] if mode != NORMS else w
     intercept = w[d] if w.size > d else 0.0
-    one = 1.0 if w.size > d and (mask.size == 0 or mask[d]) else 0.0
+    one = kappa * kappa if w.size > d and (mask.size == 0 or mask[d]) else 0.0
     slack = np.sqrt(w.size) * UNDERFLOW
     c = np.zeros(4)
     squares = np.zeros(4)
@@ -129,14 +143,28 @@ def dense_rows(
                 # A dropped row is left out: 0 times a stored infinity is not 0.
                 if c[q] != 0.0 and not clean:
                     _add_one(a, X[first + q], c[q], d, mode == PLAIN)
-                total += c[q] if mode == PLAIN else np.rint(c[q])
+                total += c[q] * kappa if mode == PLAIN else np.rint(c[q] * kappa)
     if w.size > d and mode != NORMS:
         acc[0, d] += total
 
 
 @jit
 def dense_outputs(
-    X, y, weight, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode, acc, norms
+    X,
+    y,
+    weight,
+    lo,
+    hi,
+    theta,
+    mask,
+    code,
+    parameter,
+    kappa,
+    limit,
+    inverse_unit,
+    mode,
+    acc,
+    norms,
 ):
     """The same for K outputs."""
     n_outputs, p = theta.shape
@@ -145,7 +173,7 @@ def dense_outputs(
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _row_scores(X, first, m, theta, mask, scores, squares)
+        _row_scores(X, first, m, theta, mask, kappa, scores, squares)
         clean = factors(
             scores,
             squares,
@@ -162,15 +190,15 @@ def dense_outputs(
             norms,
         )
         if mode != NORMS:
-            _row_sums(X, first, m, scores, clean, acc, mode == PLAIN)
+            _row_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
 
 
 @jit
-def _row_scores(X, first, rows, theta, mask, scores, squares):
-    """Linear predictors of a block and squared norms of its (x, 1)."""
+def _row_scores(X, first, rows, theta, mask, kappa, scores, squares):
+    """Linear predictors of a block and squared norms of its (x, kappa)."""
     n_outputs, p = theta.shape
     d = X.shape[1]
-    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
     for q in range(rows):
         x = X[first + q]
         scores[0, q], square = _dot_and_square(x, theta[0], d)
@@ -185,7 +213,7 @@ def _row_scores(X, first, rows, theta, mask, scores, squares):
 
 
 @jit
-def _row_sums(X, first, rows, c, clean, acc, plain):
+def _row_sums(X, first, rows, c, clean, acc, plain, kappa):
     """Add c[k, q] times row q to acc[k]. A dropped row is left out: 0 times infinity is not 0."""
     d = X.shape[1]
     fours = rows // 4 * 4 if clean else 0
@@ -201,21 +229,35 @@ def _row_sums(X, first, rows, c, clean, acc, plain):
             if c[k, q] != 0.0:
                 _add_one(acc[k], X[first + q], c[k, q], d, plain)
     if acc.shape[1] > d:
-        _add_intercepts(c, rows, acc, plain)
+        _add_intercepts(c, rows, acc, plain, kappa)
 
 
 @jit
-def _add_intercepts(c, rows, acc, plain):
+def _add_intercepts(c, rows, acc, plain, kappa):
     for k in range(acc.shape[0]):
         total = 0.0
         for q in range(rows):
-            total += c[k, q] if plain else np.rint(c[k, q])
+            total += c[k, q] * kappa if plain else np.rint(c[k, q] * kappa)
         acc[k, -1] += total
 
 
 @jit
 def column_rows(
-    X, y, weight, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode, acc, norms
+    X,
+    y,
+    weight,
+    lo,
+    hi,
+    theta,
+    mask,
+    code,
+    parameter,
+    kappa,
+    limit,
+    inverse_unit,
+    mode,
+    acc,
+    norms,
 ):
     """The same for a Fortran-ordered array: column by column over small blocks of rows."""
     n_outputs, p = theta.shape
@@ -224,7 +266,7 @@ def column_rows(
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _column_scores(X, first, m, theta, mask, scores, squares)
+        _column_scores(X, first, m, theta, mask, kappa, scores, squares)
         clean = factors(
             scores,
             squares,
@@ -241,15 +283,15 @@ def column_rows(
             norms,
         )
         if mode != NORMS:
-            _column_sums(X, first, m, scores, clean, acc, mode == PLAIN)
+            _column_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
 
 
 @jit
-def _column_scores(X, first, m, theta, mask, scores, squares):
+def _column_scores(X, first, m, theta, mask, kappa, scores, squares):
     """Predictors and squared norms of a block, four columns at a time and then the rest."""
     n_outputs, p = theta.shape
     d = X.shape[1]
-    squares[:m] = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    squares[:m] = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
     for k in range(n_outputs):
         scores[k, :m] = theta[k, d] if p > d else 0.0
     for j in range(0, d // 4 * 4, 4):
@@ -292,7 +334,7 @@ def _add_squares(squares, x0, x1, x2, x3, m):
 
 
 @jit
-def _column_sums(X, first, m, c, clean, acc, plain):
+def _column_sums(X, first, m, c, clean, acc, plain, kappa):
     n_outputs, p = acc.shape
     d = X.shape[1]
     for j in range(d):
@@ -305,7 +347,7 @@ def _column_sums(X, first, m, c, clean, acc, plain):
             else:
                 acc[k, j] += _rounded_dot(x, c[k], m)
     if p > d:
-        _add_intercepts(c, m, acc, plain)
+        _add_intercepts(c, m, acc, plain, kappa)
 
 
 @jit_any_order
@@ -329,8 +371,8 @@ def _kept_sum(x, c, m, plain):
 
 @jit
 def dense_groups(
-    X, y, weight, order, starts, lo, hi, theta, mask, code, parameter, limit, inverse_unit, mode,
-    acc, norms, v,
+    X, y, weight, order, starts, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit,
+    mode, acc, norms, v,
 ):  # fmt: skip
     """Add the contributions of groups ``lo`` to ``hi``; ``v`` (K, p) holds one group's gradient."""
     d = X.shape[1]
@@ -348,7 +390,7 @@ def dense_groups(
             for k in range(n_outputs):
                 _add_one(v[k], x, z[k], d, True)
                 if p > d:
-                    v[k, d] += z[k]
+                    v[k, d] += z[k] * kappa
         square = 0.0
         for k in range(n_outputs):
             square += _masked_square(v[k], mask, p) if mask.size else _square(v[k], p)

@@ -42,7 +42,7 @@ class GradientKernel:
 
     Notes
     -----
-    **Norm bound.** Let v be the gradient of one unit, x~ = (x, 1), r the derivatives, D the number
+    **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa), r the derivatives, D the number
     of entries (of the mask, or of theta), u = 2**-53, C = clip_norm / unit and
     C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of fl(c x_j) with c = fl(r t), where
     t = min(1 / unit, C' (1 - (p + K + 16) 2 u) / N) and N is the computed norm of v:
@@ -66,12 +66,22 @@ class GradientKernel:
     linear predictor may differ in its last bits, and so an entry of one unit by one.
     """
 
-    def __init__(self, y: Any, loss: Any, n_features: int, p: int, weight: Any, units: Any) -> None:
+    def __init__(
+        self,
+        y: Any,
+        loss: Any,
+        n_features: int,
+        p: int,
+        intercept: float,
+        weight: Any,
+        units: Any,
+    ) -> None:
         self.n_features = n_features
         self.n_outputs = int(loss.n_outputs)
         self.shape = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
         self._code = LOSS_CODES[loss.name]
         self._parameter = float(getattr(loss, "threshold", 0.0))
+        self._intercept = intercept
         self._y = y
         self._weight = weight
         self._order, self._starts = units
@@ -230,6 +240,9 @@ class GradientKernel:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        if self._intercept != 1.0 and self.shape[0] > self.n_features:
+            theta = theta.copy()
+            theta[-1] *= self._intercept  # the passes add it to the predictors as it is
         if self.transposed:
             return np.ascontiguousarray(theta.reshape(self.shape[0], self.n_outputs).T)
         return np.ascontiguousarray(theta).reshape(shape)
@@ -317,7 +330,7 @@ class _Pass:
         self.function = function
         self.shape = shape
         self.before = before
-        self.constants = (kernel._code, kernel._parameter)
+        self.constants = (kernel._code, kernel._parameter, kernel._intercept)
         self.extra = extra
 
     def __call__(
@@ -447,6 +460,7 @@ def gradient_kernel(
     loss: Any,
     *,
     fit_intercept: bool = True,
+    intercept_value: float = 1.0,
     sample_weight: Any = None,
     groups: Any = None,
 ) -> GradientKernel:
@@ -463,6 +477,8 @@ def gradient_kernel(
     loss : object of :mod:`skdp.losses`
     fit_intercept : bool, default=True
         Whether theta ends in an intercept.
+    intercept_value : float, default=1.0
+        The constant feature kappa that theta's last row multiplies; public, finite and positive.
     sample_weight : array of shape (n,), default=None
         Multiplies the derivative of each row before the clip.
     groups : array of int of shape (n,), default=None
@@ -491,13 +507,22 @@ def gradient_kernel(
         from skdp.kernels._gpu import gpu_gradient_kernel
 
         return gpu_gradient_kernel(
-            X, y, loss, fit_intercept=fit_intercept, sample_weight=sample_weight, groups=groups
+            X,
+            y,
+            loss,
+            fit_intercept=fit_intercept,
+            intercept_value=intercept_value,
+            sample_weight=sample_weight,
+            groups=groups,
         )
+    if not 0 < intercept_value < math.inf:
+        raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
     X = _usable(X)
     n, d = X.shape
     y = _vector(y, n, "y")
     if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
         raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
     weight = _frozen(NO_FLOATS) if sample_weight is None else _vector(sample_weight, n, "weight")
-    rest = (y, loss, d, d + bool(fit_intercept), weight, _group_rows(groups, n))
+    p = d + bool(fit_intercept)
+    rest = (y, loss, d, p, float(intercept_value), weight, _group_rows(groups, n))
     return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(_frozen(X), *rest)

@@ -115,7 +115,7 @@ def factors(
 ):
     """Turn the predictors (K, rows) of a block into what multiplies its rows; true if none is 0.
 
-    ``squares`` are the rows' squared norms, the intercept's 1 included. With ``mode == NORMS`` the
+    ``squares`` are the rows' squared norms, the intercept's feature included. With ``mode == NORMS`` the
     bounds on the gradient norms are stored instead.
     """
     slack = np.sqrt(p) * UNDERFLOW

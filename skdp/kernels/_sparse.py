@@ -92,13 +92,13 @@ def _square(data, indices, start, stop, mask):
 
 @jit
 def csr_rows(
-    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, limit,
-    inverse_unit, mode, acc, norms,
+    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
+    limit, inverse_unit, mode, acc, norms,
 ):  # fmt: skip
     """Add the contributions of rows ``lo`` to ``hi`` to ``acc``; one output, theta is (p,)."""
     p = theta.size
     intercept = theta[d] if p > d else 0.0
-    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
     scores = np.empty((1, BLOCK))
     squares = np.empty(BLOCK)
     for first in range(lo, hi, BLOCK):
@@ -126,11 +126,11 @@ def csr_rows(
             norms,
         )
         if mode != NORMS:
-            _add_rows(data, indices, indptr, first, m, d, scores[0], mode == PLAIN, acc)
+            _add_rows(data, indices, indptr, first, m, d, scores[0], mode == PLAIN, kappa, acc)
 
 
 @jit
-def _add_rows(data, indices, indptr, first, rows, d, c, plain, acc):
+def _add_rows(data, indices, indptr, first, rows, d, c, plain, kappa, acc):
     """Add c[q] times row q to ``acc``. A dropped row is left out: 0 times infinity is not 0."""
     for q in range(rows):
         f = c[q]
@@ -144,7 +144,7 @@ def _add_rows(data, indices, indptr, first, rows, d, c, plain, acc):
             for e in range(start, stop):
                 acc[indices[e]] += np.rint(f * data[e])
         if acc.size > d:
-            acc[d] += f if plain else np.rint(f)
+            acc[d] += f * kappa if plain else np.rint(f * kappa)
 
 
 @jit
@@ -160,12 +160,12 @@ def _scores(data, indices, start, stop, d, theta, z):
 
 @jit
 def csr_outputs(
-    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, limit,
-    inverse_unit, mode, acc, norms,
+    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
+    limit, inverse_unit, mode, acc, norms,
 ):  # fmt: skip
     """The same for K outputs, theta is (p, K)."""
     p, n_outputs = theta.shape
-    one = 1.0 if p > d and (mask.size == 0 or mask[d]) else 0.0
+    one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
     scores = np.empty((n_outputs, BLOCK))
     squares = np.empty(BLOCK)
     z = np.empty(n_outputs)
@@ -199,37 +199,37 @@ def csr_outputs(
             start = indptr[first + q]
             stop = indptr[first + q + 1]
             if mode == PLAIN:
-                _add_plain(data, indices, start, stop, d, p, z, acc)
+                _add_plain(data, indices, start, stop, d, p, z, kappa, acc)
             elif np.any(z != 0.0):
-                _add_rounded(data, indices, start, stop, d, p, z, acc)
+                _add_rounded(data, indices, start, stop, d, p, z, kappa, acc)
 
 
 @jit
-def _add_rounded(data, indices, start, stop, d, p, c, acc):
+def _add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
     for e in range(start, stop):
         a = acc[indices[e]]
         for k in range(c.size):
             a[k] += np.rint(c[k] * data[e])
     if p > d:
         for k in range(c.size):
-            acc[d, k] += np.rint(c[k])
+            acc[d, k] += np.rint(c[k] * kappa)
 
 
 @jit
-def _add_plain(data, indices, start, stop, d, p, r, acc):
+def _add_plain(data, indices, start, stop, d, p, r, kappa, acc):
     for e in range(start, stop):
         a = acc[indices[e]]
         for k in range(r.size):
             a[k] += r[k] * data[e]
     if p > d:
         for k in range(r.size):
-            acc[d, k] += r[k]
+            acc[d, k] += r[k] * kappa
 
 
 @jit
 def csr_groups(
     data, indices, indptr, d, y, weight, order, starts, lo, hi, theta, mask, code, parameter,
-    limit, inverse_unit, mode, acc, norms, v, mark,
+    kappa, limit, inverse_unit, mode, acc, norms, v, mark,
 ):  # fmt: skip
     """Add the contributions of groups ``lo`` to ``hi``.
 
@@ -243,7 +243,7 @@ def csr_groups(
         for i in members:
             _scores(data, indices, indptr[i], indptr[i + 1], d, theta, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
-            _add_plain(data, indices, indptr[i], indptr[i + 1], d, p, z, v)
+            _add_plain(data, indices, indptr[i], indptr[i + 1], d, p, z, kappa, v)
         square = 0.0
         for i in members:
             for e in range(indptr[i], indptr[i + 1]):

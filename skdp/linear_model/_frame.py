@@ -36,8 +36,9 @@ class Solution:
 
     theta: np.ndarray
     n_iter: int
-    learning_rate: float
-    clip_norm: float
+    converged: bool = False
+    learning_rate: float = 0.0
+    clip_norm: float = math.inf
 
 
 def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:

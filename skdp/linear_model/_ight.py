@@ -6,6 +6,8 @@ erratum: the mean gradient moves by 2G/n when a record is replaced, so the publi
 what its claim needs.
 """
 
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,22 +15,15 @@ import numpy as np
 from skdp.linear_model._frame import ExactThresholdingFit, PrivateThresholdingFit, Solution
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._steps import (
-    ConstantStep,
-    DistanceOverGradients,
-    StepRule,
-    released_clip_norm,
-    square,
-)
+from skdp.linear_model._scales import CLIP_SHARE, given_scales, released_scales
+from skdp.linear_model._steps import ConstantStep, DistanceOverGradients, StepRule, square
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor", "ight"]
 
 MAX_ITER = 100
-REFIT_ITER = 30
-CLIP_SHARE = 0.02  # of mu^2, for the median of the gradient norms
-REFIT_SHARE = 0.3  # of what is left of mu^2
+REFIT_SHARE = 0.3  # of what is left of mu^2 and of the steps
 SELECTION_SHARE = 0.5  # of what a peeling step costs
 
 
@@ -36,15 +31,15 @@ def ight(
     session: PrivacySession,
     records: PrivateRecords,
     loss: Any,
+    rule: StepRule,
     *,
-    n_nonzero_coefs: int | None,
-    learning_rate: float | None,
+    n_nonzero_coefs: int,
     max_iter: int,
     clip_norm: float,
     alpha: float,
     share: float,
     theta: np.ndarray,
-    monitor: Monitor | None = None,
+    monitor: Monitor,
     tol: float = 0.0,
 ) -> Solution:
     """Run (private) iterative gradient hard thresholding.
@@ -55,55 +50,50 @@ def ight(
         Pays for every release; an exact session gives the non-private algorithm.
     records : PrivateRecords
     loss : object from `skdp.losses`
-    n_nonzero_coefs : int or None
-    learning_rate : float or None
-        None takes `DistanceOverGradients`.
-    max_iter : int
-    clip_norm : float
-    alpha : float
+    rule : StepRule
+        Turns released gradients into points.
+    n_nonzero_coefs, max_iter : int
+    clip_norm, alpha : float
     share : float
-        Share of the session's mu^2 that the steps may take.
+        Share of the session's mu^2 that the steps take.
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         Start.
-    monitor : callable, default=None
+    monitor : callable
         Called with the iteration and the released iterate.
     tol : float, default=0.0
-        Stop when a step moves theta by less than ``tol`` times its norm; 0 in every private fit.
+        Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
 
     Returns
     -------
     Solution
     """
     plan = session.plan_gaussian(max_iter, share)
-    rule = step_rule(learning_rate, theta, clip_norm, max_iter)
-    d, n_iter = records.n_features, 0
-    for iteration in range(max_iter):
+    d, n_iter, moving = records.n_features, 0, True
+    while n_iter < max_iter and moving:
         mean = records.mean_gradient(loss, theta, clip_norm)
-        gradient = session.gaussian(mean, plan) + alpha * theta
-        point = rule.move(theta, gradient, session.noise_std(mean, plan), records.n_parameters)
+        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
+        point = rule.move(theta, gradient, session.noise_std(mean, plan))
         before, theta = theta, keep_largest(point, n_nonzero_coefs, d)
-        n_iter = iteration + 1
-        if monitor is not None:
-            monitor(iteration, theta)
-        if tol and square(theta - before) <= tol**2 * square(theta):
-            break
-    theta = keep_largest(rule.output(point), n_nonzero_coefs, d)
-    return Solution(theta, n_iter, rule.learning_rate, clip_norm)
+        rule.moved(theta)
+        monitor(n_iter, theta)
+        n_iter += 1
+        moving = not tol or square(theta - before) > tol**2 * square(theta)
+    return Solution(keep_largest(rule.output(point), n_nonzero_coefs, d), n_iter, not moving)
 
 
 def peeling_ight(
     session: PrivacySession,
     records: PrivateRecords,
     loss: Any,
+    rule: StepRule,
     *,
-    n_nonzero_coefs: int | None,
-    learning_rate: float | None,
+    n_nonzero_coefs: int,
     max_iter: int,
     clip_norm: float,
     alpha: float,
     share: float,
     theta: np.ndarray,
-    monitor: Monitor | None = None,
+    monitor: Monitor,
 ) -> Solution:
     """Run DP-IGHT with a private choice of the support in every step.
 
@@ -111,59 +101,83 @@ def peeling_ight(
     half releases the gradient on these only: noise in s coordinates, not in d (Cai, Wang & Zhang 2021;
     scales: REFEREE 10, 25). Parameters as for `ight`.
     """
-    d = records.n_features
-    s = d if n_nonzero_coefs is None else n_nonzero_coefs
+    d, s = records.n_features, n_nonzero_coefs
     epsilon = session.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
     plan = session.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
-    rule = step_rule(learning_rate, theta, clip_norm, max_iter)
     for iteration in range(max_iter):
-        scores = records.step_scores(loss, theta, clip_norm, rule.next_rate)
+        scores = records.step_scores(loss, theta, clip_norm, rule.next_rate or 1.0)
         chosen = np.ones(records.n_parameters, dtype=bool)
         chosen[:d] = False
         chosen[session.gumbel_top_k(scores, s, epsilon)] = True
         mean = records.mean_gradient(loss, theta, clip_norm, mask=chosen)
-        gradient = session.gaussian(mean, plan) + alpha * theta
+        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
         gradient[~chosen] = 0.0
-        point = rule.move(theta, gradient, session.noise_std(mean, plan), s + 1)
+        point = rule.move(theta, gradient, session.noise_std(mean, plan))
         theta = np.where(chosen.reshape((-1,) + (1,) * (theta.ndim - 1)), point, 0.0)
-        if monitor is not None:
-            monitor(iteration, theta)
-    theta = keep_largest(rule.output(theta), n_nonzero_coefs, d)
-    return Solution(theta, max_iter, rule.learning_rate, clip_norm)
+        rule.moved(theta)
+        monitor(iteration, theta)
+    return Solution(keep_largest(rule.output(theta), s, d), max_iter)
 
 
 def refit_on_support(
     session: PrivacySession,
     records: PrivateRecords,
     loss: Any,
-    found: Solution,
+    rule: StepRule,
     *,
-    learning_rate: float | None,
+    max_iter: int,
+    clip_norm: float,
     alpha: float,
     share: float,
-    monitor: Monitor | None = None,
+    theta: np.ndarray,
+    monitor: Monitor,
 ) -> Solution:
-    """Spend ``share`` of the budget on gradient steps restricted to the features that survived.
+    """Take gradient steps on the features that survived; parameters as for `ight`.
 
     The support is released, so restricting the records to it is post-processing; a record's gradient is
     restricted before it is clipped, and only the kept coordinates get noise.
     """
     d = records.n_features
     kept = np.ones(records.n_parameters, dtype=bool)
-    kept[:d] = np.any(found.theta[:d].reshape(d, -1) != 0, axis=1)
-    plan = session.plan_gaussian(REFIT_ITER, share, purpose="refit")
-    rule = step_rule(learning_rate, found.theta, found.clip_norm, REFIT_ITER)
-    point = theta = found.theta
-    for iteration in range(REFIT_ITER):
-        mean = records.mean_gradient(loss, theta, found.clip_norm, mask=kept)
-        gradient = session.gaussian(mean, plan) + alpha * theta
+    kept[:d] = np.any(theta[:d].reshape(d, -1) != 0, axis=1)
+    plan = session.plan_gaussian(max_iter, share, purpose="refit")
+    for iteration in range(max_iter):
+        mean = records.mean_gradient(loss, theta, clip_norm, mask=kept)
+        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
         gradient[~kept] = 0.0
-        point = theta = rule.move(theta, gradient, session.noise_std(mean, plan), int(kept.sum()))
-        if monitor is not None:
-            monitor(found.n_iter + iteration, theta)
-    return Solution(
-        rule.output(point), found.n_iter + REFIT_ITER, rule.learning_rate, found.clip_norm
-    )
+        theta = rule.move(theta, gradient, session.noise_std(mean, plan))
+        rule.moved(theta)
+        monitor(iteration, theta)
+    return Solution(rule.output(theta), max_iter)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What "auto" became, and how steps and budget are divided."""
+
+    first: int
+    last: int
+    clip_share: float
+    first_share: float
+    last_share: float
+
+    @classmethod
+    def of(
+        cls, loss: Any, d: int, s: int, *, adaptive: bool, literal: bool, max_iter: Any, refit: Any
+    ) -> "Schedule":
+        """Divide the steps and the budget; refitting pays where few of many features survive."""
+        total = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
+        if isinstance(refit, str):
+            pays = loss.n_outputs == 1 and loss.name != "logistic" and 10 * s <= d and total >= 10
+            refit = REFIT_SHARE if pays and not literal else 0.0
+        last = max(1, round(refit * total)) if refit and s < d else 0
+        if last >= total > 0 and last:
+            raise ValueError(
+                f"refit={refit:g} leaves no step before the refit: max_iter={total} must be at least 2"
+            )
+        rest = 1 - (CLIP_SHARE if adaptive else 0.0)
+        share = refit if last else 0.0
+        return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
 
 def solve(
@@ -179,58 +193,124 @@ def solve(
     refit: float | str,
     selection: str,
     theta: np.ndarray,
-    monitor: Monitor | None,
+    monitor: Monitor,
     **options: Any,
 ) -> Solution:
-    """Decide what "auto" is, divide the budget, and run: clip norm, steps, refit."""
-    sparse = n_nonzero_coefs is not None and n_nonzero_coefs < records.n_features
-    clip_share = CLIP_SHARE if isinstance(clip_norm, str) else 0.0
-    kept = 1 - clip_share
-    refit_share = kept * ((REFIT_SHARE if sparse else 0.0) if isinstance(refit, str) else refit)
-    rate = None if isinstance(learning_rate, str) else float(learning_rate)
-    if isinstance(clip_norm, str):
-        clip_norm = released_clip_norm(session, records, loss, theta, clip_share)
+    """Decide what "auto" is, divide the budget, and run: scales, steps, refit."""
+    d = records.n_features
+    s = d if n_nonzero_coefs is None else n_nonzero_coefs
+    literal = not isinstance(learning_rate, str)
+    adaptive = isinstance(clip_norm, str) or math.isinf(clip_norm)
+    plan = Schedule.of(
+        loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
+    )
+    scales = (
+        released_scales(session, records, loss, theta, share=plan.clip_share, literal=literal)
+        if adaptive
+        else given_scales(float(clip_norm))
+    )
+    if not isinstance(clip_norm, str):
+        scales = replace(scales, clip_norm=float(clip_norm))
+    records = records.with_intercept(scales.intercept)
+    inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
+    theta = inner.inward(theta)
+    clip, width = scales.clip_norm, theta.size // len(theta)
+    all_noisy, few_noisy = theta.size, (s + 1) * width
+    n_noisy = few_noisy if selection == "peeling" else all_noisy
+    n_kept = s * width if s < d and selection == "gaussian" else n_noisy
+    rule = step_rule(learning_rate, theta, scales.distance, plan.first, n_noisy, n_kept)
     run = {"gaussian": ight, "peeling": peeling_ight}[selection]
     found = run(
         session,
         records,
         loss,
-        n_nonzero_coefs=n_nonzero_coefs,
-        learning_rate=rate,
-        max_iter=MAX_ITER if isinstance(max_iter, str) else int(max_iter),
-        clip_norm=float(clip_norm),
+        rule,
+        n_nonzero_coefs=s,
+        max_iter=plan.first,
+        clip_norm=clip,
         alpha=alpha,
-        share=kept - refit_share,
+        share=plan.first_share,
         theta=theta,
-        monitor=monitor,
+        monitor=inner,
         **options,
     )
-    if not refit_share:
-        return found
-    return refit_on_support(
-        session,
-        records,
-        loss,
+    if plan.last:
+        inner.offset = found.n_iter
+        rule = step_rule(learning_rate, found.theta, rule.distance, plan.last, few_noisy, few_noisy)
+        found = refit_on_support(
+            session,
+            records,
+            loss,
+            rule,
+            max_iter=plan.last,
+            clip_norm=clip,
+            alpha=alpha,
+            share=plan.last_share,
+            theta=found.theta,
+            monitor=inner,
+        )
+    return replace(
         found,
-        learning_rate=rate,
-        alpha=alpha,
-        share=refit_share,
-        monitor=monitor,
+        theta=inner.outward(found.theta),
+        n_iter=found.n_iter + (plan.first if plan.last else 0),
+        learning_rate=rule.learning_rate,
+        clip_norm=scales.clip_norm,
     )
 
 
 def step_rule(
-    learning_rate: float | None, start: np.ndarray, clip_norm: float, n_iter: int
+    learning_rate: float | str,
+    start: np.ndarray,
+    distance: float,
+    n_iter: int,
+    n_noisy: int,
+    n_kept: int,
 ) -> StepRule:
     """Return the rule for a given step size, or the one that needs none."""
-    if learning_rate is None:
-        return DistanceOverGradients(start, clip_norm, n_iter)
-    return ConstantStep(learning_rate)
+    if not isinstance(learning_rate, str):
+        return ConstantStep(float(learning_rate))
+    return DistanceOverGradients(start, distance, n_iter, n_noisy, n_kept)
 
 
-def keep_largest(theta: np.ndarray, s: int | None, n_features: int) -> np.ndarray:
+def penalty(alpha: float, theta: np.ndarray, n_features: int) -> np.ndarray | float:
+    """Gradient of ``alpha / 2 * ||coef||^2``: the intercept is not penalised."""
+    if alpha == 0:
+        return 0.0
+    gradient = alpha * theta
+    gradient[n_features:] = 0.0
+    return gradient
+
+
+class Rescaled:
+    """The monitor, in the user's units: inside, the intercept multiplies a feature other than 1."""
+
+    def __init__(self, monitor: Monitor, value: float, fit_intercept: bool) -> None:
+        self._monitor = monitor
+        self._value = value if fit_intercept else 1.0
+        self.offset = 0
+
+    def __call__(self, iteration: int, theta: np.ndarray) -> None:
+        self._monitor(self.offset + iteration, self.outward(theta))
+
+    def outward(self, theta: np.ndarray) -> np.ndarray:
+        """Turn an inner theta into one whose intercept multiplies 1."""
+        return self._times(theta, self._value)
+
+    def inward(self, theta: np.ndarray) -> np.ndarray:
+        """Turn the user's theta into an inner one."""
+        return self._times(theta, 1.0 / self._value)
+
+    def _times(self, theta: np.ndarray, factor: float) -> np.ndarray:
+        if factor == 1.0:
+            return theta
+        scaled = theta.copy()
+        scaled[-1] *= factor
+        return scaled
+
+
+def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
     """Hard-threshold the features of theta to ``s``; the intercept, if there is one, always stays."""
-    if s is None or s >= n_features:
+    if s >= n_features:
         return theta
     from skdp.kernels import hard_threshold
 

@@ -1,39 +1,36 @@
-"""Step sizes that need no tuning, and the private clip norm.
+"""Step sizes that need no tuning.
 
-Step sizes are computed from released values and public numbers only, so they cost no privacy. A step
-size from the worst-case smoothness is 50 times too small on text; distance over gradients (Ivgi, Hinder
-& Carmon 2023) is not, once the noise, whose size is known, is taken out of both.
+They are computed from released values and public numbers only, so they cost no privacy. A step size from
+the worst-case smoothness is 50 times too small on text; distance over gradients (Ivgi, Hinder & Carmon
+2023) is not, once the noise, whose size is known, is taken out of both.
 """
 
 import math
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+__all__ = ["ConstantStep", "DistanceOverGradients", "StepRule", "square"]
 
-__all__ = ["ConstantStep", "DistanceOverGradients", "StepRule", "released_clip_norm", "square"]
-
-_EDGES = 2.0 ** np.arange(-30.0, 30.5, 0.5)  # public grid of candidate clip norms
+FLOOR = 0.1  # share of the noise's energy that always stays in the sum of squares
+POWER = 6  # points are averaged with weights (t + 1)^POWER
 
 
 class StepRule(Protocol):
     """Turns released gradients into points; knows the noise's size, sees no data."""
 
     learning_rate: float
+    distance: float
 
     @property
     def next_rate(self) -> float:
         """Step size that the next move would take, before its gradient is known."""
 
-    def move(
-        self, theta: np.ndarray, gradient: np.ndarray, noise_std: float, n_noisy: int
-    ) -> np.ndarray:
-        """Return the next point, before it is thresholded.
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
+        """Return the next point, before it is thresholded."""
 
-        ``n_noisy`` rows of the gradient carry noise of standard deviation ``noise_std``.
-        """
+    def moved(self, theta: np.ndarray) -> None:
+        """Take note of the point after it was thresholded."""
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -44,17 +41,19 @@ class ConstantStep:
 
     def __init__(self, learning_rate: float) -> None:
         self.learning_rate = learning_rate
+        self.distance = 0.0
 
     @property
     def next_rate(self) -> float:
         """The step size."""
         return self.learning_rate
 
-    def move(
-        self, theta: np.ndarray, gradient: np.ndarray, noise_std: float, n_noisy: int
-    ) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
         return theta - self.learning_rate * gradient
+
+    def moved(self, theta: np.ndarray) -> None:
+        """Take note of the point after it was thresholded."""
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -62,31 +61,47 @@ class ConstantStep:
 
 
 class DistanceOverGradients:
-    """Dual averaging with momentum, step size eta_t = r_t / sqrt(G_t), and averaging of the points.
+    """Dual averaging with momentum, step size r_t / sqrt(G_t), and averaging of the points.
 
-    With released gradients g_t whose noise has the known standard deviation sd in d coordinates::
+    With released gradients g_t whose noise has the known standard deviation sd in d coordinates, and
+    w_t = H_s(v_t) the point at which the next gradient is released::
 
         m_t = beta m_{t-1} + (1 - beta) g_t
         G_t = G_{t-1} + max(|g_t|^2 - 0.9 d sd^2, 0.1 d sd^2)
-        v_t = v_{t-1} - (r_t / sqrt(G_t)) m_t
-        r_t = max_i sqrt(max(|v_i - v_0|^2 - N_i, 0)), r_0 = 4 / clip_norm
+        v_t = v_{t-1} - (r_{t-1} / sqrt(G_t)) m_t
+        r_t = max(r_{t-1}, sqrt(max(|w_t - w_0|^2 - k c_t^2 sd^2, 0)))
 
-    N_i is the expected squared length of what the noise alone has added to v_i; both corrections only
-    take out what is known to be noise. Gradients are taken at the thresholded point, but what was cut
-    off stays in v, so that a coordinate may come back. Kept is the average of v_t with weights
-    r_t (t + 1).
+    c_t sd is the standard deviation of the noise that each coordinate of v_t has gathered, which is known
+    exactly, and k = 2 s log(e d / s) bounds what the s largest of d noises have of it. What was cut off
+    stays in v, so that a coordinate may come back. Kept is the average of v_t with weights (t + 1)^6.
+
+    Parameters
+    ----------
+    start : ndarray
+        w_0.
+    distance : float
+        r_0.
+    n_iter : int
+        Number of moves.
+    n_noisy : int
+        Number d of coordinates that carry noise.
+    n_kept : int
+        Number s of coordinates that thresholding keeps.
     """
 
-    momentum = 0.9
-    floor = 0.1
-
-    def __init__(self, start: np.ndarray, clip_norm: float, n_iter: int) -> None:
+    def __init__(
+        self, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int
+    ) -> None:
         self._start = start
         self._point = start.copy()
         self._velocity = np.zeros_like(start)
-        self._bound = clip_norm if math.isfinite(clip_norm) else 1.0
-        self._distance = 4.0 / self._bound
+        self._momentum = min(0.95, max(0.0, 1 - 10 / n_iter))
+        self.distance = distance
         self._squares = 0.0
+        self._n_noisy = n_noisy
+        largest = 2 * n_kept * math.log(math.e * n_noisy / n_kept) if n_kept < n_noisy else math.inf
+        self._n_walking = min(n_noisy, largest)
+        self._std = 0.0
         self._fresh = np.zeros(n_iter)  # weight of each gradient's noise in the velocity ...
         self._walked = np.zeros(n_iter)  # ... and in the point
         self._sum = np.zeros_like(start)
@@ -96,33 +111,32 @@ class DistanceOverGradients:
 
     @property
     def next_rate(self) -> float:
-        """The last step size; before the first step, one that moves by the first distance at most."""
-        return self.learning_rate or self._distance / self._bound
+        """The last step size, 0 before the first gradient."""
+        return self.learning_rate
 
-    def move(
-        self, theta: np.ndarray, gradient: np.ndarray, noise_std: float, n_noisy: int
-    ) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
-        beta = self.momentum
-        noise = n_noisy * (gradient.size // len(gradient)) * noise_std**2
+        beta, self._std = self._momentum, noise_std
+        energy = self._n_noisy * noise_std**2
+        self._squares += max(square(gradient) - (1 - FLOOR) * energy, FLOOR * energy)
+        self.learning_rate = self.distance / math.sqrt(self._squares) if self._squares else 0.0
         self._velocity *= beta
         self._velocity += (1 - beta) * gradient
         self._fresh *= beta
         self._fresh[self._count] = 1 - beta
-        self._squares += max(square(gradient) - (1 - self.floor) * noise, self.floor * noise)
-        if self._squares == 0:
-            return self._point
-        self.learning_rate = self._distance / math.sqrt(self._squares)
-        self._point = self._point - self.learning_rate * self._velocity
         self._walked += self.learning_rate * self._fresh
-        known = noise * float(np.sum(np.square(self._walked)))
-        gone = square(self._point - self._start)
-        self._distance = max(self._distance, math.sqrt(max(gone - known, 0.0)))
+        self._point = self._point - self.learning_rate * self._velocity
         self._count += 1
-        weight = self._distance * self._count
+        weight = float(self._count) ** POWER
         self._sum += weight * self._point
         self._weight += weight
         return self._point
+
+    def moved(self, theta: np.ndarray) -> None:
+        """Take note of the point after it was thresholded."""
+        noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
+        gone = square(theta - self._start)
+        self.distance = max(self.distance, math.sqrt(max(gone - noise, 0.0)))
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -133,18 +147,3 @@ def square(values: np.ndarray) -> float:
     """Squared norm; not by BLAS, whose threads cost more than they save on one vector."""
     flat = values.ravel()
     return float(np.einsum("i,i->", flat, flat))
-
-
-def released_clip_norm(
-    session: PrivacySession, records: PrivateRecords, loss: Any, theta: np.ndarray, share: float
-) -> float:
-    """Release the median of the units' gradient norms at ``theta``, from one noisy histogram.
-
-    Every unit adds 1 to one bin of a public grid of half octaves. The median is the first grid point at
-    which the noisy cumulative count reaches half of the public number of units.
-    """
-    histogram = records.gradient_norm_histogram(loss, theta, _EDGES)
-    plan = session.plan_gaussian(1, share, purpose="clip norm")
-    below = np.cumsum(session.gaussian(histogram, plan))[: _EDGES.size]
-    reached = below >= 0.5 * records.n_units
-    return float(_EDGES[np.argmax(reached)] if reached.any() else _EDGES[-1])

@@ -5,6 +5,7 @@ Nothing is computed before the session releases a statistic: only then is the gr
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,7 +31,9 @@ class PrivateRecords:
     sample_weight : array-like of shape (n_records,), default=None
         Weights inside their public range; they multiply a record's gradient before it is clipped.
     fit_intercept : bool, default=False
-        Whether a last feature that is 1 in every record takes part.
+        Whether a last feature that is the same in every record takes part.
+    intercept_value : float, default=1.0
+        That feature's public value.
     n_public : int, default=None
         The public count that means divide by. None takes the number of records (or groups), which
         is public under replace-one and zero-out; a session with add-remove then refuses the statistics.
@@ -56,9 +59,11 @@ class PrivateRecords:
         "_X",
         "_groups",
         "_kernels",
+        "_norms",
         "_weight",
         "_y",
         "fit_intercept",
+        "intercept_value",
         "n_features",
         "n_groups",
         "n_public",
@@ -74,6 +79,7 @@ class PrivateRecords:
         groups: Any = None,
         sample_weight: Any = None,
         fit_intercept: bool = False,
+        intercept_value: float = 1.0,
         n_public: int | None = None,
     ) -> None:
         self._X = X
@@ -85,6 +91,8 @@ class PrivateRecords:
         self.n_groups = None if self._groups is None else int(self._groups.max()) + 1
         self.n_public = None if n_public is None else int(n_public)
         self.fit_intercept = bool(fit_intercept)
+        self.intercept_value = float(intercept_value)
+        self._norms: tuple[Any, Any] = (None, None)
         self.unit = "record" if groups is None else "group"
 
     @property
@@ -191,43 +199,96 @@ class PrivateRecords:
         )
         return Bounded.from_source(source, (d,), linf=learning_rate * clip_norm / self.n_units)
 
-    def gradient_norm_histogram(
-        self, loss: Any, theta: NDArray[np.float64], edges: NDArray[np.float64]
-    ) -> Bounded:
-        """Count the units whose gradient norm at ``theta`` falls into each bin.
+    def row_norm_count(self, bound: float) -> Bounded:
+        """Count the units whose feature row has norm at most ``bound``, centred.
 
-        One unit adds 1 to one bin: l1 = l2 = linf = 1. A norm that is not finite counts in the last bin.
+        A unit adds +1/2 if its norm is at most ``bound`` and -1/2 otherwise (a group: the largest norm of
+        its rows; a norm that is not finite is above every bound). So l1 = l2 = linf = 1/2.
+
+        Parameters
+        ----------
+        bound : float
+
+        Returns
+        -------
+        Bounded
+            Of shape (1,).
+        """
+        return self._norm_count("rows", self._row_norms, bound)
+
+    def gradient_norm_count(self, loss: Any, theta: NDArray[np.float64], bound: float) -> Bounded:
+        """Count the units whose gradient at ``theta`` has norm at most ``bound``, centred.
+
+        As `row_norm_count`, of the norms that `mean_gradient` clips.
 
         Parameters
         ----------
         loss : object from `skdp.losses`
         theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-        edges : ndarray of shape (n_bins - 1,)
-            Increasing public edges; bin j holds norms in (edges[j-1], edges[j]].
+        bound : float
 
         Returns
         -------
         Bounded
-            Of shape (n_bins,).
+            Of shape (1,).
         """
         kernel = self._kernel(loss)
         theta = np.array(theta, dtype=np.float64)
-        edges = np.array(edges, dtype=np.float64)
-        n_bins = edges.size + 1
+        return self._norm_count((loss, theta.tobytes()), lambda: kernel.norms(theta), bound)
 
-        def counts() -> NDArray[np.float64]:
-            bins = np.searchsorted(edges, kernel.norms(theta), side="left")
-            return np.bincount(bins, minlength=n_bins).astype(np.float64)
+    def with_intercept(self, value: float) -> "PrivateRecords":
+        """Return the same records with another constant as the intercept's feature.
+
+        Parameters
+        ----------
+        value : float
+            Public or released. A smaller constant leaves more of a clipped gradient to the features.
+
+        Returns
+        -------
+        PrivateRecords
+        """
+        return PrivateRecords(
+            self._X,
+            self._y,
+            groups=self._groups,
+            sample_weight=self._weight,
+            fit_intercept=self.fit_intercept,
+            intercept_value=value,
+            n_public=self.n_public,
+        )
+
+    def _norm_count(
+        self, key: Any, norms: Callable[[], NDArray[np.float64]], bound: float
+    ) -> Bounded:
+        def count() -> NDArray[np.float64]:
+            if key != self._norms[0]:  # one search asks for the same norms again and again
+                self._norms = (key, norms())
+            return np.array([float(np.sum(np.where(self._norms[1] <= bound, 0.5, -0.5)))])
 
         source = Source(
-            lambda grid: np.rint(counts() / grid).astype(np.int64),
-            counts,
+            lambda grid: np.rint(count() / grid).astype(np.int64),
+            count,
             roundings=1,
-            magnitude=float(self._count),
+            magnitude=0.5 * self._count,
             owner=self._kernels,
             unit=self.unit,
         )
-        return Bounded.from_source(source, (n_bins,), l1=1.0, l2=1.0, linf=1.0)
+        return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
+
+    def _row_norms(self) -> NDArray[np.float64]:
+        from skdp.kernels import gradient_kernel
+        from skdp.losses import SquaredLoss
+
+        # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
+        ones = np.full(self.n_records, -1.0)
+        kernel = gradient_kernel(self._X, ones, SquaredLoss(), fit_intercept=False)
+        norms = np.asarray(kernel.norms(np.zeros(self.n_features)))
+        if self._groups is None or self.n_groups is None:
+            return norms
+        largest = np.zeros(self.n_groups)
+        np.maximum.at(largest, self._groups, norms)
+        return largest
 
     @property
     def _count(self) -> int:
@@ -242,6 +303,7 @@ class PrivateRecords:
                 self._y,
                 loss,
                 fit_intercept=self.fit_intercept,
+                intercept_value=self.intercept_value,
                 sample_weight=self._weight,
                 groups=self._groups,
             )

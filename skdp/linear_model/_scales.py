@@ -1,0 +1,107 @@
+"""The scale of the data, released before the first step: clip norm, intercept feature, first distance.
+
+Medians of norms are found by binary search on a public grid. Each of its eight questions is a noisy
+count of the units whose norm is at most a grid point; a unit adds +1/2 or -1/2 to it, so the answer is
+"at least half of all" where the sum is at least 0, and no number of units enters.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.losses import MultinomialLoss
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["CLIP_SHARE", "Scales", "given_scales", "released_scales"]
+
+CLIP_SHARE = 0.02  # of mu^2, for all medians together
+QUESTIONS = 8
+# Quarter octaves from 2^-32 to 2^32, off the powers of sqrt(2) at which normalised rows tie.
+GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
+CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
+INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
+START = 6.0  # first distance over (gradient norm / (smoothness * squared row norm))
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Public or released numbers that fix clipping, the intercept's feature and the first distance."""
+
+    intercept: float
+    clip_norm: float
+    distance: float
+
+
+def given_scales(clip_norm: float) -> Scales:
+    """Scales for a clip norm that the user gave: nothing is asked of the data."""
+    return Scales(1.0, clip_norm, START / clip_norm)
+
+
+def released_scales(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    theta: np.ndarray,
+    *,
+    share: float,
+    literal: bool,
+) -> Scales:
+    """Release the scales from the median row norm and the median gradient norm at the start.
+
+    A logistic or softmax gradient at 0 has a norm that follows from the row's norm; for regression and for
+    groups of rows the gradient norms are asked for as well, and the share is halved.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+    theta : ndarray
+        Start.
+    share : float
+        Share of the session's mu^2.
+    literal : bool
+        Whether the user's own step size is used: the intercept's feature then is 1.
+
+    Returns
+    -------
+    Scales
+    """
+    residual = start_residual(loss) if records.unit == "record" else None
+    part = share if residual is not None else share / 2
+    row = median(session, part, lambda bound: records.row_norm_count(bound))
+    value = 1.0 if literal else INTERCEPT * row
+    full = math.hypot(row, value) if records.fit_intercept else row
+    if residual is not None:
+        gradient = full * residual
+    else:
+        scaled = records.with_intercept(value)
+        gradient = median(
+            session, part, lambda bound: scaled.gradient_norm_count(loss, theta, bound)
+        )
+    return Scales(value, CLIP_FACTOR * gradient, START * gradient / (loss.smoothness * full**2))
+
+
+def start_residual(loss: Any) -> float | None:
+    """Norm of the loss derivative at theta = 0 where every target has the same, else None."""
+    if loss.name == "logistic":
+        return 0.5
+    return math.sqrt(1 - 1 / loss.n_outputs) if isinstance(loss, MultinomialLoss) else None
+
+
+def median(session: PrivacySession, share: float, count: Any) -> float:
+    """Release a grid point near the median, by `QUESTIONS` noisy counts."""
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="clip norm")
+    low, high = 0, GRID.size - 1
+    while low < high:
+        middle = (low + high) // 2
+        asked: Bounded = count(float(GRID[middle]))
+        if session.gaussian(asked, plan)[0] >= 0:
+            high = middle
+        else:
+            low = middle + 1
+    return float(GRID[low])
