@@ -30,6 +30,15 @@ struct Problem {
     int code; double parameter; double kappa;
 };
 
+/* Flat arguments of every kernel; a pointer that does not apply comes with a flag of 0. */
+#define PROBLEM                                                                                  \
+    const T *data, const I *indices, const I *indptr, long long d, long long p, int K,           \
+    const double *y, int has_weight, const double *weight, const double *theta, int has_mask,    \
+    const bool *mask, int code, double parameter, double kappa
+#define GATHER                                                                                   \
+    Problem a = {data, indices, indptr, d, p, K, y, has_weight ? weight : 0, theta,              \
+                 has_mask ? mask : 0, code, parameter, kappa};
+
 __device__ long long row_start(const Problem& a, long long i) {
     return SPARSE ? (long long)a.indptr[i] : i * a.d;
 }
@@ -95,9 +104,10 @@ __device__ void add(unsigned long long* place, double value) {
     atomicAdd(place, (unsigned long long)__double2ll_rn(value));
 }
 
-extern "C" __global__ void rows(Problem a, long long n, double limit, double inverse, int mode,
+extern "C" __global__ void rows(PROBLEM, long long n, double limit, double inverse, int mode,
                                 unsigned long long* total, double* plain, double* norms,
                                 double* scratch) {
+    GATHER
     int lane = threadIdx.x % WARP;
     long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / WARP;
     long long warps = (long long)gridDim.x * blockDim.x / WARP;
@@ -140,9 +150,10 @@ extern "C" __global__ void rows(Problem a, long long n, double limit, double inv
     }
 }
 
-extern "C" __global__ void groups(Problem a, long long n_groups, const long long* order,
+extern "C" __global__ void groups(PROBLEM, long long n_groups, const long long* order,
                                   const long long* starts, double limit, double inverse, int mode,
                                   unsigned long long* total, double* norms, double* scratch) {
+    GATHER
     int lane = threadIdx.x % WARP;
     long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / WARP;
     long long warps = (long long)gridDim.x * blockDim.x / WARP, entries = a.p * a.K;
@@ -194,3 +205,150 @@ def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
         "SMALLEST_SCALE": "1.0261342003245941e-289",
     }
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
+
+
+WARPS_PER_BLOCK = 4
+
+
+class GpuGradientKernel(GradientKernel):
+    """Clipped gradient sums of rows on a CuPy device; see :class:`GradientKernel`.
+
+    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats by
+    atomics, so its last bits may differ from call to call.
+    """
+
+    def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._cupy = cupy
+        self._storage = storage
+        data, indices, _ = storage
+        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE
+        self._module = cupy.RawModule(code=code, options=("--std=c++14",))
+
+    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None) -> Any:
+        """See :meth:`GradientKernel.clipped_sum`."""
+        mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
+        limit, clip_units = self._limit(clip_norm, unit, mask)
+        self._check_total(clip_units)
+        total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
+        self._launch(theta, mask, limit, 1.0 / unit, ROUNDED, total=total)
+        return total.view(self._cupy.int64)
+
+    def plain_sum(self, theta: Any, mask: Any = None) -> Any:
+        """See :meth:`GradientKernel.plain_sum`."""
+        mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
+        plain = self._cupy.zeros(self.shape)
+        self._launch(theta, mask, 0.0, 1.0, PLAIN, plain=plain)
+        return plain
+
+    def norms(self, theta: Any) -> Any:
+        """See :meth:`GradientKernel.norms`."""
+        out = self._cupy.zeros(self.n_units)
+        self._launch(theta, self._check_mask(None), 0.0, 1.0, NORMS, norms=out)
+        out *= 1.0 + self._margin()
+        return self._cupy.where(self._cupy.isfinite(out), out, np.inf)
+
+    def _launch(
+        self, theta: Any, mask: Any, limit: float, inverse: float, mode: int,
+        total: Any = None, plain: Any = None, norms: Any = None,
+    ) -> None:  # fmt: skip
+        cp = self._cupy
+        theta = cp.ascontiguousarray(cp.asarray(theta, dtype=cp.float64))
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        grouped = self._starts is not None and mode != PLAIN
+        nothing = cp.zeros(1)
+        p = self.shape[0]
+        problem = (
+            *self._storage, np.int64(self.n_features), np.int64(p), np.int32(self.n_outputs),
+            self._y, np.int32(self._weight.size > 0), self._weight, theta,
+            np.int32(mask.size > 0), cp.asarray(mask), np.int32(self._code),
+            np.float64(self._parameter), np.float64(self._intercept),
+        )  # fmt: skip
+        total = cp.zeros(1, dtype=cp.uint64) if total is None else total
+        norms = nothing if norms is None else norms
+        tail = (np.float64(limit), np.float64(inverse), np.int32(mode), total)
+        if grouped:
+            # One theta per warp; as many warps as fit into 1 GiB, at least one block.
+            blocks = max(1, min(64, 2**27 // (p * self.n_outputs * WARPS_PER_BLOCK)))
+            scratch = cp.empty(blocks * WARPS_PER_BLOCK * self.n_outputs * (p + 1))
+            arguments = (
+                *problem, np.int64(self.n_units), self._order, self._starts, *tail, norms, scratch
+            )  # fmt: skip
+            kernel = self._module.get_function("groups")
+        else:
+            blocks = 1024
+            scratch = cp.empty(blocks * WARPS_PER_BLOCK * self.n_outputs)
+            plain = nothing if plain is None else plain
+            arguments = (*problem, np.int64(self.n_rows), *tail, plain, norms, scratch)
+            kernel = self._module.get_function("rows")
+        kernel((blocks,), (32 * WARPS_PER_BLOCK,), arguments)
+
+
+def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
+    """Data, indices and indptr on the device; a dense X gets two dummies."""
+    if hasattr(X, "indptr"):
+        if getattr(X, "format", "") != "csr":
+            raise ValueError("Sparse X must be CSR.")
+        X = X.copy()
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        return X.data, X.indices, X.indptr
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
+    nothing = cp.zeros(1, dtype=cp.int32)
+    return cp.ascontiguousarray(X), nothing, nothing
+
+
+def gpu_gradient_kernel(
+    X: Any,
+    y: Any,
+    loss: Any,
+    *,
+    fit_intercept: bool,
+    intercept_value: float,
+    sample_weight: Any,
+    groups: Any,
+) -> GpuGradientKernel:
+    """The kernel for a CuPy array or CSR matrix; arguments as for ``gradient_kernel``."""
+    import cupy as cp
+
+    from skdp.kernels._gradient import group_rows
+
+    if X.dtype not in (cp.float32, cp.float64):
+        X = X.astype(cp.float64)
+    n, d = X.shape
+    y = cp.ascontiguousarray(cp.asarray(y, dtype=cp.float64))
+    weight = cp.zeros(0) if sample_weight is None else cp.asarray(sample_weight, dtype=cp.float64)
+    if y.shape != (n,) or (sample_weight is not None and weight.shape != (n,)):
+        raise ValueError(f"y and sample_weight must have shape ({n},).")
+    order, starts = group_rows(None if groups is None else cp.asnumpy(groups), n)
+    if order is not None:
+        order, starts = cp.asarray(order, dtype=cp.int64), cp.asarray(starts, dtype=cp.int64)
+    rest = (y, loss, d, d + bool(fit_intercept), float(intercept_value), weight, (order, starts))
+    return GpuGradientKernel(cp, _device_storage(cp, X), hasattr(X, "indptr"), *rest)
+
+
+def gpu_hard_threshold(x: Any, s: int) -> Any:
+    """``hard_threshold`` of a CuPy array: the s-th largest bit pattern, ties by a running count."""
+    import cupy as cp
+
+    if x.dtype not in (cp.float32, cp.float64) or x.ndim not in (1, 2):
+        raise ValueError("x must be a float32 or float64 array of one or two dimensions.")
+    if bool(cp.isnan(x).any()):
+        raise ValueError("x contains NaN.")
+    d = x.shape[0]
+    if s == 0 or s >= d:
+        return cp.zeros_like(x) if s == 0 else x.copy()
+    if x.ndim == 2:
+        wide = x.astype(cp.float64)
+        exponent = cp.frexp(cp.abs(wide).max(axis=1))[1]
+        scaled = cp.ldexp(wide, -exponent[:, None])
+        size = cp.ldexp(cp.sqrt((scaled * scaled).sum(axis=1)), exponent)
+    else:
+        size = cp.abs(x)
+    cut = cp.partition(size, d - s)[d - s]
+    above = size > cut
+    ties = size == cut
+    kept = above | (ties & (cp.cumsum(ties) <= s - above.sum()))
+    return cp.where(kept if x.ndim == 1 else kept[:, None], x, x.dtype.type(0))

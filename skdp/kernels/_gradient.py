@@ -1,10 +1,10 @@
 """Sums of clipped gradients of generalised linear models in fixed point.
 
-One kernel object is made per fit; it knows the storage of X and the loss, and every call passes once
-over the rows. What a record (or a group) adds is a vector of integers whose norm is proved to stay
-within the clip, and integers are summed exactly, so the sum has the sensitivity that the privacy
-proof uses, in any order and on any number of threads (Casacuberta et al., "Widespread underestimation
-of sensitivity in differentially private libraries and how to fix it", CCS 2022).
+One kernel object is made per fit; it knows the storage of X and the loss, and every call passes
+once over the rows. What a record (or a group) adds is a vector of integers whose norm is proved to
+stay within the clip, and integers are summed exactly, so the sum has the sensitivity that the
+privacy proof uses, in any order and on any number of threads (Casacuberta et al., "Widespread
+underestimation of sensitivity in differentially private libraries and how to fix it", CCS 2022).
 """
 
 import math
@@ -20,7 +20,7 @@ from skdp.kernels._rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
 from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows, csr_state
 from skdp.kernels._threads import run_blocks
 
-__all__ = ["GradientKernel", "gradient_kernel"]
+__all__ = ["GradientKernel", "gradient_kernel", "group_rows"]
 
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
@@ -42,9 +42,9 @@ class GradientKernel:
 
     Notes
     -----
-    **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa), r the derivatives, D the number
-    of entries (of the mask, or of theta), u = 2**-53, C = clip_norm / unit and
-    C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of fl(c x_j) with c = fl(r t), where
+    **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
+    feature, r the derivatives, D the number of entries (of the mask, or of theta), u = 2**-53,
+    C = clip_norm / unit and C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of fl(c x_j) with c = fl(r t), where
     t = min(1 / unit, C' (1 - (p + K + 16) 2 u) / N) and N is the computed norm of v:
 
     1. N >= ||v|| (1 - u)**(p/2 + K/2 + 8). A sum of m squares in any order loses at most a factor
@@ -57,13 +57,13 @@ class GradientKernel:
        ||q|| <= C' + sqrt(D) / 2 = C - 1 < clip_norm / unit; the one unit left over covers the
        rounding of C' itself and of subnormal products.
 
-    A unit whose norm, factor or linear predictor is not finite adds exactly 0. With groups, v is the
-    sum of the group's (weighted) row gradients in float64, in the order of the rows, a function of
-    that group alone; N is the norm of these stored numbers, so the same bound holds.
+    A unit whose norm, factor or linear predictor is not finite adds exactly 0. With groups, v is
+    the sum of the group's (weighted) row gradients in float64, in the order of the rows, a function
+    of that group alone; N is the norm of these stored numbers, so the same bound holds.
 
-    **Exact sums.** Integers are added in float64 while the number of units times C is at most 2**53,
-    then in int64. Results are the same bits for every number of threads. Between storage layouts the
-    linear predictor may differ in its last bits, and so an entry of one unit by one.
+    **Exact sums.** Integers are added in float64 while the number of units times C is at most
+    2**53, then in int64. Results are the same bits for every number of threads. Between storage
+    layouts the linear predictor may differ in its last bits, and so a unit's rounded entries.
     """
 
     def __init__(
@@ -127,11 +127,7 @@ class GradientKernel:
         """
         mask = self._check_mask(mask)
         limit, clip_units = self._limit(clip_norm, unit, mask)
-        if self.n_units * clip_units >= 2.0**62:
-            raise ValueError(
-                f"{self.n_units} units of clip_norm / unit = {clip_units:g} may overflow an integer "
-                "sum; use a coarser unit."
-            )
+        self._check_total(clip_units)
         per_flush = int(2.0**53 / clip_units)
         total = _Total(self, mask, per_flush)
         run = self._pass(by_group=self._starts is not None)
@@ -190,8 +186,8 @@ class GradientKernel:
         Returns
         -------
         ndarray of float64, shape (n_units,)
-            At most a few units in the last place per coordinate above the true norm (and 2**-500 above
-            zero); infinite where it is not finite. Private values.
+            A few units in the last place per coordinate above the true norm at most (and 2**-500
+            above zero); infinite where it is not finite. Private values.
         """
         out = np.zeros(self.n_units)
         run = self._pass(by_group=self._starts is not None)
@@ -223,10 +219,17 @@ class GradientKernel:
         room = clip_units - math.sqrt(entries) / 2 - 1
         if not 0 < room <= LARGEST_CLIP:
             raise ValueError(
-                f"clip_norm / unit must exceed {math.sqrt(entries) / 2 + 1:g} and stay below 2**50, "
-                f"got {clip_units:g}; use another unit."
+                f"clip_norm / unit must exceed {math.sqrt(entries) / 2 + 1:g} and stay below "
+                f"2**50, got {clip_units:g}; use another unit."
             )
         return room * (1.0 - self._margin()), clip_units
+
+    def _check_total(self, clip_units: float) -> None:
+        if self.n_units * clip_units >= 2.0**62:
+            raise ValueError(
+                f"{self.n_units} units of clip_norm / unit = {clip_units:g} may overflow an "
+                "integer sum; use a coarser unit."
+            )
 
     def _check_mask(self, mask: Any) -> Any:
         if mask is None:
@@ -394,7 +397,7 @@ class _SparseKernel(GradientKernel):
 
 
 def _frozen(array: Any) -> Any:
-    """A read-only view, so that a kernel is compiled once whether or not the caller's is writable."""
+    """A read-only view: kernels are then compiled once, for writable and read-only input."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -424,7 +427,7 @@ def _vector(value: Any, n: int, name: str) -> Any:
     return _frozen(value)
 
 
-def _group_rows(groups: Any, n: int) -> tuple[Any, Any]:
+def group_rows(groups: Any, n: int) -> tuple[Any, Any]:
     """Rows in the order of their groups (stable) and where each group starts."""
     if groups is None:
         return None, None
@@ -524,5 +527,5 @@ def gradient_kernel(
         raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
     weight = _frozen(NO_FLOATS) if sample_weight is None else _vector(sample_weight, n, "weight")
     p = d + bool(fit_intercept)
-    rest = (y, loss, d, p, float(intercept_value), weight, _group_rows(groups, n))
+    rest = (y, loss, d, p, float(intercept_value), weight, group_rows(groups, n))
     return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(_frozen(X), *rest)
