@@ -264,7 +264,7 @@ def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):
     assert lines[0].startswith("skdp ")
     rows = [line.split() for line in lines if line.startswith(("nobody", "person"))]
     assert [row[:2] for row in rows] == [["nobody", "inf"], ["person-year", "1"], ["person", "1"]]
-    assert all(0.69 < float(row[2]) < 0.75 and 0.6 < float(row[3]) < 0.75 for row in rows)
+    assert all(0.4 < float(row[2]) < 0.8 and 0.5 < float(row[3]) < 0.8 for row in rows)
     assert "Privacy of one fit of DPIGHTClassifier" in said
     assert "one whole person" in said
     assert "one year of one person" in said
