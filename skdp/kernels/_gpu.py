@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels._gradient import GradientKernel
-from skdp.kernels._rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
+from skdp.kernels._inputs import group_rows
+from skdp.kernels._rows import NORMS, PLAIN, ROUNDED
 
 __all__ = ["SOURCE", "GpuGradientKernel", "gpu_gradient_kernel", "gpu_hard_threshold", "preamble"]
 
@@ -213,8 +214,8 @@ WARPS_PER_BLOCK = 4
 class GpuGradientKernel(GradientKernel):
     """Clipped gradient sums of rows on a CuPy device; see :class:`GradientKernel`.
 
-    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats by
-    atomics, so its last bits may differ from call to call.
+    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats
+    by atomics, so its last bits may differ from call to call.
     """
 
     def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
@@ -312,8 +313,6 @@ def gpu_gradient_kernel(
 ) -> GpuGradientKernel:
     """The kernel for a CuPy array or CSR matrix; arguments as for ``gradient_kernel``."""
     import cupy as cp
-
-    from skdp.kernels._gradient import group_rows
 
     if X.dtype not in (cp.float32, cp.float64):
         X = X.astype(cp.float64)

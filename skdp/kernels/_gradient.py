@@ -16,11 +16,12 @@ import scipy.sparse as sp
 
 from skdp.kernels._dense import column_rows, dense_groups, dense_outputs, dense_rows
 from skdp.kernels._dispatch import is_cupy
+from skdp.kernels._inputs import csr_parts, frozen, group_rows, usable, vector
 from skdp.kernels._rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
-from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows, csr_state
+from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows
 from skdp.kernels._threads import run_blocks
 
-__all__ = ["GradientKernel", "gradient_kernel", "group_rows"]
+__all__ = ["GradientKernel", "gradient_kernel"]
 
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
@@ -44,8 +45,8 @@ class GradientKernel:
     -----
     **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
     feature, r the derivatives, D the number of entries (of the mask, or of theta), u = 2**-53,
-    C = clip_norm / unit and C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of fl(c x_j) with c = fl(r t), where
-    t = min(1 / unit, C' (1 - (p + K + 16) 2 u) / N) and N is the computed norm of v:
+    C = clip_norm / unit and C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of
+    fl(c x_j) with c = fl(r t), where t = min(1 / unit, C' (1 - (p + K + 16) 2 u) / N) and N is the computed norm of v:
 
     1. N >= ||v|| (1 - u)**(p/2 + K/2 + 8). A sum of m squares in any order loses at most a factor
        (1 - u)**m, and squares that underflow take at most sqrt(m) 2**-511 from the norm, which is
@@ -375,7 +376,7 @@ class _SparseKernel(GradientKernel):
 
     def __init__(self, X: Any, *rest: Any) -> None:
         super().__init__(*rest)
-        self._rows = (*(_frozen(part) for part in _csr_parts(X)), self.n_features)
+        self._rows = (*(frozen(part) for part in csr_parts(X)), self.n_features)
         self._nnz = int(self._rows[2][-1])
 
     def _cost(self) -> float:
@@ -394,67 +395,6 @@ class _SparseKernel(GradientKernel):
                 lambda: (np.zeros(shape), np.zeros(shape[0], dtype=np.bool_)),
             )
         return _Pass(csr_rows if self.n_outputs == 1 else csr_outputs, before, self, self.shape)
-
-
-def _frozen(array: Any) -> Any:
-    """A read-only view: kernels are then compiled once, for writable and read-only input."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
-    """Data and unsigned index arrays of a CSR matrix in which no row stores a column twice."""
-    state = csr_state(_frozen(X.indices), _frozen(X.indptr), X.shape[1], X.data.size)
-    if state < 0 or X.data.size != X.indices.size:
-        raise ValueError("X is not a valid CSR matrix: an index is out of range.")
-    if state == 2:
-        # A duplicate counts twice in the product but its squares do not add up to the norm.
-        X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
-        X.has_canonical_format = False
-        X.sum_duplicates()
-    return X.data, _unsigned(X.indices), _unsigned(X.indptr)
-
-
-def _unsigned(index: Any) -> Any:
-    return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
-
-
-def _vector(value: Any, n: int, name: str) -> Any:
-    value = np.ascontiguousarray(value, dtype=np.float64)
-    if value.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {value.shape}.")
-    return _frozen(value)
-
-
-def group_rows(groups: Any, n: int) -> tuple[Any, Any]:
-    """Rows in the order of their groups (stable) and where each group starts."""
-    if groups is None:
-        return None, None
-    groups = np.asarray(groups)
-    if groups.shape != (n,) or groups.dtype.kind not in "iu":
-        raise ValueError(f"groups must be integer codes of shape ({n},).")
-    if n and int(groups.min()) < 0:
-        raise ValueError("groups must be codes from 0.")
-    counts = np.bincount(groups)
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    return np.argsort(groups, kind="stable"), starts
-
-
-def _usable(X: Any) -> Any:
-    """X itself where a kernel can read it, else a converted copy."""
-    if sp.issparse(X):
-        if X.format != "csr":
-            raise ValueError(f"Sparse X must be CSR, got {X.format}.")
-        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-    X = np.asarray(X)
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
-    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
-        X = X.astype(np.float64)
-    if not (X.flags.c_contiguous or X.flags.f_contiguous):
-        X = np.ascontiguousarray(X)
-    return X
 
 
 def gradient_kernel(
@@ -520,12 +460,12 @@ def gradient_kernel(
         )
     if not 0 < intercept_value < math.inf:
         raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
-    X = _usable(X)
+    X = usable(X)
     n, d = X.shape
-    y = _vector(y, n, "y")
+    y = vector(y, n, "y")
     if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
         raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
-    weight = _frozen(NO_FLOATS) if sample_weight is None else _vector(sample_weight, n, "weight")
+    weight = frozen(NO_FLOATS) if sample_weight is None else vector(sample_weight, n, "weight")
     p = d + bool(fit_intercept)
     rest = (y, loss, d, p, float(intercept_value), weight, group_rows(groups, n))
-    return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(_frozen(X), *rest)
+    return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(frozen(X), *rest)

@@ -1,0 +1,71 @@
+"""What a kernel may be given, brought into the few forms the compiled passes read."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skdp.kernels._sparse import csr_state
+
+__all__ = ["csr_parts", "frozen", "group_rows", "usable", "vector"]
+
+
+def frozen(array: Any) -> Any:
+    """A read-only view: kernels are then compiled once, for writable and read-only input."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def csr_parts(X: Any) -> tuple[Any, Any, Any]:
+    """Data and unsigned index arrays of a CSR matrix in which no row stores a column twice."""
+    state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1], X.data.size)
+    if state < 0 or X.data.size != X.indices.size:
+        raise ValueError("X is not a valid CSR matrix: an index is out of range.")
+    if state == 2:
+        # A duplicate counts twice in the product but its squares do not add up to the norm.
+        X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+        X.has_canonical_format = False
+        X.sum_duplicates()
+    return X.data, unsigned(X.indices), unsigned(X.indptr)
+
+
+def unsigned(index: Any) -> Any:
+    return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
+
+
+def vector(value: Any, n: int, name: str) -> Any:
+    value = np.ascontiguousarray(value, dtype=np.float64)
+    if value.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {value.shape}.")
+    return frozen(value)
+
+
+def group_rows(groups: Any, n: int) -> tuple[Any, Any]:
+    """Rows in the order of their groups (stable) and where each group starts."""
+    if groups is None:
+        return None, None
+    groups = np.asarray(groups)
+    if groups.shape != (n,) or groups.dtype.kind not in "iu":
+        raise ValueError(f"groups must be integer codes of shape ({n},).")
+    if n and int(groups.min()) < 0:
+        raise ValueError("groups must be codes from 0.")
+    counts = np.bincount(groups)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    return np.argsort(groups, kind="stable"), starts
+
+
+def usable(X: Any) -> Any:
+    """X itself where a kernel can read it, else a converted copy."""
+    if sp.issparse(X):
+        if X.format != "csr":
+            raise ValueError(f"Sparse X must be CSR, got {X.format}.")
+        return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
+    if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+        X = X.astype(np.float64)
+    if not (X.flags.c_contiguous or X.flags.f_contiguous):
+        X = np.ascontiguousarray(X)
+    return X
