@@ -46,13 +46,15 @@ class GradientKernel:
     **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
     feature, r the derivatives, D the number of entries (of the mask, or of theta), u = 2**-53,
     C = clip_norm / unit and C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of
-    fl(c x_j) with c = fl(r t), where t = min(1 / unit, C' (1 - (p + K + 16) 2 u) / N) and N is the computed norm of v:
+    fl(c x_j) with c = fl(r t), where t = min(1 / unit, C' (1 - (p K + 16) 2 u) / N) and N is the
+    computed norm of v:
 
-    1. N >= ||v|| (1 - u)**(p/2 + K/2 + 8). A sum of m squares in any order loses at most a factor
+    1. N >= ||v|| (1 - u)**(p K / 2 + 9). A sum of m squares in any order loses at most a factor
        (1 - u)**m, and squares that underflow take at most sqrt(m) 2**-511 from the norm, which is
-       added. The norms are taken in float64 from the stored numbers, whatever their dtype.
+       added. For a row N is the product of the norms of x~ (p squares) and r (K squares). The
+       norms are taken in float64 from the stored numbers, whatever their dtype.
     2. So the rounded products c x_j have norm at most
-       C' (1 - (2p + 2K + 32) u) (1 + u)**5 / (1 - u)**(p/2 + K/2 + 8) <= C'; a factor t below
+       C' (1 - (p K + 16) 2 u) (1 + u)**5 / (1 - u)**(p K / 2 + 9) <= C'; a factor t below
        2**-960 drops the unit, so no product on the way loses relative precision.
     3. Rounding moves each of at most D entries by at most 1/2 and leaves zeros zero, so
        ||q|| <= C' + sqrt(D) / 2 = C - 1 < clip_norm / unit; the one unit left over covers the
@@ -206,7 +208,7 @@ class GradientKernel:
         return out
 
     def _margin(self) -> float:
-        return (self.shape[0] + self.n_outputs + 16) * 2.0**-52
+        return (self.shape[0] * self.n_outputs + 16) * 2.0**-52
 
     def _limit(self, clip_norm: float, unit: float, mask: Any) -> tuple[float, float]:
         """Largest norm before rounding, margins taken off, and the clip, both in units."""

@@ -131,9 +131,10 @@ def test_sums_beyond_float64_integers_stay_exact(storage, grouped):
     result = whole.clipped_sum(theta, clip, UNIT)
     total = np.zeros(10, dtype=object)
     for i in range(200):
+        # The second row weighs nothing; one row alone would be C and Fortran order at once.
         one = gradient_kernel(
-            STORAGES[storage](X[i : i + 1]), 1e9 * y[i : i + 1], SquaredLoss(),
-            groups=[0] if grouped else None,
+            STORAGES[storage](X[[i, i]]), 1e9 * y[[i, i]], SquaredLoss(),
+            sample_weight=[1.0, 0.0], groups=[0, 1] if grouped else None,
         )  # fmt: skip
         total += one.clipped_sum(theta, clip, UNIT).astype(object)
     assert [int(value) for value in result] == list(total)
