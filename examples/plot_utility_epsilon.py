@@ -84,11 +84,10 @@ for unit, table in scores.items():
         color=color, marker=marker, capsize=3,
     )  # fmt: skip
 ax.axhline(ceiling, color="0.4", linestyle="--", label="no privacy (LogisticRegression)")
-ax.axhline(0.5, color="0.8", linestyle=":", label="guessing")
 ax.set_xscale("log", base=2)
 ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
 ax.set_xlabel("epsilon (delta = 1e-5)")
-ax.set_ylabel("AUC on new people")
+ax.set_ylabel("AUC on new people (0.5 is guessing)")
 ax.set_title("Predicting a visit to the doctor, RAND HIE")
 ax.legend(frameon=False, loc="lower right")
 plt.show()
