@@ -4,16 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
-    "DPIGHTClassifier": "skdp.linear_model._ight",
-    "DPIGHTRegressor": "skdp.linear_model._ight",
-    "IGHTClassifier": "skdp.linear_model._ight",
-    "IGHTRegressor": "skdp.linear_model._ight",
+    "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
+    "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
+    "IGHTClassifier": "skdp.linear_model._ight_estimators",
+    "IGHTRegressor": "skdp.linear_model._ight_estimators",
 }
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
 if TYPE_CHECKING:
-    from skdp.linear_model._ight import (
+    from skdp.linear_model._ight_estimators import (
         DPIGHTClassifier,
         DPIGHTRegressor,
         IGHTClassifier,

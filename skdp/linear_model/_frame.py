@@ -2,12 +2,12 @@
 
 import math
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
 from skdp.base import (
     PrivateEstimator,
@@ -18,27 +18,18 @@ from skdp.base import (
 )
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model._glm import Problem, as_theta, from_theta
+from skdp.linear_model._ight import Solution
 from skdp.linear_model._progress import Progress
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
+EXACT_MAX_ITER = 1000
 ERRATUM = (
     "Theorem 2.5.2 of the dissertation (sensitivity G/n instead of 2G/n under replace-one) needs twice the "
     "published variance; this fit uses the corrected noise"
 )
 
-__all__ = ["ExactThresholdingFit", "PrivateThresholdingFit", "Solution", "parameter_shape"]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a run of `ight` released."""
-
-    theta: np.ndarray
-    n_iter: int
-    converged: bool = False
-    learning_rate: float = 0.0
-    clip_norm: float = math.inf
+__all__ = ["ExactThresholdingFit", "PrivateThresholdingFit"]
 
 
 def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
@@ -91,7 +82,6 @@ class _ThresholdingFit:
                 loss,
                 n_nonzero_coefs=self.n_nonzero_coefs,
                 learning_rate=self.learning_rate,
-                max_iter=self.max_iter,
                 alpha=self.alpha,
                 theta=self._start(parameter_shape(records, loss), records.n_features),
                 monitor=progress,
@@ -170,6 +160,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
             solution = self._solve(
                 session,
                 problem,
+                max_iter=self.max_iter,
                 clip_norm=self.clip_norm,
                 refit=self.refit,
                 selection=self.selection,
@@ -203,6 +194,15 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
                 "for example 1e-6"
             )
 
+    def _inferred(self) -> tuple[str, ...]:
+        warnings.warn(
+            "the label set was inferred from y, which no epsilon covers; "
+            "declare it with classes= in the constructor",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        return ("the label set was inferred from y and is not covered by epsilon",)
+
     def _warn_delta(self, records: PrivateRecords) -> None:
         if self.adjacency != "add-remove" and self.delta >= 1.0 / records.n_units:
             warnings.warn(
@@ -215,10 +215,8 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
     def _report(self, session: PrivacySession, problem: Problem) -> Any:
         records = problem.records
         public: dict[str, Any] = {"n_features": records.n_features}
-        if self.adjacency != "add-remove":
-            public["n_records"] = records.n_records
-        if records.n_groups is not None:
-            public["n_groups"] = records.n_groups
+        if self.adjacency != "add-remove":  # of groups, only their number is public
+            public["n_records" if records.n_groups is None else "n_groups"] = records.n_units
         if records.n_public is not None:
             public["n_public"] = records.n_public
         if self.max_weight is not None:
@@ -270,9 +268,23 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
         self._check_parameters()
         session = PrivacySession.without_privacy()
         problem = self._problem(X, y, None, weights)
+        limit = EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
         solution = self._solve(
-            session, problem, clip_norm=math.inf, refit=0.0, selection="gaussian", tol=self.tol
+            session,
+            problem,
+            max_iter=limit,
+            clip_norm=math.inf,
+            refit=0.0,
+            selection="gaussian",
+            tol=self.tol,
         )
+        if self.tol and not solution.converged and isinstance(self.max_iter, str):
+            warnings.warn(
+                f"the steps did not become smaller than tol={self.tol:g} within {limit} iterations; "
+                "scale the features, or set max_iter and tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         replace_fitted(self, self._fitted(problem, solution))
         return self
 
@@ -280,5 +292,5 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
         super()._check_parameters()
         check_number("tol", self.tol, Real, low=0)
 
-    def _inferred(self, classes: np.ndarray) -> tuple[str, ...]:
+    def _inferred(self) -> tuple[str, ...]:
         return ()

@@ -4,7 +4,6 @@ Inside a fit theta is (p,) or (p, n_classes) with the intercept as its last row;
 scikit-learn's ``coef_`` and ``intercept_``.
 """
 
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -17,7 +16,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import check_number, encode_groups, validate_table
-from skdp.exceptions import PrivacyLeakWarning
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.records import PrivateRecords
@@ -170,23 +168,13 @@ class GLMClassifier(GLMModel, ClassifierMixin):
                 raise ValueError(
                     "y holds one class only; give the label set with classes= to fit such data"
                 )
-            leaks = self._inferred(declared)
+            leaks = self._inferred()  # type: ignore[attr-defined]
         codes = _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         records = self._records(X, target, groups, weights)
         return Problem(records, loss, {**fitted, "classes_": declared}, leaks)
-
-    def _inferred(self, classes: np.ndarray) -> tuple[str, ...]:
-        """Say that the label set was read from y; classifiers without a claim say nothing."""
-        warnings.warn(
-            "the label set was inferred from y, which no epsilon covers; "
-            "declare it with classes= in the constructor",
-            PrivacyLeakWarning,
-            stacklevel=4,
-        )
-        return ("the label set was inferred from y and is not covered by epsilon",)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Linear scores.

@@ -12,19 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model._frame import ExactThresholdingFit, PrivateThresholdingFit, Solution
-from skdp.linear_model._glm import GLMClassifier, GLMRegressor
 from skdp.linear_model._progress import Monitor
 from skdp.linear_model._scales import CLIP_SHARE, given_scales, released_scales
-from skdp.linear_model._steps import ConstantStep, DistanceOverGradients, StepRule, square
+from skdp.linear_model._steps import (
+    AcceleratedStep,
+    ConstantStep,
+    DistanceOverGradients,
+    StepRule,
+    square,
+)
+from skdp.losses import SquaredLoss
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor", "ight"]
+__all__ = ["Solution", "ight", "peeling_ight", "refit_on_support", "solve"]
 
 MAX_ITER = 100
 REFIT_SHARE = 0.3  # of what is left of mu^2 and of the steps
+POWER_ITER = 30
 SELECTION_SHARE = 0.5  # of what a peeling step costs
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a run released."""
+
+    theta: np.ndarray
+    n_iter: int
+    converged: bool = False
+    learning_rate: float = 0.0
+    clip_norm: float = math.inf
 
 
 def ight(
@@ -68,16 +85,16 @@ def ight(
     Solution
     """
     plan = session.plan_gaussian(max_iter, share)
-    d, n_iter, moving = records.n_features, 0, True
+    d, kept, n_iter, moving = records.n_features, theta, 0, True
     while n_iter < max_iter and moving:
         mean = records.mean_gradient(loss, theta, clip_norm)
         gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
         point = rule.move(theta, gradient, session.noise_std(mean, plan))
-        before, theta = theta, keep_largest(point, n_nonzero_coefs, d)
-        rule.moved(theta)
-        monitor(n_iter, theta)
+        before, kept = kept, keep_largest(point, n_nonzero_coefs, d)
+        theta = rule.moved(kept)
+        monitor(n_iter, kept)
         n_iter += 1
-        moving = not tol or square(theta - before) > tol**2 * square(theta)
+        moving = not tol or square(kept - before) > tol**2 * square(kept)
     return Solution(keep_largest(rule.output(point), n_nonzero_coefs, d), n_iter, not moving)
 
 
@@ -114,7 +131,7 @@ def peeling_ight(
         gradient[~chosen] = 0.0
         point = rule.move(theta, gradient, session.noise_std(mean, plan))
         theta = np.where(chosen.reshape((-1,) + (1,) * (theta.ndim - 1)), point, 0.0)
-        rule.moved(theta)
+        theta = rule.moved(theta)
         monitor(iteration, theta)
     return Solution(keep_largest(rule.output(theta), s, d), max_iter)
 
@@ -146,7 +163,7 @@ def refit_on_support(
         gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
         gradient[~kept] = 0.0
         theta = rule.move(theta, gradient, session.noise_std(mean, plan))
-        rule.moved(theta)
+        theta = rule.moved(theta)
         monitor(iteration, theta)
     return Solution(rule.output(theta), max_iter)
 
@@ -219,6 +236,8 @@ def solve(
     n_noisy = few_noisy if selection == "peeling" else all_noisy
     n_kept = s * width if s < d and selection == "gaussian" else n_noisy
     rule = step_rule(learning_rate, theta, scales.distance, plan.first, n_noisy, n_kept)
+    if math.isinf(clip) and not literal:
+        rule = AcceleratedStep(1 / largest_curvature(session, records, loss), theta)
     run = {"gaussian": ight, "peeling": peeling_ight}[selection]
     found = run(
         session,
@@ -272,6 +291,25 @@ def step_rule(
     return DistanceOverGradients(start, distance, n_iter, n_noisy, n_kept)
 
 
+def largest_curvature(session: PrivacySession, records: PrivateRecords, loss: Any) -> float:
+    """Bound the curvature of the mean loss, by power iteration on exact gradients of the squared loss."""
+    squared = SquaredLoss()
+    plan = session.plan_gaussian(POWER_ITER + 1, purpose="curvature")
+
+    def gradient(theta: np.ndarray) -> np.ndarray:
+        return session.gaussian(records.mean_gradient(squared, theta, math.inf), plan)
+
+    p, size = records.n_parameters, 0.0
+    at_zero = gradient(np.zeros(p))
+    direction = np.random.default_rng(0).normal(size=p)
+    for _ in range(POWER_ITER):
+        direction = gradient(direction / math.sqrt(square(direction))) - at_zero
+        size = math.sqrt(square(direction))
+        if not 0 < size < math.inf:
+            return 1.0
+    return 1.05 * float(loss.smoothness) * size  # power iteration approaches it from below
+
+
 def penalty(alpha: float, theta: np.ndarray, n_features: int) -> np.ndarray | float:
     """Gradient of ``alpha / 2 * ||coef||^2``: the intercept is not penalised."""
     if alpha == 0:
@@ -318,179 +356,3 @@ def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
     kept[:n_features] = hard_threshold(np.ascontiguousarray(theta[:n_features]), s)
     kept[n_features:] = theta[n_features:]
     return kept
-
-
-_PRIVATE = """
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the claim may fail, in (0, 1); choose it far below 1/n.
-"""
-
-
-class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
-    """Docstring."""
-
-    _algorithm = staticmethod(solve)
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        selection="gaussian",
-        refit="auto",
-        clip_norm="adaptive",
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.selection = selection
-        self.refit = refit
-        self.clip_norm = clip_norm
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-
-class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
-    """Docstring."""
-
-    _algorithm = staticmethod(solve)
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        n_nonzero_coefs=None,
-        loss="squared",
-        huber_threshold=1.0,
-        selection="gaussian",
-        refit="auto",
-        clip_norm="adaptive",
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        adjacency="replace-one",
-        unit="record",
-        n_public=None,
-        max_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=False,
-        callback=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.selection = selection
-        self.refit = refit
-        self.clip_norm = clip_norm
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.max_weight = max_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-
-
-class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
-    """Docstring."""
-
-    _algorithm = staticmethod(solve)
-
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs=None,
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        classes=None,
-        coef_init=None,
-        tol=1e-6,
-        verbose=False,
-        callback=None,
-    ):
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.coef_init = coef_init
-        self.tol = tol
-        self.verbose = verbose
-        self.callback = callback
-
-
-class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
-    """Docstring."""
-
-    _algorithm = staticmethod(solve)
-
-    def __init__(
-        self,
-        *,
-        n_nonzero_coefs=None,
-        loss="squared",
-        huber_threshold=1.0,
-        max_iter="auto",
-        learning_rate="auto",
-        alpha=0.0,
-        fit_intercept=True,
-        coef_init=None,
-        tol=1e-6,
-        verbose=False,
-        callback=None,
-    ):
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.coef_init = coef_init
-        self.tol = tol
-        self.verbose = verbose
-        self.callback = callback

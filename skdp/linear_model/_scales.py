@@ -52,8 +52,9 @@ def released_scales(
 ) -> Scales:
     """Release the scales from the median row norm and the median gradient norm at the start.
 
-    A logistic or softmax gradient at 0 has a norm that follows from the row's norm; for regression and for
-    groups of rows the gradient norms are asked for as well, and the share is halved.
+    A logistic or softmax gradient at 0 has a norm that follows from the row's norm; for regression the
+    rows' gradient norms are asked for as well, and for groups the norms of the groups' gradients. The
+    questions divide the share.
 
     Parameters
     ----------
@@ -71,19 +72,23 @@ def released_scales(
     -------
     Scales
     """
-    residual = start_residual(loss) if records.unit == "record" else None
-    part = share if residual is not None else share / 2
+    residual, grouped = start_residual(loss), records.unit == "group"
+    part = share / (1 + (residual is None) + grouped)
     row = median(session, part, lambda bound: records.row_norm_count(bound))
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row
-    if residual is not None:
-        gradient = full * residual
-    else:
-        scaled = records.with_intercept(value)
-        gradient = median(
-            session, part, lambda bound: scaled.gradient_norm_count(loss, theta, bound)
-        )
-    return Scales(value, CLIP_FACTOR * gradient, START * gradient / (loss.smoothness * full**2))
+    scaled = records.with_intercept(value)
+
+    def gradient_norm(each_row: bool) -> float:
+        def count(bound: float) -> Bounded:
+            return scaled.gradient_norm_count(loss, theta, bound, each_row=each_row)
+
+        return median(session, part, count)
+
+    of_row = gradient_norm(each_row=True) if residual is None else full * residual
+    of_unit = gradient_norm(each_row=False) if grouped else of_row
+    distance = START * of_row / (loss.smoothness * full**2)
+    return Scales(value, CLIP_FACTOR * of_unit, distance)
 
 
 def start_residual(loss: Any) -> float | None:

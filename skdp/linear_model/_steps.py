@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["ConstantStep", "DistanceOverGradients", "StepRule", "square"]
+__all__ = ["AcceleratedStep", "ConstantStep", "DistanceOverGradients", "StepRule", "square"]
 
 FLOOR = 0.1  # share of the noise's energy that always stays in the sum of squares
 POWER = 6  # points are averaged with weights (t + 1)^POWER
@@ -29,8 +29,8 @@ class StepRule(Protocol):
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
 
-    def moved(self, theta: np.ndarray) -> None:
-        """Take note of the point after it was thresholded."""
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Take note of the thresholded point; return where the next gradient is taken."""
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -52,8 +52,9 @@ class ConstantStep:
         """Return the next point, before it is thresholded."""
         return theta - self.learning_rate * gradient
 
-    def moved(self, theta: np.ndarray) -> None:
-        """Take note of the point after it was thresholded."""
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Take note of the thresholded point; return where the next gradient is taken."""
+        return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -132,15 +133,53 @@ class DistanceOverGradients:
         self._weight += weight
         return self._point
 
-    def moved(self, theta: np.ndarray) -> None:
-        """Take note of the point after it was thresholded."""
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Take note of the thresholded point; return where the next gradient is taken."""
         noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
         gone = square(theta - self._start)
         self.distance = max(self.distance, math.sqrt(max(gone - noise, 0.0)))
+        return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
         return self._sum / self._weight if self._weight else last
+
+
+class AcceleratedStep:
+    """Nesterov's momentum on steps of a given size, restarted when it points uphill; for exact gradients.
+
+    The gradient is taken at x_t + b_t (x_t - x_{t-1}), x_t the thresholded points (O'Donoghue & Candes
+    2015 give the restart). Noise would make the momentum useless, so only fits without clipping and
+    noise use it; the output is the last iterate.
+    """
+
+    def __init__(self, learning_rate: float, start: np.ndarray) -> None:
+        self.learning_rate = learning_rate
+        self.distance = 0.0
+        self._last = start
+        self._gradient = np.zeros_like(start)
+        self._count = 0
+
+    @property
+    def next_rate(self) -> float:
+        """The step size."""
+        return self.learning_rate
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
+        """Return the next point, before it is thresholded."""
+        self._gradient = gradient
+        return theta - self.learning_rate * gradient
+
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Take note of the thresholded point; return where the next gradient is taken."""
+        change = theta - self._last
+        self._last = theta
+        self._count = 0 if float(np.sum(self._gradient * change)) > 0 else self._count + 1
+        return theta + max(0, self._count - 1) / (self._count + 2) * change
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep, before it is thresholded."""
+        return self._last
 
 
 def square(values: np.ndarray) -> float:

@@ -216,7 +216,14 @@ class PrivateRecords:
         """
         return self._norm_count("rows", self._row_norms, bound)
 
-    def gradient_norm_count(self, loss: Any, theta: NDArray[np.float64], bound: float) -> Bounded:
+    def gradient_norm_count(
+        self,
+        loss: Any,
+        theta: NDArray[np.float64],
+        bound: float,
+        *,
+        each_row: bool = False,
+    ) -> Bounded:
         """Count the units whose gradient at ``theta`` has norm at most ``bound``, centred.
 
         As `row_norm_count`, of the norms that `mean_gradient` clips.
@@ -226,15 +233,23 @@ class PrivateRecords:
         loss : object from `skdp.losses`
         theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         bound : float
+        each_row : bool, default=False
+            For groups: take the largest gradient norm of a group's rows, not the norm of their sum.
 
         Returns
         -------
         Bounded
             Of shape (1,).
         """
-        kernel = self._kernel(loss)
         theta = np.array(theta, dtype=np.float64)
-        return self._norm_count((loss, theta.tobytes()), lambda: kernel.norms(theta), bound)
+
+        def norms() -> NDArray[np.float64]:
+            if not each_row or self._groups is None:
+                return np.asarray(self._kernel(loss).norms(theta))
+            rows = self._make_kernel(loss, grouped=False)
+            return self._largest(np.asarray(rows.norms(theta)))
+
+        return self._norm_count((loss, theta.tobytes(), each_row), norms, bound)
 
     def with_intercept(self, value: float) -> "PrivateRecords":
         """Return the same records with another constant as the intercept's feature.
@@ -283,7 +298,10 @@ class PrivateRecords:
         # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
         ones = np.full(self.n_records, -1.0)
         kernel = gradient_kernel(self._X, ones, SquaredLoss(), fit_intercept=False)
-        norms = np.asarray(kernel.norms(np.zeros(self.n_features)))
+        return self._largest(np.asarray(kernel.norms(np.zeros(self.n_features))))
+
+    def _largest(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows' norms, or of each group the largest."""
         if self._groups is None or self.n_groups is None:
             return norms
         largest = np.zeros(self.n_groups)
@@ -295,19 +313,22 @@ class PrivateRecords:
         return self.n_records if self.n_groups is None else self.n_groups
 
     def _kernel(self, loss: Any) -> Any:
+        if loss not in self._kernels:
+            self._kernels[loss] = self._make_kernel(loss, grouped=True)
+        return self._kernels[loss]
+
+    def _make_kernel(self, loss: Any, *, grouped: bool) -> Any:
         from skdp.kernels import gradient_kernel
 
-        if loss not in self._kernels:
-            self._kernels[loss] = gradient_kernel(
-                self._X,
-                self._y,
-                loss,
-                fit_intercept=self.fit_intercept,
-                intercept_value=self.intercept_value,
-                sample_weight=self._weight,
-                groups=self._groups,
-            )
-        return self._kernels[loss]
+        return gradient_kernel(
+            self._X,
+            self._y,
+            loss,
+            fit_intercept=self.fit_intercept,
+            intercept_value=self.intercept_value,
+            sample_weight=self._weight,
+            groups=self._groups if grouped else None,
+        )
 
     def __repr__(self) -> str:
         groups = "" if self.n_groups is None else f", n_groups={self.n_groups}"

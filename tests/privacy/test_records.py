@@ -25,16 +25,16 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
     theta = np.zeros(4)
     calls = {
         "mean_gradient": lambda: r.mean_gradient(LogisticLoss(), theta, 1.0),
-        "gradient_norm_histogram": lambda: r.gradient_norm_histogram(
-            LogisticLoss(), theta, np.array([1.0, 2.0])
-        ),
+        "row_norm_count": lambda: r.row_norm_count(1.0),
+        "gradient_norm_count": lambda: r.gradient_norm_count(LogisticLoss(), theta, 1.0),
+        "with_intercept": lambda: r.with_intercept(0.5),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
     }
     for name in (n for n in dir(r) if not n.startswith("_")):
         value = getattr(r, name)
         if callable(value):
             value = calls[name]()
-        assert isinstance(value, (Bounded, PrivateRecords, int, str, bool, type(None))), name
+        assert isinstance(value, (Bounded, PrivateRecords, int, float, str, bool, type(None))), name
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,53 @@ def test_the_same_test_catches_a_halved_bound(kind):
     assert worst > 2 * (declared / 2), "a halved bound would have passed"
 
 
-def test_a_replaced_record_moves_the_histogram_by_one_count_a_bin():
-    edges = 2.0 ** np.arange(-5, 6)
-    for loss, one, two in neighbours("logistic"):
-        found = [
-            PrivateRecords(X, y).gradient_norm_histogram(loss, np.zeros(4), edges)
-            for X, y in (one, two)
-        ]
-        counts = [b._value.plain() for b in found]
-        assert all(c.sum() == 6 for c in counts)
-        assert np.abs(counts[0] - counts[1]).sum() <= 2
-        assert (found[0].l1, found[0].l2, found[0].linf) == (1.0, 1.0, 1.0)
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+def test_a_replaced_record_moves_a_norm_count_by_at_most_one(kind):
+    moved = []
+    for loss, one, two in neighbours(kind):
+        shape = (4,) if loss.n_outputs == 1 else (4, loss.n_outputs)
+        for bound in (1e-6, 0.3, 1.0, 3.0, 1e12):
+            rows, gradients = [], []
+            for X, y in (one, two):
+                r = PrivateRecords(X, y)
+                rows.append(r.row_norm_count(bound))
+                gradients.append(r.gradient_norm_count(loss, np.zeros(shape), bound))
+            for found in (rows, gradients):
+                counts = [float(b._value.plain()[0]) for b in found]
+                assert all(abs(c) <= 3.0 for c in counts)  # six records of +-1/2
+                moved.append(abs(counts[0] - counts[1]))
+                assert moved[-1] <= 2 * found[0].l2 == 1.0
+    assert max(moved) == 1.0  # the bound is reached: half of it would be wrong
+
+
+def test_norm_counts_of_groups_and_of_rows_without_a_finite_norm():
+    X = np.array([[3.0, 4.0], [0.0, 1.0], [1e300, 1e300], [0.0, 0.0]])
+    y = np.zeros(4)
+    counts = [
+        PrivateRecords(X, y).row_norm_count(b)._value.plain()[0] for b in (0.5, 1.01, 5.01, 1e308)
+    ]
+    assert counts == [-1.0, 0.0, 1.0, 1.0]  # the row of norm inf is above every bound
+    grouped = PrivateRecords(X, y, groups=np.array([0, 0, 1, 2]))
+    assert grouped.row_norm_count(1.01)._value.plain()[0] == -0.5  # largest norms 5, inf, 0
+
+
+def test_intercept_value_is_the_feature():
+    X, y = RNG.normal(size=(9, 3)), RNG.normal(size=9)
+    loss, theta = SquaredLoss(), RNG.normal(size=4)
+    whole = PrivateRecords(np.hstack([X, np.full((9, 1), 0.3)]), y)
+    for convert in (np.ascontiguousarray, np.asfortranarray, sp.csr_matrix):
+        r = PrivateRecords(convert(X), y, fit_intercept=True).with_intercept(0.3)
+        for clip in (0.5, 1e3):
+            a, b = (v.mean_gradient(loss, theta, clip)._value.plain() for v in (r, whole))
+            assert np.allclose(a, b, rtol=1e-9, atol=1e-9)
+        groups = np.arange(9) % 3
+        a, b = (
+            PrivateRecords(v, y, groups=groups, fit_intercept=k < 1, intercept_value=0.3)
+            .mean_gradient(loss, theta, 0.5)
+            ._value.plain()
+            for k, v in enumerate((convert(X), whole._X))
+        )
+        assert np.allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("rows", [1, 10, 10_000])
