@@ -261,7 +261,7 @@ def column_rows(
 ):
     """The same for a Fortran-ordered array: column by column over small blocks of rows."""
     n_outputs, p = theta.shape
-    rows = max(64, min(1024, 65536 // max(1, p)))
+    rows = max(64, min(2048, 262144 // max(1, p)))
     scores = np.empty((n_outputs, rows))
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
@@ -288,32 +288,35 @@ def column_rows(
 
 @jit
 def _column_scores(X, first, m, theta, mask, kappa, scores, squares):
-    """Predictors and squared norms of a block, four columns at a time and then the rest."""
+    """Predictors and squared norms of a block, eight columns at a time and then the rest."""
     n_outputs, p = theta.shape
     d = X.shape[1]
-    squares[:m] = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
+    squares[:m] = 0.0
     for k in range(n_outputs):
         scores[k, :m] = theta[k, d] if p > d else 0.0
-    for j in range(0, d // 4 * 4, 4):
-        x0 = X[first : first + m, j]
-        x1 = X[first : first + m, j + 1]
-        x2 = X[first : first + m, j + 2]
-        x3 = X[first : first + m, j + 3]
-        if mask.size == 0:
-            _add_squares(squares, x0, x1, x2, x3, m)
-        for k in range(n_outputs):
-            w = theta[k]
-            _add_four(scores[k], x0, x1, x2, x3, w[j], w[j + 1], w[j + 2], w[j + 3], m, True)
-    for j in range(d // 4 * 4, d):
+    whole = d // 8 * 8
+    for j in range(0, whole, 8):
+        _add_eight(scores[0], squares, X, first, j, theta[0], m)
+        for four in range(j, j + 8, 4):
+            x0 = X[first : first + m, four]
+            x1 = X[first : first + m, four + 1]
+            x2 = X[first : first + m, four + 2]
+            x3 = X[first : first + m, four + 3]
+            for k in range(1, n_outputs):
+                w = theta[k, four : four + 4]
+                _add_four(scores[k], x0, x1, x2, x3, w[0], w[1], w[2], w[3], m, True)
+    for j in range(whole, d):
         x = X[first : first + m, j]
-        if mask.size == 0:
-            _add_square(squares, x, m)
+        _add_square(squares, x, m)
         for k in range(n_outputs):
             _add_one(scores[k], x, theta[k, j], m, True)
     if mask.size:
+        squares[:m] = 0.0
         for j in range(d):
             if mask[j]:
                 _add_square(squares, X[first : first + m, j], m)
+    if p > d and (mask.size == 0 or mask[d]):
+        squares[:m] += kappa * kappa
 
 
 @jit
@@ -324,13 +327,24 @@ def _add_square(squares, x, m):
 
 
 @jit
-def _add_squares(squares, x0, x1, x2, x3, m):
+def _add_eight(scores, squares, X, first, j, w, m):
+    """Predictors and squares of columns j to j + 7 in one pass over the block."""
+    # Slicing rows and column at once keeps each column contiguous for the compiler.
+    x0, x1 = X[first : first + m, j], X[first : first + m, j + 1]
+    x2, x3 = X[first : first + m, j + 2], X[first : first + m, j + 3]
+    x4, x5 = X[first : first + m, j + 4], X[first : first + m, j + 5]
+    x6, x7 = X[first : first + m, j + 6], X[first : first + m, j + 7]
+    w0, w1, w2, w3 = w[j], w[j + 1], w[j + 2], w[j + 3]
+    w4, w5, w6, w7 = w[j + 4], w[j + 5], w[j + 6], w[j + 7]
     for q in range(m):
-        v0 = np.float64(x0[q])
-        v1 = np.float64(x1[q])
-        v2 = np.float64(x2[q])
-        v3 = np.float64(x3[q])
-        squares[q] += (v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)
+        v0, v1, v2, v3 = np.float64(x0[q]), np.float64(x1[q]), np.float64(x2[q]), np.float64(x3[q])
+        v4, v5, v6, v7 = np.float64(x4[q]), np.float64(x5[q]), np.float64(x6[q]), np.float64(x7[q])
+        scores[q] += ((w0 * v0 + w1 * v1) + (w2 * v2 + w3 * v3)) + (
+            (w4 * v4 + w5 * v5) + (w6 * v6 + w7 * v7)
+        )
+        squares[q] += ((v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)) + (
+            (v4 * v4 + v5 * v5) + (v6 * v6 + v7 * v7)
+        )
 
 
 @jit
