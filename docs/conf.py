@@ -38,6 +38,7 @@ pygments_style = "tango"
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 # `A or B` types and the like are prose, not names to be looked up.
 numpydoc_xref_param_type = False
@@ -152,7 +153,21 @@ def skip_foreign(app, what, name, obj, skip, options):
     return None
 
 
+def _escape_bars(match):
+    return match[1].replace("|", "\\|") + match[2] + match[3].replace("|", "\\|")
+
+
+def plain_text(app, what, name, obj, options, lines):
+    """Docstrings are read in terminals too: |k| is an absolute value, (n_features_in_,) a shape."""
+    for place, line in enumerate(lines):
+        line = re.sub(r"(?<![`\\\w|])(\|+)(\w+)(\|+)(?![_|])", _escape_bars, line)
+        if "of shape (" in line:
+            line = re.sub(r"(?<![`\w])(\w+)_(?=[,)])", r"\1\\_", line)
+        lines[place] = line
+
+
 def setup(app):
     app.add_role("test", named_test)
     app.connect("include-read", changelog_as_rst)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-docstring", plain_text, priority=900)  # after numpydoc

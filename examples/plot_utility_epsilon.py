@@ -7,8 +7,8 @@ or a person? The records are the RAND Health Insurance Experiment (20,190 person
 which is bundled with skdp. A quarter of the people is kept for testing.
 
 Two privacy units are compared. ``unit="record"`` protects one row, that is, one year of one person.
-``unit="group"`` protects everything that a person has in the data, three to five years: a stronger promise,
-hence more noise for the same epsilon.
+``unit="group"`` protects everything that a person has in the data, mostly three or five years: a stronger
+promise, hence more noise for the same epsilon.
 """
 
 # %%
