@@ -362,7 +362,7 @@ class _DenseKernel(GradientKernel):
         return 2.0 * self._X.size * self.n_outputs
 
     def _pass(self, by_group: bool) -> _Pass:
-        before = (self._X, self._y, self._weight)
+        before: tuple[Any, ...] = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
         if by_group:
             before += (self._order, self._starts)
@@ -385,7 +385,7 @@ class _SparseKernel(GradientKernel):
         return 2.0 * self._nnz * self.n_outputs + self.n_rows
 
     def _pass(self, by_group: bool) -> _Pass:
-        before = (*self._rows, self._y, self._weight)
+        before: tuple[Any, ...] = (*self._rows, self._y, self._weight)
         if by_group:
             before += (self._order, self._starts)
             shape = (self.shape[0], self.n_outputs)

@@ -153,9 +153,9 @@ def _scores(data, indices, start, stop, d, theta, z):
     for k in range(n_outputs):
         z[k] = theta[d, k] if p > d else 0.0
     for e in range(start, stop):
-        w = theta[indices[e]]
+        j = indices[e]
         for k in range(n_outputs):
-            z[k] += data[e] * w[k]
+            z[k] += data[e] * theta[j, k]
 
 
 @jit
@@ -207,9 +207,9 @@ def csr_outputs(
 @jit
 def _add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
     for e in range(start, stop):
-        a = acc[indices[e]]
+        j = indices[e]
         for k in range(c.size):
-            a[k] += np.rint(c[k] * data[e])
+            acc[j, k] += np.rint(c[k] * data[e])
     if p > d:
         for k in range(c.size):
             acc[d, k] += np.rint(c[k] * kappa)
@@ -218,9 +218,9 @@ def _add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
 @jit
 def _add_plain(data, indices, start, stop, d, p, r, kappa, acc):
     for e in range(start, stop):
-        a = acc[indices[e]]
+        j = indices[e]
         for k in range(r.size):
-            a[k] += r[k] * data[e]
+            acc[j, k] += r[k] * data[e]
     if p > d:
         for k in range(r.size):
             acc[d, k] += r[k] * kappa
@@ -251,9 +251,9 @@ def csr_groups(
                 if not mark[j]:
                     mark[j] = True
                     if mask.size == 0 or mask[j]:
-                        square += _sum_of_squares(v[j])
+                        square += _entry_square(v, j)
         if p > d and (mask.size == 0 or mask[d]):
-            square += _sum_of_squares(v[d])
+            square += _entry_square(v, d)
         size = np.sqrt(square) + np.sqrt(v.size) * UNDERFLOW
         scale = 0.0
         if mode == NORMS:
@@ -264,10 +264,10 @@ def csr_groups(
 
 
 @jit
-def _sum_of_squares(values):
+def _entry_square(v, j):
     total = 0.0
-    for k in range(values.size):
-        total += values[k] * values[k]
+    for k in range(v.shape[1]):
+        total += v[j, k] * v[j, k]
     return total
 
 
@@ -279,14 +279,14 @@ def _move(indices, indptr, members, d, p, scale, v, mark, acc):
             j = indices[e]
             if mark[j]:
                 mark[j] = False
-                _move_one(v[j], scale, acc[j])
+                _move_one(v, j, scale, acc)
     if p > d:
-        _move_one(v[d], scale, acc[d])
+        _move_one(v, d, scale, acc)
 
 
 @jit
-def _move_one(v, scale, a):
-    for k in range(v.size):
+def _move_one(v, j, scale, acc):
+    for k in range(v.shape[1]):
         if scale != 0.0:
-            a[k] += np.rint(scale * v[k])
-        v[k] = 0.0
+            acc[j, k] += np.rint(scale * v[j, k])
+        v[j, k] = 0.0
