@@ -154,16 +154,20 @@ def skip_foreign(app, what, name, obj, skip, options):
 
 
 def _escape_bars(match):
-    return match[1].replace("|", "\\|") + match[2] + match[3].replace("|", "\\|")
+    return match[0].replace("|", "\\|")
 
 
 def plain_text(app, what, name, obj, options, lines):
     """Docstrings are read in terminals too: |k| is an absolute value, (n_features_in_,) a shape."""
     for place, line in enumerate(lines):
-        line = re.sub(r"(?<![`\\\w|])(\|+)(\w+)(\|+)(?![_|])", _escape_bars, line)
-        if "of shape (" in line:
-            line = re.sub(r"(?<![`\w])(\w+)_(?=[,)])", r"\1\\_", line)
-        lines[place] = line
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        parts = re.split(r"(``[^`]*``)", line)
+        for k in range(0, len(parts), 2):  # the others are literals
+            parts[k] = re.sub(r"(?<![`\\\w|])\|+\w+\|+(?![_|])", _escape_bars, parts[k])
+            if "of shape (" in line:
+                parts[k] = re.sub(r"(?<![`\w])(\w+)_(?=[,)])", r"\1\\_", parts[k])
+        lines[place] = "".join(parts)
 
 
 def setup(app):
