@@ -24,7 +24,27 @@ _NAMES = {
 }
 _ROOMS = ("datasets", "exceptions", "kernels", "linear_model", "losses", "preprocessing", "privacy")
 
-__all__ = sorted([*_NAMES, *_ROOMS, "__version__"])
+__all__ = [
+    "BudgetAccountant",
+    "DPIGHTClassifier",
+    "DPIGHTRegressor",
+    "IGHTClassifier",
+    "IGHTRegressor",
+    "PrivacyReport",
+    "PrivacySession",
+    "PrivateRecords",
+    "PublicBinsEncoder",
+    "__version__",
+    "all_estimators",
+    "datasets",
+    "exceptions",
+    "kernels",
+    "linear_model",
+    "losses",
+    "preprocessing",
+    "privacy",
+    "show_versions",
+]
 
 if TYPE_CHECKING:
     from skdp._discovery import all_estimators, show_versions

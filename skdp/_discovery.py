@@ -29,7 +29,9 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
     >>> [name for name, _ in skdp.all_estimators()][:2]
     ['DPIGHTClassifier', 'DPIGHTRegressor']
     """
-    return [(name, getattr(import_module(room), name)) for name, room in sorted(_ESTIMATORS.items())]
+    return [
+        (name, getattr(import_module(room), name)) for name, room in sorted(_ESTIMATORS.items())
+    ]
 
 
 def show_versions() -> None:

@@ -403,7 +403,7 @@ def test_report_of_a_fit(name):
     assert report.erratum
     assert json.dumps(report.to_dict())
     purposes = [row["purpose"] for row in report.mechanisms]
-    assert "clip norm" in purposes
+    assert "scale" in purposes
     fresh = make(name, random_state=None).fit(X, y).privacy_
     assert "seeded" not in fresh.noise
     assert "OpenSSL" in fresh.noise
@@ -416,7 +416,10 @@ def test_every_row_of_the_ledger_adds_up_to_the_claim(name):
     mu2 = sum(row["count"] / row["noise_multiplier"] ** 2 for row in report.mechanisms)
     claimed = skdp.privacy.accounting.gaussian_mu(report.epsilon, report.delta) ** 2
     assert mu2 <= claimed
-    assert mu2 >= claimed * (1 - 1e-3)  # no budget is left lying about
+    assert mu2 >= claimed * (
+        1 - 0.021
+    )  # a search for the scale may ask fewer questions than planned
+    assert report.mu**2 >= claimed * (1 - 1e-3)  # the plan leaves no budget lying about
 
 
 @each_private

@@ -25,8 +25,8 @@ from skdp.privacy.session import PrivacySession
 
 EXACT_MAX_ITER = 1000
 ERRATUM = (
-    "Theorem 2.5.2 of the dissertation (sensitivity G/n instead of 2G/n under replace-one) needs twice the "
-    "published variance; this fit uses the corrected noise"
+    "the proof of Theorem 2.5.2 of the dissertation charges G^2/(n sigma)^2 a step where the sensitivity "
+    "2G/n costs 2G^2/(n sigma)^2: its claim needs twice the published variance, which this fit uses"
 )
 
 __all__ = ["ExactThresholdingFit", "PrivateThresholdingFit"]

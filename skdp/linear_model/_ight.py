@@ -2,8 +2,8 @@
 
 theta <- H_s(theta - eta (mean clipped gradient + alpha theta + noise)): noisy gradient steps, each cut back
 to the s largest coefficients. Wang & Gu 2019; dissertation ch. 2, Algorithms 1 and 3, Theorem 2.5.2 with its
-erratum: the mean gradient moves by 2G/n when a record is replaced, so the published variance is half of
-what its claim needs.
+erratum: the mean gradient moves by 2G/n when a record is replaced, which costs 2G^2/(n sigma)^2 in zCDP; the
+proof charges half of that, so the published variance is half of what its claim needs.
 """
 
 import math
@@ -217,7 +217,7 @@ def solve(
     d = records.n_features
     s = d if n_nonzero_coefs is None else n_nonzero_coefs
     literal = not isinstance(learning_rate, str)
-    adaptive = isinstance(clip_norm, str) or math.isinf(clip_norm)
+    adaptive = isinstance(clip_norm, str) or not literal
     plan = Schedule.of(
         loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
     )
@@ -237,7 +237,7 @@ def solve(
     n_kept = s * width if s < d and selection == "gaussian" else n_noisy
     rule = step_rule(learning_rate, theta, scales.distance, plan.first, n_noisy, n_kept)
     if math.isinf(clip) and not literal:
-        rule = AcceleratedStep(1 / largest_curvature(session, records, loss), theta)
+        rule = AcceleratedStep(1 / (largest_curvature(session, records, loss) + alpha), theta)
     run = {"gaussian": ight, "peeling": peeling_ight}[selection]
     found = run(
         session,

@@ -37,8 +37,8 @@ class Scales:
 
 
 def given_scales(clip_norm: float) -> Scales:
-    """Scales for a clip norm that the user gave: nothing is asked of the data."""
-    return Scales(1.0, clip_norm, START / clip_norm)
+    """Scales where the user gave clip norm and step size: nothing is asked of the data."""
+    return Scales(1.0, clip_norm, 0.0)
 
 
 def released_scales(
@@ -99,13 +99,20 @@ def start_residual(loss: Any) -> float | None:
 
 
 def median(session: PrivacySession, share: float, count: Any) -> float:
-    """Release a grid point near the median, by `QUESTIONS` noisy counts."""
-    plan = session.plan_gaussian(QUESTIONS, share, purpose="clip norm")
+    """Release a grid point near the median, by at most `QUESTIONS` noisy counts.
+
+    An answer that is not larger than its noise ends the search: the point is near the median as far as
+    can be known. With very few units that is the first point, a norm of about 1.
+    """
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
     low, high = 0, GRID.size - 1
     while low < high:
         middle = (low + high) // 2
         asked: Bounded = count(float(GRID[middle]))
-        if session.gaussian(asked, plan)[0] >= 0:
+        answer = float(session.gaussian(asked, plan)[0])
+        if 0 < abs(answer) <= session.noise_std(asked, plan):
+            return float(GRID[middle])
+        if answer >= 0:
             high = middle
         else:
             low = middle + 1

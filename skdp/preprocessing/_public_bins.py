@@ -29,7 +29,7 @@ _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECA
 
 def _as_objects(X: Any) -> Any:
     """Frames with pandas' own types as objects: scikit-learn would cast all columns to one type."""
-    dtypes = getattr(X, "dtypes", None)
+    dtypes = getattr(X, "dtypes", ())
     if hasattr(X, "iloc") and any(not isinstance(dtype, np.dtype) for dtype in dtypes):
         return X.astype(object)
     return X
@@ -82,9 +82,10 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     skdp.datasets.rand_hie_bins : Public bins of the bundled health-insurance records.
     sklearn.preprocessing.KBinsDiscretizer : Bins learnt from the data, which no epsilon covers.
 
-    Notes ----- **Privacy.** ``transform`` acts on each row alone and ``fit`` depends on the shape
-    and the column names only: under every adjacency, encoding is a record-by-record map fixed in
-    advance.
+    Notes
+    -----
+    **Privacy.** ``transform`` acts on each row alone and ``fit`` depends on the shape and the column
+    names only: under every adjacency, encoding is a record-by-record map fixed in advance.
 
     Examples
     --------

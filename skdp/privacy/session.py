@@ -31,6 +31,7 @@ __all__ = ["GaussianPlan", "PrivacySession"]
 
 # What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
+_COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
@@ -499,19 +500,23 @@ class PrivacySession:
         return self._stream is not None
 
     def _write(self, line: dict[str, Any], purpose: str) -> None:
+        """Add a release to the ledger: one row for all that cost the same for the same purpose."""
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
-        last = self._rows[-1] if self._rows else {}
-        if {**last, "count": 0} == {**line, "count": 0}:
-            last["count"] += line["count"]
-        else:
-            self._rows.append(line)
+        for known in self._rows:
+            if all(known.get(key) == line.get(key) for key in _COST_KEYS):
+                known["count"] += line["count"]
+                for key in ("sensitivity", "grid", "noise_std"):
+                    if key in line:
+                        known[key] = max(known[key], line[key])
+                return
+        self._rows.append(line)
 
     def _claim(self) -> float:
         """Epsilon of everything that was planned, rounded up; never more than the budget."""
         if self.delta == 0:
             return self._pure_epsilon() + self._slack[0]
         planned = self._planned_mu2()
-        if planned >= self._mu2 * (1 - 1e-12):
+        if planned >= self._mu2 * (1 - 1e-6):
             return self.epsilon
         if planned == 0:
             return 0.0
