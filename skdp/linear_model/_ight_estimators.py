@@ -94,9 +94,9 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     The mean of clipped gradients moves by at most ``2 clip_norm / n`` in l2 norm when a record (or group)
     is replaced, by half of that under the other adjacencies. All releases of a fit are Gaussian, so T of
     them with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are
-    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity
-    2G/n costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the noise is rounded
-    to the same grid, which is post-processing of the continuous Gaussian mechanism.
+    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity 2G/n
+    costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the
+    noise is rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
 
     Time and memory depend on the data and are not protected. `n_nonzero_coefs`, `clip_norm` and the other
     parameters are public: do not choose them by looking at private scores.
@@ -256,9 +256,9 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     The mean of clipped gradients moves by at most ``2 clip_norm / n`` in l2 norm when a record (or group)
     is replaced, by half of that under the other adjacencies. All releases of a fit are Gaussian, so T of
     them with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are
-    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity
-    2G/n costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the noise is rounded
-    to the same grid, which is post-processing of the continuous Gaussian mechanism.
+    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity 2G/n
+    costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the
+    noise is rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
 
     Time and memory depend on the data and are not protected. `n_nonzero_coefs`, `clip_norm` and the other
     parameters are public: do not choose them by looking at private scores.
