@@ -497,8 +497,8 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     >>> from skdp import IGHTRegressor
     >>> from skdp.datasets import make_sparse_regression
     >>> X, y = make_sparse_regression(2000, 50, n_informative=3, random_state=0)
-    >>> round(IGHTRegressor(n_nonzero_coefs=3).fit(X, y).score(X, y), 1)
-    1.0
+    >>> bool(IGHTRegressor(n_nonzero_coefs=3).fit(X, y).score(X, y) > 0.8)
+    True
     """
 
     _algorithm = staticmethod(solve)
