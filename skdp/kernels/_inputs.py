@@ -22,8 +22,10 @@ def csr_parts(X: Any) -> tuple[Any, Any, Any]:
     state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1], X.data.size)
     if state < 0 or X.data.size != X.indices.size:
         raise ValueError("X is not a valid CSR matrix: an index is out of range.")
-    if state == 2:
-        # A duplicate counts twice in the product but its squares do not add up to the norm.
+    if state:
+        # A duplicate counts twice in the product but its squares do not add up to the norm. Rows are
+        # sorted too, always: else one record's duplicates would change the order of summation, and so
+        # the last bits, of every other record.
         X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.has_canonical_format = False
         X.sum_duplicates()

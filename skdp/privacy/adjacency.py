@@ -1,7 +1,8 @@
 """What one record may do to the data, and the one place where that becomes a factor.
 
 * ``"replace-one"``: one record (or group) takes another value; the number of records is public.
-* ``"zero-out"``: one record is replaced by an empty one that contributes exactly 0; the number is public.
+* ``"zero-out"``: one record is replaced by an absent one that contributes exactly 0 to every statistic;
+  the number is public. A row of zeros is not absent: it has a norm and, with an intercept, a gradient.
 * ``"add-remove"``: one record comes or goes; the number is private, every divisor is given by the user.
 
 A sum to which one record adds at most C in some norm moves by at most 2C, C and C.

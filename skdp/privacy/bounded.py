@@ -16,7 +16,11 @@ from skdp.privacy.adjacency import check_adjacency
 
 __all__ = ["Bounded", "Source"]
 
-_CLAMP = 2.0**61  # integers on the grid stay below this, so that adding noise cannot overflow
+_CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
+
+# What rounding can change between neighbours, in units: 1 by the nearest integer, and up to 2^-53 of 2^58 a side
+# by the division before it.
+_ROUNDINGS = 1 + 2 * 2**5
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +260,10 @@ def _source_of(value: ArrayLike) -> Source:
 
     def on_grid(unit: float) -> NDArray[np.int64]:
         # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
-        return np.rint(np.clip(array / unit, -_CLAMP, _CLAMP)).astype(np.int64)
+        with np.errstate(over="ignore"):
+            return np.rint(np.clip(array / unit, -_CLAMP, _CLAMP)).astype(np.int64)
 
-    return Source(on_grid, array.copy, roundings=1, magnitude=math.inf)
+    return Source(on_grid, array.copy, roundings=_ROUNDINGS, magnitude=math.inf)
 
 
 def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:

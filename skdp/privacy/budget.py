@@ -80,6 +80,7 @@ class Reservation:
         self._number = number
         self._pid = os.getpid()
         self._state = "reserved"
+        self._marked = False
 
     @property
     def state(self) -> str:
@@ -90,10 +91,11 @@ class Reservation:
         """Mark the charge as spent. It cannot be handed back from now on."""
         if self._state == "returned":
             raise RuntimeError("This reservation was handed back: reserve again before a release.")
-        if self._state == "reserved":
+        if not self._marked:
             # First here: if the visit to the file is interrupted, the charge stays.
             self._state = "spent"
             self._accountant._mark(self._number, "spent")
+            self._marked = True
 
     def release(self) -> None:
         """Hand the charge back, which is right only if nothing was released.
@@ -306,9 +308,14 @@ class BudgetAccountant:
 
     def _mark(self, number: int, state: str) -> None:
         with self._transaction("nothing may be released", write=True) as (connection, _):
-            connection.execute(
-                "UPDATE fits SET state = ? WHERE number = ? AND state = 'reserved'", (state, number)
+            changed = connection.execute(
+                "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)",
+                (state, number, state),
             )
+            if changed.rowcount != 1:
+                raise PrivacyBudgetExceeded(
+                    "The reservation of this fit was handed back: nothing may be released under it."
+                )
 
     @contextlib.contextmanager
     def _transaction(

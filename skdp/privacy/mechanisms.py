@@ -159,4 +159,10 @@ def gumbel_top_k(
 
 def _grid(bounded: Bounded, unit: float) -> float:
     magnitude = bounded._value.magnitude
-    return unit if math.isinf(magnitude) else max(unit, magnitude / _HEADROOM)
+    unit = unit if math.isinf(magnitude) else max(unit, magnitude / _HEADROOM)
+    if not 2.0**-500 <= unit <= 2.0**500:
+        raise ValueError(
+            f"a grid of {unit:.3g} is outside of what float64 holds exactly; "
+            "scale the statistic, so that its bound lies between 1e-100 and 1e100"
+        )
+    return unit

@@ -180,7 +180,7 @@ class PrivateRecords:
 
         def scores(step: NDArray[np.float64]) -> NDArray[np.float64]:
             moved = start - step[:d]
-            return np.abs(moved) if moved.ndim == 1 else np.sqrt(np.square(moved).sum(axis=1))
+            return np.abs(moved) if moved.ndim == 1 else np.hypot.reduce(moved, axis=1)
 
         def on_grid(grid: float) -> NDArray[np.int64]:
             fine = gradient.on_grid(grid / learning_rate / 2.0**10)

@@ -12,6 +12,8 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 """
 
 import math
+import os
+import threading
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -19,7 +21,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
+from skdp.exceptions import (
+    PrivacyAccountingError,
+    PrivacyBudgetExceeded,
+    UnsupportedAccounting,
+)
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.bounded import Bounded
@@ -130,6 +136,8 @@ class PrivacySession:
         self._mu2 = self._calibrate()
         if records is not None:
             self._check_records(records)
+        self._pid, self._closed, self._late = os.getpid(), False, False
+        self._lock = threading.RLock()
         self._reservation = self._reserve(accountant)
 
     @classmethod
@@ -164,6 +172,7 @@ class PrivacySession:
         PrivacyBudgetExceeded
             If less than ``share`` is left.
         """
+        self._check_open()
         if type(releases) is bool or int(releases) != releases or releases < 1:
             raise ValueError(f"releases must be an int >= 1, got {releases!r}")
         if not 0 < share <= _SHARE_ROUNDING:
@@ -202,9 +211,13 @@ class PrivacySession:
         PrivacyBudgetExceeded
             If the plan holds no further release. Nothing was drawn or released.
         """
+        with self._lock:
+            return self._gaussian(bounded, plan)
+
+    def _gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
         self._check(bounded)
-        if plan._session is not self:
-            raise PrivacyBudgetExceeded("this plan belongs to another session")
+        if not any(plan is own for own in self._plans):
+            raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
         used = self._used.get(id(plan), 0)
         if used >= plan.releases:
             raise PrivacyBudgetExceeded(
@@ -257,14 +270,18 @@ class PrivacySession:
         PrivacyBudgetExceeded
             If the session does not hold the cost. Nothing was drawn or released.
         """
-        self._check(bounded)
-        if self.exact:
-            return bounded._value.plain()
-        self._admit_pure(epsilon, 1, accounting.pure_mu(_positive(epsilon)) ** 2)
-        self._charge_slack(noise.laplace_slack(bounded.size, epsilon))
-        released, line = mechanisms.laplace(bounded, epsilon, self.adjacency, self._key_stream())
-        self._write(line, purpose)
-        return released
+        with self._lock:
+            self._check(bounded)
+            if self.exact:
+                return bounded._value.plain()
+            cost = accounting.pure_mu(_positive(epsilon)) ** 2
+            self._charge_slack(noise.laplace_slack(bounded.size, epsilon))
+            self._admit_pure(epsilon, 1, cost)
+            released, line = mechanisms.laplace(
+                bounded, epsilon, self.adjacency, self._key_stream()
+            )
+            self._write(line, purpose)
+            return released
 
     def gumbel_top_k(
         self, bounded: Bounded, k: int, epsilon: float, *, purpose: str = "selection"
@@ -290,19 +307,21 @@ class PrivacySession:
         PrivacyBudgetExceeded
             If the session does not hold the cost. Nothing was drawn or released.
         """
-        self._check(bounded)
-        if not 1 <= k <= bounded.size:
-            raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
-        if self.exact:
-            order = np.argsort(-bounded._value.plain().ravel(), kind="stable")
-            return order[:k].astype(np.int64)
-        self._admit_pure(epsilon, k, k * accounting.bounded_range_mu(_positive(epsilon)) ** 2)
-        self._charge_slack(noise.selection_slack(k, bounded.size, epsilon))
-        indices, line = mechanisms.gumbel_top_k(
-            bounded, k, epsilon, self.adjacency, self._key_stream()
-        )
-        self._write({**line, "count": k}, purpose)
-        return indices
+        with self._lock:
+            self._check(bounded)
+            if not 1 <= k <= bounded.size:
+                raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
+            if self.exact:
+                order = np.argsort(-bounded._value.plain().ravel(), kind="stable")
+                return order[:k].astype(np.int64)
+            cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
+            self._charge_slack(noise.selection_slack(k, bounded.size, epsilon))
+            self._admit_pure(epsilon, k, cost)
+            indices, line = mechanisms.gumbel_top_k(
+                bounded, k, epsilon, self.adjacency, self._key_stream()
+            )
+            self._write({**line, "count": k}, purpose)
+            return indices
 
     # ---------------------------------------------------------------- the account
 
@@ -366,6 +385,7 @@ class PrivacySession:
 
     def close(self) -> None:
         """Hand the reservation back if nothing was released; otherwise it stays spent."""
+        self._closed = True
         if self._reservation is not None and not self._rows and not self._started():
             self._reservation.release()
         self._reservation = None
@@ -438,7 +458,14 @@ class PrivacySession:
                 "the public number that means divide by"
             )
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed; open another one to release more")
+        if self._pid != os.getpid():
+            raise RuntimeError("a session belongs to the process that opened it; open another one")
+
     def _check(self, bounded: Bounded) -> None:
+        self._check_open()
         if not isinstance(bounded, Bounded):
             raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
         source = bounded._value
@@ -458,6 +485,7 @@ class PrivacySession:
         )
 
     def _admit(self, mu2: float) -> None:
+        self._late = self._late or bool(self._rows)
         if self._planned_mu2() + mu2 > self._mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self._planned_mu2() / self._mu2)
             raise PrivacyBudgetExceeded(
@@ -479,15 +507,43 @@ class PrivacySession:
     def _pure_epsilon(self) -> float:
         return math.fsum(e * c for e, c, _ in self._pure)
 
-    def _charge_slack(self, slack: tuple[float, float]) -> None:
+    def require_feasible(self, size: int, releases: int, share: float) -> None:
+        """Refuse a plan whose sampling error the budget cannot hold, before anything is released.
+
+        Parameters
+        ----------
+        size : int
+            Number of values of one release.
+        releases : int
+        share : float
+            Share of the session's mu^2 that the releases take together.
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If the proven error of the sampler is more than the part of the budget that pays for it.
+        """
+        if not self.exact and self.delta > 0:
+            multiplier = math.sqrt(releases / (share * self._mu2))
+            self._check_slack(noise.gaussian_slack(size * releases, multiplier))
+
+    def _check_slack(self, slack: tuple[float, float]) -> list[float]:
         epsilon, delta = (old + new for old, new in zip(self._slack, slack))
-        if epsilon > self._epsilon_slack or delta > self.delta * _DELTA_SLACK > 0:
-            raise PrivacyBudgetExceeded(
-                f"the proven error of the sampler, {slack}, would exceed the part of the budget that "
-                "is kept for it: too many values for so small a budget, or an epsilon so large that "
-                "the noise is smaller than what it hides; use a larger or smaller epsilon, or inf"
+        if epsilon > self._epsilon_slack:
+            raise UnsupportedAccounting(
+                f"epsilon={self.epsilon:g} is too small for so many noisy values: the proven error of "
+                f"the sampler is {epsilon:.2g}; use a larger epsilon, or fewer features or steps"
             )
-        self._slack = [epsilon, delta]
+        if delta > (self.delta * _DELTA_SLACK if self.delta > 0 else 2.0**-80):
+            raise UnsupportedAccounting(
+                f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
+                f"that the sampler's tails ({delta:.2g}) are not negligible; use a smaller epsilon, a "
+                "larger delta, or epsilon=inf for no privacy"
+            )
+        return [epsilon, delta]
+
+    def _charge_slack(self, slack: tuple[float, float]) -> None:
+        self._slack = self._check_slack(slack)
 
     def _key_stream(self) -> noise.KeyStream:
         if self._stream is None:
@@ -516,7 +572,9 @@ class PrivacySession:
         if self.delta == 0:
             return self._pure_epsilon() + self._slack[0]
         planned = self._planned_mu2()
-        if planned >= self._mu2 * (1 - 1e-6):
+        # What was planned after a release may have been planned because of it: then only the whole
+        # budget, which the filter holds, is a valid claim.
+        if planned >= self._mu2 * (1 - 1e-6) or self._late:
             return self.epsilon
         if planned == 0:
             return 0.0

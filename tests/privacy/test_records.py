@@ -169,6 +169,22 @@ def test_intercept_value_is_the_feature():
         assert np.allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_duplicates_of_one_record_do_not_change_how_others_are_summed(grouped):
+    """Other rows are stored unsorted and cancel; the pair differs in whether record 0 has duplicates."""
+    n, sums = 200, []
+    for first in ([0, 1], [0, 0]):
+        columns = np.concatenate([first, np.tile([0, 2, 1], n - 1)])
+        values = np.concatenate([[1.0, 1.0], np.tile([1e19, -1e19, 30.0], n - 1)])
+        rows = np.concatenate([[0, 2], 2 + 3 * np.arange(1, n)])
+        X = sp.csr_matrix((values, columns, rows), (n, 3))
+        groups = np.arange(n) // 2 if grouped else None
+        r = PrivateRecords(X, np.full(n, 15.0), groups=groups)
+        sums.append(r.mean_gradient(SquaredLoss(), np.ones(3), 1.0))
+    limit = 2 * sums[0].l2 * 2.0**20
+    assert unit_norm(sums[0]._value.on_grid(2.0**-20) - sums[1]._value.on_grid(2.0**-20)) <= limit
+
+
 @pytest.mark.parametrize("rows", [1, 10, 10_000])
 def test_a_replaced_group_moves_the_sum_by_at_most_two_clip_norms(rows):
     sums = []
