@@ -4,6 +4,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from skdp._version import __version__ as skdp_version
+
 __all__ = ["all_estimators", "show_versions"]
 
 _ESTIMATORS = {
@@ -40,8 +42,8 @@ def show_versions() -> None:
     import sys
 
     print(f"python: {sys.version.split()[0]} on {platform.platform()}")
+    print(f"skdp: {skdp_version}")
     for name in (
-        "skdp",
         "scikit-learn",
         "numpy",
         "scipy",

@@ -74,8 +74,9 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         if self.unit == "group" and groups is None:
             raise ValueError(
                 "unit='group' needs groups= in fit: who each row belongs to. scikit-learn hands groups "
-                "to a search's splitter only; route them with set_fit_request(groups=True) and "
-                "sklearn.set_config(enable_metadata_routing=True), or cross_validate(params=...)"
+                "to a search's splitter only; route them with "
+                "sklearn.set_config(enable_metadata_routing=True) and then set_fit_request(groups=True), "
+                "or cross_validate(params={'groups': ...})"
             )
         if self.unit == "record" and groups is not None:
             raise ValueError(
@@ -158,11 +159,33 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
         if y is None:
             return validate_data(estimator, X, **options)
         return validate_data(estimator, X, y, y_numeric=False, **options)
-    except ValueError as error:
-        if "could not convert" not in str(error) and "invalid literal" not in str(error):
+    except (TypeError, ValueError) as error:
+        kind, message = type(error), _without_cells(str(error), estimator, X)
+        if message is None:
             raise
-        message = _text_columns(X)
-    raise ValueError(message)
+    raise kind(message)
+
+
+def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
+    """A message in place of one of scikit-learn's that quotes values, or None if it quotes none."""
+    if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
+        return _text_columns(X)
+    if "TimeDelta" in text or "promoted" in text:
+        return _text_columns(X)
+    if text.startswith("Complex data"):
+        return "Complex data not supported: X and y must be real"
+    if text.startswith("Expected 2D array"):
+        return (
+            f"Expected 2D array of shape (n_samples, n_features), got {np.ndim(X)}D. Reshape your data: "
+            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one record"
+        )
+    if "contains NaN" in text and "Input X" in text:
+        return (
+            f"Input X contains NaN. {type(estimator).__name__} does not accept missing values: give "
+            "them a bin of their own with skdp.preprocessing.PublicBinsEncoder, or replace them by a "
+            "public constant. An imputer that learns from the data is not covered by epsilon"
+        )
+    return None
 
 
 def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
@@ -217,16 +240,31 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     ValueError
         If the shape is wrong or a value is missing.
     """
-    labels = np.asarray(groups)
+    labels = np.asarray(groups, dtype=object if isinstance(groups, (list, tuple)) else None)
     if labels.shape != (n_samples,):
         raise ValueError(
             f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}"
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("groups contains missing values; every row must belong to a group")
-    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels):
+    absent = labels.dtype.kind in "mM" and bool(np.isnat(labels).any())
+    if labels.dtype.kind == "O":
+        absent = any(label is None or _is_missing(label) for label in labels)
+    if absent:
         raise ValueError("groups contains missing values; every row must belong to a group")
-    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    try:
+        return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    except TypeError:
+        pass
+    raise ValueError("groups must all be of one type, for example all strings or all integers")
+
+
+def _is_missing(label: Any) -> bool:
+    """NaN, NaT and pandas' NA are not equal to themselves, or do not say so."""
+    try:
+        return bool(label != label)
+    except TypeError:
+        return True
 
 
 def chosen_by_search() -> bool:

@@ -164,6 +164,40 @@ def test_regression_targets():
     assert "contains infinity" in refused(DPIGHTRegressor, y=np.full(40, np.inf))
 
 
+def test_messages_never_hold_values():
+    pd = pytest.importorskip("pandas")
+    secret = "SECRET"
+    assert "sample_weight must be numeric" in refused(
+        fit={"sample_weight": [secret] * 40}, max_weight=2.0
+    )
+    assert refused(X=X + 1j).endswith("must be real")
+    assert refused(X=X[0]).startswith("Expected 2D array of shape (n_samples, n_features), got 1D")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["c"] = pd.Timestamp("2020-01-01")
+    assert "'c' (datetime64" in refused(X=frame)
+    assert "PublicBinsEncoder" in refused(X=with_cell(np.nan).astype(float))
+
+
+@pytest.mark.parametrize(
+    ("classes", "words"),
+    [
+        (2, "classes must list the labels"),
+        ("yes", "classes must list the labels"),
+        ([0, "a"], "all text or all numbers"),
+        ([0, 0, 1], "without repetition"),
+    ],
+)
+def test_classes(classes, words):
+    assert words in refused(classes=classes)
+
+
+def test_hopeless_budgets_are_refused_before_anything_is_spent():
+    wide = sp.csr_matrix((40, 150_000))
+    assert "too small for so many" in refused(X=wide, epsilon=1e-5, delta=1e-6)
+    assert "so little noise" in refused(epsilon=1e4, accountant=None)
+    assert "pass model.coef_" in refused(coef_init=DPIGHTClassifier())
+
+
 def test_one_class_without_classes_says_how_to_go_on():
     message = refused(y=np.zeros(40, int), classes=None)
     assert "one class only" in message
@@ -176,6 +210,9 @@ def test_one_class_without_classes_says_how_to_go_on():
         (np.zeros(3), "groups must have shape (40,)"),
         (np.full(40, np.nan), "groups contains missing values"),
         (np.array([None] * 40), "groups contains missing values"),
+        (["a", "b", "c", np.nan] * 10, "groups contains missing values"),
+        (np.array(["2020-01-01", "NaT"] * 20, dtype="datetime64[D]"), "groups contains missing"),
+        (np.array([1, "a"] * 20, dtype=object), "groups must all be of one type"),
     ],
 )
 def test_groups(groups, words):

@@ -11,6 +11,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
@@ -299,7 +300,9 @@ def test_pandas_and_polars_frames(name):
     reference = make(name).fit(X, y)
     for frame in (pd.DataFrame(X, columns=list("abcde")), pl.DataFrame(X, schema=list("abcde"))):
         model = make(name).fit(frame, y)
-        assert model.feature_names_in_.tolist() == list("abcde")
+        old = tuple(int(part) for part in sklearn.__version__.split(".")[:2]) < (1, 7)
+        if isinstance(frame, pd.DataFrame) or not old:  # 1.6 does not see the names of new polars
+            assert model.feature_names_in_.tolist() == list("abcde")
         assert np.allclose(model.coef_, reference.coef_)
     wrong = pd.DataFrame(X, columns=list("abcdf"))
     with pytest.raises(ValueError, match="feature names should match"):
@@ -628,8 +631,6 @@ def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
 
 @each_private
 def test_groups_and_weights_routed(name):
-    import sklearn
-
     X, y = data(name)
     groups = np.repeat(np.arange(20), 3)
     pipe = make_pipeline(FunctionTransformer(), make(name, unit="group", max_weight=1.0))

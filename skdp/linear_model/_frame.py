@@ -92,6 +92,8 @@ class _ThresholdingFit:
         if self.coef_init is None:
             return np.zeros(shape)
         n_outputs = 1 if len(shape) == 1 else shape[1]
+        if hasattr(self.coef_init, "fit"):
+            raise TypeError("coef_init must be an array: pass model.coef_, not the model")
         coef = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
         wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
         if coef.shape not in wanted or not np.isfinite(coef).all():
@@ -242,7 +244,8 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
             )
         if self.coef_init is not None:
             assumptions.append("coef_init is a released model; its own cost is not counted here")
-        return session.report(public=public, assumptions=tuple(assumptions), erratum=ERRATUM)
+        erratum = None if session.exact else ERRATUM
+        return session.report(public=public, assumptions=tuple(assumptions), erratum=erratum)
 
 
 class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
@@ -281,7 +284,7 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
         if self.tol and not solution.converged and isinstance(self.max_iter, str):
             warnings.warn(
                 f"the steps did not become smaller than tol={self.tol:g} within {limit} iterations; "
-                "scale the features, or set max_iter and tol",
+                "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
                 ConvergenceWarning,
                 stacklevel=2,
             )

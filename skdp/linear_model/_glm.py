@@ -104,7 +104,9 @@ class GLMModel:
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
         unknown = set(weights) - {"sample_weight"}
         if unknown:
-            raise TypeError(f"fit got an unexpected keyword argument {sorted(unknown)[0]!r}")
+            name = sorted(unknown)[0]
+            hint = ": a model that is not private has no unit" if name == "groups" else ""
+            raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
         sample_weight = weights.get("sample_weight")
         if sample_weight is None:
             return None
@@ -113,7 +115,12 @@ class GLMModel:
                 "sample_weight is private: declare its public upper bound with max_weight= "
                 "in the constructor; weights are clipped to [0, max_weight]"
             )
-        values = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            values = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = None
+        if values is None:
+            raise ValueError("sample_weight must be numeric; it holds text or other objects")
         if values.shape != (n_samples,):
             raise ValueError(f"sample_weight must have shape ({n_samples},), got {values.shape}")
         if not np.isfinite(values).all():
@@ -147,9 +154,18 @@ class GLMClassifier(GLMModel, ClassifierMixin):
     def _declared_classes(self) -> np.ndarray | None:
         if self.classes is None:
             return None
-        classes = np.asarray(list(self.classes))
+        if isinstance(self.classes, (str, bytes)) or not hasattr(self.classes, "__iter__"):
+            raise TypeError(
+                f"classes must list the labels, for example (0, 1), got {type(self.classes).__name__}"
+            )
+        labels = list(self.classes)
+        if len({isinstance(label, (str, np.str_)) for label in labels}) > 1:
+            raise ValueError(
+                "classes must be all text or all numbers: 1 and '1' are different labels"
+            )
+        classes = np.asarray(labels)
         if classes.ndim != 1 or classes.size < 2 or np.unique(classes).size != classes.size:
-            raise ValueError("classes must list at least two different labels")
+            raise ValueError("classes must list at least two different labels, without repetition")
         return np.sort(classes)
 
     def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
@@ -288,7 +304,8 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         known = np.zeros(1, dtype=bool)
     if not np.all(known):
         raise ValueError(
-            "y contains labels that are not in classes; every record's label must be a declared one"
+            "y contains labels that are not in classes (1 and '1' are different labels); "
+            "every record's label must be a declared one"
         )
     return position.astype(np.int64)
 

@@ -221,6 +221,10 @@ def solve(
     plan = Schedule.of(
         loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
     )
+    size = parameter_count(records, loss)
+    session.require_feasible(size, plan.first, plan.first_share)
+    if plan.last:
+        session.require_feasible(size, plan.first + plan.last, plan.last_share)
     scales = (
         released_scales(session, records, loss, theta, share=plan.clip_share, literal=literal)
         if adaptive
@@ -275,6 +279,11 @@ def solve(
         learning_rate=rule.learning_rate,
         clip_norm=scales.clip_norm,
     )
+
+
+def parameter_count(records: PrivateRecords, loss: Any) -> int:
+    """Number of values of one released gradient."""
+    return records.n_parameters * int(loss.n_outputs)
 
 
 def step_rule(

@@ -103,8 +103,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
     References
     ----------
-    .. [1] L. Wang, "Differentially private machine learning: sparse learning and distributed empirical risk
-       minimization", dissertation, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
+    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
+       UCLA, 2021, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
     .. [2] L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse
        learning", IJCAI 2019.
     .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
@@ -265,8 +265,8 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
 
     References
     ----------
-    .. [1] L. Wang, "Differentially private machine learning: sparse learning and distributed empirical risk
-       minimization", dissertation, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
+    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
+       UCLA, 2021, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
     .. [2] L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse
        learning", IJCAI 2019.
     .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.

@@ -1,6 +1,6 @@
 """The scale of the data, released before the first step: clip norm, intercept feature, first distance.
 
-Medians of norms are found by binary search on a public grid. Each of its eight questions is a noisy
+Medians of norms are found by binary search on a public grid. Each of its at most eight questions is a noisy
 count of the units whose norm is at most a grid point; a unit adds +1/2 or -1/2 to it, so the answer is
 "at least half of all" where the sum is at least 0, and no number of units enters.
 """

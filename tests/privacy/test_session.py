@@ -1,5 +1,6 @@
 """Plans and filters (REFEREE 4), adjacency (5, 14), selection (10), keys (17), slack (28)."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -341,10 +342,8 @@ def test_threads_cannot_share_one_release():
         done = []
 
         def attempt(s=s, plan=plan, done=done):
-            try:
+            with contextlib.suppress(PrivacyBudgetExceeded):
                 done.append(s.gaussian(counts(), plan))
-            except PrivacyBudgetExceeded:
-                pass
 
         threads = [threading.Thread(target=attempt) for _ in range(4)]
         for thread in threads:
