@@ -33,10 +33,12 @@ def csr_parts(X: Any) -> tuple[Any, Any, Any]:
 
 
 def unsigned(index: Any) -> Any:
+    """View of non-negative indices as unsigned, which compiled loops read without a sign check."""
     return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
 
 
 def vector(value: Any, n: int, name: str) -> Any:
+    """A read-only float64 vector of length n."""
     value = np.ascontiguousarray(value, dtype=np.float64)
     if value.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {value.shape}.")

@@ -221,14 +221,11 @@ def solve(
     plan = Schedule.of(
         loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
     )
-    size = parameter_count(records, loss)
-    session.require_feasible(size, plan.first, plan.first_share)
-    if plan.last:
-        session.require_feasible(size, plan.first + plan.last, plan.last_share)
+    require_feasible(session, plan, records.n_parameters * loss.n_outputs)
     scales = (
-        released_scales(session, records, loss, theta, share=plan.clip_share, literal=literal)
-        if adaptive
-        else given_scales(float(clip_norm))
+        given_scales(float(clip_norm))
+        if not adaptive
+        else released_scales(session, records, loss, theta, share=plan.clip_share, literal=literal)
     )
     if not isinstance(clip_norm, str):
         scales = replace(scales, clip_norm=float(clip_norm))
@@ -281,9 +278,11 @@ def solve(
     )
 
 
-def parameter_count(records: PrivateRecords, loss: Any) -> int:
-    """Number of values of one released gradient."""
-    return records.n_parameters * int(loss.n_outputs)
+def require_feasible(session: PrivacySession, plan: Schedule, size: int) -> None:
+    """Refuse a fit whose releases the budget cannot hold, before the first of them."""
+    session.require_feasible(size, plan.first, plan.first_share)
+    if plan.last:
+        session.require_feasible(size, plan.first + plan.last, plan.last_share)
 
 
 def step_rule(
@@ -333,7 +332,7 @@ class Rescaled:
 
     def __init__(self, monitor: Monitor, value: float, fit_intercept: bool) -> None:
         self._monitor = monitor
-        self._value = value if fit_intercept else 1.0
+        self._factor = value if fit_intercept else 1.0
         self.offset = 0
 
     def __call__(self, iteration: int, theta: np.ndarray) -> None:
@@ -341,11 +340,11 @@ class Rescaled:
 
     def outward(self, theta: np.ndarray) -> np.ndarray:
         """Turn an inner theta into one whose intercept multiplies 1."""
-        return self._times(theta, self._value)
+        return self._times(theta, self._factor)
 
     def inward(self, theta: np.ndarray) -> np.ndarray:
         """Turn the user's theta into an inner one."""
-        return self._times(theta, 1.0 / self._value)
+        return self._times(theta, 1.0 / self._factor)
 
     def _times(self, theta: np.ndarray, factor: float) -> np.ndarray:
         if factor == 1.0:

@@ -33,7 +33,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter.
+        clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
+        of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included; "auto" is 100. Every step is paid for, so there
         is no stopping rule.
@@ -199,7 +200,8 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter.
+        clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
+        of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included; "auto" is 100. Every step is paid for, so there
         is no stopping rule.
