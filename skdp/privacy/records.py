@@ -332,6 +332,8 @@ class PrivateRecords:
 
     def __repr__(self) -> str:
         groups = "" if self.n_groups is None else f", n_groups={self.n_groups}"
+        if self.n_public is not None:  # under add-remove the real number is private
+            return f"PrivateRecords(n_public={self.n_public}, n_features={self.n_features})"
         return f"PrivateRecords(n_records={self.n_records}, n_features={self.n_features}{groups})"
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:

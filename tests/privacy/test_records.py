@@ -48,6 +48,7 @@ def test_a_raw_value_cannot_leave(attempt):
 
 def test_repr_shows_shapes_only():
     assert repr(records()) == "PrivateRecords(n_records=20, n_features=3)"
+    assert repr(records(n_public=25)) == "PrivateRecords(n_public=25, n_features=3)"
 
 
 LOSSES = {
