@@ -14,7 +14,7 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 import math
 import os
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -59,7 +59,6 @@ class GaussianPlan:
     noise_multiplier: float
     share: float
     purpose: str = "steps"
-    _session: Any = field(default=None, repr=False, compare=False)
 
 
 class PrivacySession:
@@ -186,7 +185,7 @@ class PrivacySession:
                 )
             self._admit(share * self._mu2)
             multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
-        plan = GaussianPlan(int(releases), multiplier, share, purpose, self)
+        plan = GaussianPlan(int(releases), multiplier, share, purpose)
         self._plans.append(plan)
         return plan
 
