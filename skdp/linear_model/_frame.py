@@ -1,35 +1,40 @@
-"""The fit of the hard-thresholding estimators: check, reserve, read, run, recheck, store."""
+"""The frame of a private fit: check, reserve, read, run, recheck, store."""
 
-import math
 import warnings
-from numbers import Integral, Real
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 
-from skdp.base import (
-    PrivateEstimator,
-    check_choice,
-    check_number,
-    chosen_by_search,
-    replace_fitted,
-)
+from skdp.base import PrivateEstimator, check_number, chosen_by_search, replace_fitted
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model._glm import Problem, as_theta, from_theta
-from skdp.linear_model._ight import Solution
-from skdp.linear_model._progress import Progress
+from skdp.linear_model._glm import Problem, from_theta
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-EXACT_MAX_ITER = 1000
-ERRATUM = (
-    "the proof of Theorem 2.5.2 of the dissertation charges G^2/(n sigma)^2 a step where the sensitivity "
-    "2G/n costs 2G^2/(n sigma)^2: its claim needs twice the published variance, which this fit uses"
-)
+__all__ = ["PrivateFit", "Solution", "parameter_shape"]
 
-__all__ = ["ExactThresholdingFit", "PrivateThresholdingFit"]
+
+@dataclass(frozen=True)
+class Solution:
+    """What a run released.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
+        The intercept is the last row.
+    n_iter : int
+    attributes : dict
+        Further fitted attributes, public or released, with their trailing underscore.
+    converged : bool
+        Of a fit that is not private: whether its stopping rule was met.
+    """
+
+    theta: np.ndarray
+    n_iter: int = 1
+    attributes: dict[str, Any] = field(default_factory=dict)
+    converged: bool = False
 
 
 def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
@@ -38,89 +43,25 @@ def parameter_shape(records: PrivateRecords, loss: Any) -> tuple[int, ...]:
     return (p,) if loss.n_outputs == 1 else (p, loss.n_outputs)
 
 
-class _ThresholdingFit:
-    """What the private and the exact fit share: check, run, collect. `_algorithm` does the work."""
+def model_attributes(model: Any, problem: Problem, theta: np.ndarray) -> dict[str, Any]:
+    """The fitted attributes that every linear model has."""
+    coef, intercept = from_theta(theta, model.fit_intercept, hasattr(model, "classes"))
+    return {
+        **problem.fitted,
+        "coef_": coef,
+        "intercept_": intercept,
+        "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
+    }
 
-    n_nonzero_coefs: int | None
-    max_iter: int | str
-    learning_rate: float | str
-    alpha: float
+
+class PrivateFit(PrivateEstimator):
+    """The fit of a private linear model; a subclass gives `_check_parameters` and `_solve`."""
+
     fit_intercept: bool
-    coef_init: Any
-    verbose: Any
-    callback: Any
-    _algorithm: Any
-    _poor_score = False
-
-    def _check_parameters(self) -> None:
-        self._check_targets()  # type: ignore[attr-defined]
-        if self.n_nonzero_coefs is not None:
-            check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
-        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
-        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
-        check_number("alpha", self.alpha, Real, low=0)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError("callback must be callable: callback(iteration, coef)")
-        for name in ("learning_rate", "alpha"):
-            if not isinstance(getattr(self, name), str) and math.isinf(getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got inf")
-
-    def _solve(self, session: PrivacySession, problem: Problem, **settings: Any) -> Solution:
-        records, loss = problem.records, problem.loss
-        if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
-            raise ValueError(
-                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the "
-                f"{records.n_features} features of X"
-            )
-        progress = Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        )
-        with progress:
-            return self._algorithm(
-                session,
-                records,
-                loss,
-                n_nonzero_coefs=self.n_nonzero_coefs,
-                learning_rate=self.learning_rate,
-                alpha=self.alpha,
-                theta=self._start(parameter_shape(records, loss), records.n_features),
-                monitor=progress,
-                **settings,
-            )
-
-    def _start(self, shape: tuple[int, ...], n_features: int) -> np.ndarray:
-        if self.coef_init is None:
-            return np.zeros(shape)
-        n_outputs = 1 if len(shape) == 1 else shape[1]
-        if hasattr(self.coef_init, "fit"):
-            raise TypeError("coef_init must be an array: pass model.coef_, not the model")
-        coef = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
-        wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
-        if coef.shape not in wanted or not np.isfinite(coef).all():
-            raise ValueError(
-                f"coef_init must be finite and of shape {wanted[0]}"
-                + (f", or {wanted[1]} with the intercept last" if self.fit_intercept else "")
-                + f", got {coef.shape}"
-            )
-        missing = self.fit_intercept and coef.shape == wanted[0]
-        return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
-
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
-        theta = solution.theta
-        coef, intercept = from_theta(theta, self.fit_intercept, hasattr(self, "classes"))
-        return {
-            **problem.fitted,
-            "coef_": coef,
-            "intercept_": intercept,
-            "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
-            "n_iter_": solution.n_iter,
-            "learning_rate_": solution.learning_rate,
-            "clip_norm_": solution.clip_norm,
-        }
-
-
-class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
-    """The private fit."""
+    _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
+    _erratum: str | None = None  # of the published constant, for the report
+    # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
+    _poor_score = True
 
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
     # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
@@ -157,44 +98,41 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
         self._check_parameters()
         self._check_unit_and_groups(groups)
         with self._open_session() as session:
-            problem = self._problem(X, y, groups, weights)
+            problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
-            solution = self._solve(
-                session,
-                problem,
-                max_iter=self.max_iter,
-                clip_norm=self.clip_norm,
-                refit=self.refit,
-                selection=self.selection,
-            )
+            solution = self._solve(session, problem)
             report = self._report(session, problem)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
-    # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
-    _poor_score = True
-
     def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
-        if not isinstance(self.clip_norm, str) and not (
-            1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
-        ):
-            raise ValueError(
-                f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
-                "(inf is possible with epsilon=inf only)"
-            )
-        check_number("refit", self.refit, Real, low=0, word="auto")
-        if not isinstance(self.refit, str) and self.refit >= 1:
-            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
-        check_choice("selection", self.selection, ("gaussian", "peeling"))
-        if self.max_weight is not None:
-            check_number("max_weight", self.max_weight, Real, low=0, strict=True, high=1e100)
-        if self.delta == 0:
+        self._check_targets()  # type: ignore[attr-defined]
+        max_weight = getattr(self, "max_weight", None)
+        if max_weight is not None:
+            check_number("max_weight", max_weight, Real, low=0, strict=True, high=1e100)
+        if self.delta == 0 and not self._pure_possible:
             raise ValueError(
                 "delta=0 needs pure mechanisms, but this method adds Gaussian noise; give delta > 0, "
                 "for example 1e-6"
             )
+
+    def _solve(self, session: PrivacySession, problem: Problem) -> Any:
+        raise NotImplementedError
+
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+        return {
+            **model_attributes(self, problem, solution.theta),
+            "n_iter_": solution.n_iter,
+            **solution.attributes,
+        }
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        """Further public quantities for the report."""
+        return {}
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        """What the claim rests on besides the usual."""
+        return ()
 
     def _inferred(self) -> tuple[str, ...]:
         warnings.warn(
@@ -221,8 +159,9 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
             public["n_records" if records.n_groups is None else "n_groups"] = records.n_units
         if records.n_public is not None:
             public["n_public"] = records.n_public
-        if self.max_weight is not None:
+        if getattr(self, "max_weight", None) is not None:
             public["max_weight"] = float(self.max_weight)
+        public.update(self._public(problem))
         if getattr(self, "classes", None) is not None:
             public["classes"] = [str(label) for label in problem.fitted["classes_"]]
         assumptions = [
@@ -230,6 +169,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
             "earlier pipeline steps did not learn from these records",
             "time and memory of the fit are not protected",
             *problem.leaks,
+            *self._assumptions(problem),
         ]
         if chosen_by_search():
             warnings.warn(
@@ -242,58 +182,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateEstimator):
                 "hyper-parameters chosen by non-private scores on the same data: "
                 "no epsilon covers the choice"
             )
-        if self.coef_init is not None:
+        if getattr(self, "coef_init", None) is not None:
             assumptions.append("coef_init is a released model; its own cost is not counted here")
-        erratum = None if session.exact else ERRATUM
+        erratum = None if session.exact else self._erratum
         return session.report(public=public, assumptions=tuple(assumptions), erratum=erratum)
-
-
-class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
-    """The non-private fit: the same algorithm through a session that releases exact values."""
-
-    n_public = None
-    max_weight = math.inf
-
-    def fit(self, X: Any, y: Any, **weights: Any) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_parameters()
-        session = PrivacySession.without_privacy()
-        problem = self._problem(X, y, None, weights)
-        limit = EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
-        solution = self._solve(
-            session,
-            problem,
-            max_iter=limit,
-            clip_norm=math.inf,
-            refit=0.0,
-            selection="gaussian",
-            tol=self.tol,
-        )
-        if self.tol and not solution.converged and isinstance(self.max_iter, str):
-            warnings.warn(
-                f"the steps did not become smaller than tol={self.tol:g} within {limit} iterations; "
-                "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        replace_fitted(self, self._fitted(problem, solution))
-        return self
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_number("tol", self.tol, Real, low=0)
-
-    def _inferred(self) -> tuple[str, ...]:
-        return ()

@@ -102,10 +102,12 @@ class GLMModel:
         return tags
 
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
-        unknown = set(weights) - {"sample_weight"}
+        known = {"sample_weight"} if hasattr(self, "max_weight") else set()
+        unknown = set(weights) - known
         if unknown:
             name = sorted(unknown)[0]
             hint = ": a model that is not private has no unit" if name == "groups" else ""
+            hint = ": this method has no weighted form" if name == "sample_weight" else hint
             raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
         sample_weight = weights.get("sample_weight")
         if sample_weight is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp.linear_model._frame import Solution
 from skdp.linear_model._progress import Monitor
 from skdp.linear_model._scales import CLIP_SHARE, given_scales, released_scales
 from skdp.linear_model._steps import (
@@ -25,23 +26,12 @@ from skdp.losses import SquaredLoss
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["Solution", "ight", "peeling_ight", "refit_on_support", "solve"]
+__all__ = ["ight", "peeling_ight", "refit_on_support", "solve"]
 
 MAX_ITER = 100
 REFIT_SHARE = 0.3  # of what is left of mu^2 and of the steps
 POWER_ITER = 30
 SELECTION_SHARE = 0.5  # of what a peeling step costs
-
-
-@dataclass(frozen=True)
-class Solution:
-    """What a run released."""
-
-    theta: np.ndarray
-    n_iter: int
-    converged: bool = False
-    learning_rate: float = 0.0
-    clip_norm: float = math.inf
 
 
 def ight(
@@ -95,7 +85,9 @@ def ight(
         monitor(n_iter, kept)
         n_iter += 1
         moving = not tol or square(kept - before) > tol**2 * square(kept)
-    return Solution(keep_largest(rule.output(point), n_nonzero_coefs, d), n_iter, not moving)
+    return Solution(
+        keep_largest(rule.output(point), n_nonzero_coefs, d), n_iter, converged=not moving
+    )
 
 
 def peeling_ight(
@@ -273,8 +265,7 @@ def solve(
         found,
         theta=inner.outward(found.theta),
         n_iter=found.n_iter + (plan.first if plan.last else 0),
-        learning_rate=rule.learning_rate,
-        clip_norm=scales.clip_norm,
+        attributes={"learning_rate_": rule.learning_rate, "clip_norm_": scales.clip_norm},
     )
 
 

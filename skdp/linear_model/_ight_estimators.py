@@ -1,6 +1,6 @@
 """The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `_ight`."""
 
-from skdp.linear_model._frame import ExactThresholdingFit, PrivateThresholdingFit
+from skdp.linear_model._thresholding import ExactThresholdingFit, PrivateThresholdingFit
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor
 from skdp.linear_model._ight import solve
 
