@@ -115,6 +115,89 @@ class KeyStream:
             self.counter += n
         return out.astype(np.uint64, copy=False)
 
+    def integers(self, bound: int, size: int) -> NDArray[np.int64]:
+        """Return independent integers, exactly uniform on 0 .. ``bound`` - 1.
+
+        Words beyond the largest multiple of ``bound`` are rejected, so there is no bias.
+
+        Parameters
+        ----------
+        bound : int in [1, 2**63]
+        size : int >= 0
+            How many.
+
+        Returns
+        -------
+        integers : ndarray of shape (size,), dtype int64
+
+        Examples
+        --------
+        >>> from skdp.privacy.noise import KeyStream
+        >>> dice = 1 + KeyStream().integers(6, 100)
+        >>> bool(dice.min() >= 1), bool(dice.max() <= 6)
+        (True, True)
+        """
+        bound, size = _whole(bound, "bound", 1, 2**63), _whole(size, "size", 0, 2**63)
+        out = np.empty(size, dtype=np.int64)
+        largest = np.uint64(2**64 - 1 - 2**64 % bound)
+        done = 0
+        while done < size:
+            words = self.words(min(size - done, _CHUNK))
+            words = words[words <= largest] % np.uint64(bound)
+            out[done : done + words.size] = words.astype(np.int64)
+            done += words.size
+        return out
+
+    def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
+        """Return the first ``size`` entries of an exactly uniform permutation of 0 .. ``n`` - 1.
+
+        That is an ordered sample without replacement; the subset of the first ``size`` entries is a
+        uniformly random one, as amplification by sampling needs it.
+
+        Parameters
+        ----------
+        n : int in [0, 2**32)
+        size : int in [0, n], default=None
+            None takes all ``n``.
+
+        Returns
+        -------
+        order : ndarray of shape (size,), dtype int64
+
+        Examples
+        --------
+        >>> from skdp.privacy.noise import KeyStream
+        >>> sorted(KeyStream().permutation(5).tolist())
+        [0, 1, 2, 3, 4]
+        >>> KeyStream().permutation(1000, size=10).shape
+        (10,)
+        """
+        n = _whole(n, "n", 0, 2**32 - 1)
+        size = n if size is None else _whole(size, "size", 0, n)
+        order = np.arange(n, dtype=np.int64)
+        self.shuffle(order, 0, size)
+        return order[:size].copy() if size < n else order
+
+    def shuffle(self, order: NDArray[np.int64], start: int, stop: int) -> None:
+        """Continue a Fisher-Yates shuffle of ``order`` in place, from ``start`` up to ``stop``.
+
+        Who needs only the beginning of a permutation, and finds out on the way how much of it, calls
+        this in blocks: 0 to a, a to b, and so on.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n,), dtype int64, n < 2**32
+        start, stop : int
+            Positions before ``start`` must have been shuffled by earlier calls.
+        """
+        from skdp.privacy._shuffle import shuffle_positions
+
+        _whole(order.size, "the size of order", 0, 2**32 - 1)
+        stop = _whole(stop, "stop", 0, order.size)
+        done = _whole(start, "start", 0, stop)
+        while done < stop:
+            done = shuffle_positions(self.words(min(stop - done, _CHUNK)), order, done, stop)
+
     def _fill(self, out: NDArray[np.uint8]) -> None:
         """Write the next bytes of the stream; whole blocks are asked of OpenSSL."""
         start = min(len(self._spare), out.size)
@@ -143,6 +226,14 @@ class KeyStream:
         raise TypeError("A KeyStream cannot be copied or pickled: two owners would draw one noise.")
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+
+
+def _whole(value: int, name: str, low: int, high: int) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be between {low} and {high}, got {value}.")
+    return int(value)
 
 
 def _expand(random_state: Any, info: bytes) -> bytes:
