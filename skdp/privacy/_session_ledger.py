@@ -1,0 +1,255 @@
+"""The account of a session: what was planned, what was released, and the claim that follows.
+
+Nothing here draws noise or reads data. `PrivacySession` adds the releases.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdp.exceptions import (
+    PrivacyAccountingError,
+    PrivacyBudgetExceeded,
+    UnsupportedAccounting,
+)
+from skdp.privacy import accounting, noise
+from skdp.privacy.report import PrivacyReport
+
+__all__ = ["SHARE_ROUNDING", "GaussianPlan", "SessionLedger"]
+
+# What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
+_EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
+_COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling")
+SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
+
+
+@dataclass(frozen=True)
+class GaussianPlan:
+    """A fixed number of Gaussian releases with one noise multiplier; made by a session only.
+
+    Attributes
+    ----------
+    releases : int
+    noise_multiplier : float
+        Standard deviation over l2 sensitivity; 0 without privacy.
+    share : float
+        Share of the session's mu^2.
+    purpose : str
+    """
+
+    releases: int
+    noise_multiplier: float
+    share: float
+    purpose: str = "steps"
+
+
+class SessionLedger:
+    """Budget, plans and ledger of one session; the base of `PrivacySession`."""
+
+    def __init__(
+        self, epsilon: float, delta: float, adjacency: str, unit: str, estimator: str
+    ) -> None:
+        self.epsilon, self.delta = epsilon, delta
+        self.adjacency, self.unit = adjacency, unit
+        self._estimator = estimator
+        self._rows: list[dict[str, Any]] = []
+        self._plans: list[GaussianPlan] = []
+        self._pure: list[tuple[float, int, float]] = []  # (epsilon, count, mu^2)
+        self._slack = [0.0, 0.0]
+        self._stream: noise.KeyStream | None = None
+        self._late = False
+        self.exact = math.isinf(epsilon)
+        self._mu2 = self._calibrate()
+
+    def report(
+        self,
+        *,
+        public: dict[str, Any] | None = None,
+        assumptions: tuple[str, ...] = (),
+        **extra: Any,
+    ) -> PrivacyReport:
+        """Recheck the ledger and return the report of what the session cost.
+
+        Parameters
+        ----------
+        public : dict, default=None
+            Public quantities that the fit used.
+        assumptions : tuple of str, default=()
+
+        Returns
+        -------
+        PrivacyReport
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp.
+        """
+        claim = math.inf if self.exact else self._claim()
+        if not self.exact:
+            self._recheck(claim)
+        assumptions = tuple(assumptions)
+        if self._stream is not None and self._stream.seeded:
+            assumptions += ("the seed is secret and never used for another fit: for testing only",)
+        return PrivacyReport(
+            epsilon=claim,
+            delta=max(self.delta, self._slack[1]),
+            adjacency=self.adjacency,
+            unit=self.unit,
+            guarantee="none" if self.exact else "proven",
+            accountant="none" if self.exact else self._accountant_name(),
+            noise="none" if self.exact else self._noise_name(),
+            public=dict(public or {}),
+            assumptions=list(assumptions),
+            mechanisms=[] if self.exact else [dict(line) for line in self._rows],
+            slack=tuple(self._slack),
+            plan_mu=None if self.exact else math.sqrt(self._planned_mu2()),
+            estimator=self._estimator,
+            **extra,
+        )
+
+    def _calibrate(self) -> float:
+        if self.exact:
+            return math.inf
+        if self.delta == 0:
+            return 0.0
+        mu = accounting.gaussian_mu(self.epsilon - self._epsilon_slack, self._ideal_delta())
+        return mu * mu
+
+    @property
+    def _epsilon_slack(self) -> float:
+        """Kept for the sampler's error: probabilities are off by at most exp(slack / 2) a side."""
+        return min(self.epsilon * _EPSILON_SLACK, 1e-4)
+
+    @property
+    def _delta_slack(self) -> float:
+        """Kept for the tails that the samplers cut off; with delta = 0 the report names it."""
+        return self.delta * _DELTA_SLACK if self.delta > 0 else 2.0**-80
+
+    def _ideal_delta(self) -> float:
+        return self.delta * (1 - _DELTA_SLACK) * math.exp(-self._epsilon_slack)
+
+    def _planned_mu2(self) -> float:
+        return sum(plan.share * self._mu2 for plan in self._plans) + sum(
+            mu2 for _, _, mu2 in self._pure
+        )
+
+    def _admit(self, mu2: float) -> None:
+        self._late = self._late or bool(self._rows)
+        if self._planned_mu2() + mu2 > self._mu2 * SHARE_ROUNDING:
+            left = max(0.0, 1.0 - self._planned_mu2() / self._mu2)
+            raise PrivacyBudgetExceeded(
+                f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for; "
+                "nothing was released. Give the plans smaller shares"
+            )
+
+    def _admit_pure(self, epsilon: float, count: int, mu2: float) -> None:
+        if self.delta > 0:
+            self._admit(mu2)
+        elif self._pure_epsilon() + count * epsilon > self.epsilon - self._epsilon_slack:
+            raise PrivacyBudgetExceeded(
+                f"{self._pure_epsilon():g} of epsilon={self.epsilon:g} is spent and {count} x "
+                f"{epsilon:g} more does not fit (a part {_EPSILON_SLACK:g} is kept for the sampler); "
+                "nothing was released"
+            )
+        self._pure.append((float(epsilon), count, mu2))
+
+    def _pure_epsilon(self) -> float:
+        return math.fsum(e * c for e, c, _ in self._pure)
+
+    def require_feasible(self, size: int, releases: int, share: float) -> None:
+        """Refuse a plan whose sampling error the budget cannot hold, before anything is released.
+
+        Parameters
+        ----------
+        size : int
+            Number of values of one release.
+        releases : int
+        share : float
+            Share of the session's mu^2 that the releases take together.
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If the proven error of the sampler is more than the part of the budget that pays for it.
+        """
+        if not self.exact and self.delta > 0:
+            multiplier = math.sqrt(releases / (share * self._mu2))
+            self._check_slack(noise.gaussian_slack(size * releases, multiplier))
+
+    def _check_slack(self, slack: tuple[float, float]) -> list[float]:
+        epsilon, delta = (old + new for old, new in zip(self._slack, slack))
+        if epsilon > self._epsilon_slack:
+            raise UnsupportedAccounting(
+                f"epsilon={self.epsilon:g} is too small for so many noisy values: the proven error of "
+                f"the sampler is {epsilon:.2g}; use a larger epsilon, or fewer features or steps"
+            )
+        if delta > self._delta_slack:
+            raise UnsupportedAccounting(
+                f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
+                f"that the sampler's tails ({delta:.2g}) are not negligible; use a smaller epsilon, a "
+                "larger delta, or epsilon=inf for no privacy"
+            )
+        return [epsilon, delta]
+
+    def _charge_slack(self, slack: tuple[float, float]) -> None:
+        self._slack = self._check_slack(slack)
+
+    def _write(self, line: dict[str, Any], purpose: str) -> None:
+        """Add a release to the ledger: one row for all that cost the same for the same purpose."""
+        line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
+        for known in self._rows:
+            if all(known.get(key) == line.get(key) for key in _COST_KEYS):
+                known["count"] += line["count"]
+                for key in ("sensitivity", "grid", "noise_std"):
+                    if key in line:
+                        known[key] = max(known[key], line[key])
+                return
+        self._rows.append(line)
+
+    def _claim(self) -> float:
+        """Epsilon of everything that was planned, rounded up; never more than the budget."""
+        if self.delta == 0:
+            return self._pure_epsilon() + self._slack[0]
+        planned = self._planned_mu2()
+        # What was planned after a release may have been planned because of it: then only the whole
+        # budget, which the filter holds, is a valid claim.
+        if planned >= self._mu2 * (1 - 1e-6) or self._late:
+            return self.epsilon
+        if planned == 0:
+            return 0.0
+        epsilon = accounting.gaussian_epsilon(math.sqrt(planned), self._ideal_delta())
+        return min(self.epsilon, epsilon + self._epsilon_slack)
+
+    def _recheck(self, claim: float) -> None:
+        if not self._rows:
+            return
+        if self.delta == 0:
+            found = math.fsum(line["epsilon"] * line["count"] for line in self._rows)
+        else:
+            ideal = (self.delta - self._slack[1]) * math.exp(-self._slack[0])
+            found = accounting.recheck_epsilon(self._rows, ideal)
+        if found + self._slack[0] > claim * (1 + 1e-9):
+            raise PrivacyAccountingError(
+                f"the ledger costs epsilon={found + self._slack[0]:.9g} but {claim:.9g} was claimed; "
+                "this is a bug in skdp, please report it. The result is discarded"
+            )
+
+    def _accountant_name(self) -> str:
+        if self.delta == 0:
+            return "basic composition of pure mechanisms"
+        return (
+            "exact Gaussian DP (Balle & Wang 2018)" if not self._pure else "Gaussian DP composition"
+        )
+
+    def _noise_name(self) -> str:
+        kinds = {
+            "gaussian": "Gaussian rounded to the grid",
+            "laplace": "discrete Laplace on the grid",
+        }
+        kinds["gumbel_top_k"] = "Gumbel on integer scores, grid"
+        seen = {line["name"]: line["grid"] for line in self._rows}
+        source = "OpenSSL ChaCha20"
+        if self._stream is not None and self._stream.seeded:
+            source += ", seeded: for testing only"
+        return "; ".join([*(f"{kinds[name]} {grid:.2g}" for name, grid in seen.items()), source])
