@@ -251,6 +251,204 @@ class PrivateRecords:
 
         return self._norm_count((loss, theta.tobytes(), each_row), norms, bound)
 
+    def target_count(self, bound: float, *, center: float = 0.0, absolute: bool = False) -> Bounded:
+        """Count the units whose target is at most ``bound``, centred, as `row_norm_count` does.
+
+        Parameters
+        ----------
+        bound : float
+        center : float, default=0.0
+            Subtracted from the targets; public or released.
+        absolute : bool, default=False
+            Compare ``|y - center|``; of a group the largest. Without it a group's mean target counts.
+
+        Returns
+        -------
+        Bounded
+            Of shape (1,).
+        """
+
+        def targets() -> NDArray[np.float64]:
+            values = np.asarray(self._y, dtype=np.float64) - center
+            if absolute:
+                return self._largest(np.abs(values))
+            if self._groups is None:
+                return values
+            return np.bincount(self._groups, weights=values) / np.bincount(self._groups)
+
+        return self._norm_count(("target", center, absolute), targets, bound)
+
+    def second_moment(
+        self,
+        row_norm: float,
+        target_bound: float,
+        *,
+        adjacency: str,
+        target_center: float = 0.0,
+        mask: Any = None,
+    ) -> Bounded:
+        """Sum of z z^T over the records, z = (row, intercept's feature, scaled target).
+
+        A row that is longer than ``row_norm`` (with the intercept's feature: than R, the norm of ``row_norm``
+        and that feature) is scaled down together with its target; then the target, less ``target_center``, is
+        clipped to ``target_bound`` and multiplied by ``R / target_bound``. So ``||z||^2 <= 2 R^2``, and the matrix moves
+        by at most ``2 sqrt(2) R^2`` in Frobenius norm when a unit is replaced, by half of ``4 R^2`` when it is
+        absent. A group's rows are weighted by one over their number. Proofs: ``skdp.privacy._moments``.
+
+        Parameters
+        ----------
+        row_norm, target_bound : float
+            Finite and > 0; public or released.
+        adjacency : {"replace-one", "zero-out", "add-remove"}
+            The session's.
+        target_center : float, default=0.0
+        mask : ndarray of bool of shape (n_parameters,), default=None
+            Coordinates to which rows are restricted, before their norm is taken.
+
+        Returns
+        -------
+        Bounded
+            Of shape (k + 1, k + 1) for k coordinates, symmetric before the noise.
+        """
+        from skdp.privacy._moments import RowMoments
+
+        if self._weight is not None:
+            raise ValueError("the second moment has no weighted form; fit without sample_weight")
+        kept = np.ones(self.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)
+        intercept = self.intercept_value if self.fit_intercept and kept[-1] else None
+        norm = math.hypot(row_norm, intercept or 0.0)
+        moments = RowMoments(
+            self._X,
+            np.asarray(self._y, dtype=np.float64),
+            self._groups,
+            np.flatnonzero(kept[: self.n_features]),
+            intercept,
+            norm,
+            float(target_bound),
+            float(target_center),
+            self.n_records if self.n_public is None else self.n_public,
+        )
+        contribution = 2.0 * norm * norm
+        source = Source(
+            moments.on_grid,
+            moments.plain,
+            roundings=1,
+            magnitude=contribution * self._count,
+            owner=self._kernels,
+            unit=self.unit,
+        )
+        moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
+        return Bounded.from_source(
+            source, (moments.width, moments.width), l2=moved, adjacency=adjacency
+        )
+
+    def mean_sup_gradient(
+        self,
+        loss: Any,
+        theta: NDArray[np.float64],
+        clip_norm: float,
+        *,
+        rows: Any = None,
+        divisor: float | None = None,
+    ) -> Bounded:
+        """Mean loss gradient at ``theta`` of rows clipped in the sup norm: no entry moves by more than one row's.
+
+        Every row's gradient is clipped to ``clip_norm`` in the sup norm and cut (toward zero) to the grid; for
+        groups a row counts 1/(rows of its group), so that a group adds no more than a row would. One unit adds
+        at most ``clip_norm / divisor`` to an entry.
+
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+            The intercept is the last row.
+        clip_norm : float
+            inf (no clipping) can only be released without noise.
+        rows : ndarray of int, default=None
+            Different row numbers: the batch, chosen without looking at the records. None takes all.
+        divisor : float, default=None
+            A public constant; None takes ``n_units``.
+
+        Returns
+        -------
+        Bounded
+            With a finite linf bound; l1 and l2 follow from it.
+        """
+        kernel = self._sup_kernel(loss)
+        theta = np.array(theta, dtype=np.float64)
+        if theta.shape != kernel.shape:
+            raise ValueError(f"theta must have shape {kernel.shape}, got {theta.shape}")
+        chosen = None if rows is None else np.array(rows)
+        clip_norm = float(clip_norm)
+        count = self._count if chosen is None else min(self._count, len(chosen))
+
+        def plain() -> NDArray[np.float64]:
+            if math.isinf(clip_norm):
+                return np.asarray(kernel.plain_sum(theta, rows=chosen), dtype=np.float64)
+            fine = clip_norm * max(2.0**-36, kernel.n_rows * 2.0**-60)
+            return np.asarray(kernel.clipped_sum(theta, clip_norm, fine, rows=chosen) * fine)
+
+        source = Source(
+            lambda grid: kernel.clipped_sum(theta, clip_norm, grid, rows=chosen),
+            plain,
+            roundings=0,
+            magnitude=clip_norm * count,
+            owner=self._kernels,
+            unit=self.unit,
+            needs_public_n=self.n_public is None,
+        )
+        bounded = Bounded.from_source(source, kernel.shape, linf=clip_norm)
+        return bounded * (1.0 / float(self.n_units if divisor is None else divisor))
+
+    def row_sup_norm_count(self, bound: float) -> Bounded:
+        """Count the units whose feature row has sup norm at most ``bound``, centred; as `row_norm_count`.
+
+        Parameters
+        ----------
+        bound : float
+
+        Returns
+        -------
+        Bounded
+            Of shape (1,).
+        """
+
+        def norms() -> NDArray[np.float64]:
+            from skdp.kernels import sup_gradient_kernel
+            from skdp.losses import SquaredLoss
+
+            # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
+            ones = np.full(self.n_records, -1.0)
+            kernel = sup_gradient_kernel(self._X, ones, SquaredLoss(), fit_intercept=False)
+            return self._largest(np.asarray(kernel.norms(np.zeros(self.n_features))))
+
+        return self._norm_count("sup rows", norms, bound)
+
+    def gradient_sup_norm_count(
+        self, loss: Any, theta: NDArray[np.float64], bound: float
+    ) -> Bounded:
+        """Count the units whose rows' gradients at ``theta`` have sup norm at most ``bound``, centred.
+
+        As `row_norm_count`, of the norms that `mean_sup_gradient` clips; a group's is the largest of its rows.
+
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        bound : float
+
+        Returns
+        -------
+        Bounded
+            Of shape (1,).
+        """
+        theta = np.array(theta, dtype=np.float64)
+
+        def norms() -> NDArray[np.float64]:
+            return self._largest(np.asarray(self._sup_kernel(loss).norms(theta)))
+
+        return self._norm_count(("sup", loss, theta.tobytes()), norms, bound)
+
     def with_intercept(self, value: float) -> "PrivateRecords":
         """Return the same records with another constant as the intercept's feature.
 
@@ -316,6 +514,28 @@ class PrivateRecords:
         if loss not in self._kernels:
             self._kernels[loss] = self._make_kernel(loss, grouped=True)
         return self._kernels[loss]
+
+    def _sup_kernel(self, loss: Any) -> Any:
+        if ("sup", loss) not in self._kernels:
+            from skdp.kernels import sup_gradient_kernel
+
+            self._kernels["sup", loss] = sup_gradient_kernel(
+                self._X,
+                self._y,
+                loss,
+                fit_intercept=self.fit_intercept,
+                intercept_value=self.intercept_value,
+                row_weight=self._balance(),
+                sample_weight=self._weight,
+            )
+        return self._kernels["sup", loss]
+
+    def _balance(self) -> NDArray[np.float64] | None:
+        """1 / (rows of the group) of every row; None where the unit is the record."""
+        if self._groups is None:
+            return None
+        balance: NDArray[np.float64] = 1.0 / np.bincount(self._groups)[self._groups]
+        return balance
 
     def _make_kernel(self, loss: Any, *, grouped: bool) -> Any:
         from skdp.kernels import gradient_kernel

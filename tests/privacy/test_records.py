@@ -26,8 +26,13 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
     calls = {
         "mean_gradient": lambda: r.mean_gradient(LogisticLoss(), theta, 1.0),
         "row_norm_count": lambda: r.row_norm_count(1.0),
+        "row_sup_norm_count": lambda: r.row_sup_norm_count(1.0),
+        "mean_sup_gradient": lambda: r.mean_sup_gradient(LogisticLoss(), theta, 1.0),
+        "gradient_sup_norm_count": lambda: r.gradient_sup_norm_count(LogisticLoss(), theta, 1.0),
         "gradient_norm_count": lambda: r.gradient_norm_count(LogisticLoss(), theta, 1.0),
         "with_intercept": lambda: r.with_intercept(0.5),
+        "target_count": lambda: r.target_count(1.0),
+        "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
     }
     for name in (n for n in dir(r) if not n.startswith("_")):

@@ -1,0 +1,165 @@
+"""The second moment of rows and targets, summed in integers: what a private ridge regression needs.
+
+A record becomes z = (x, (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= 2 R^2; the statistic is the
+sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive semidefinite (a sum of
+z z^T) with trace at most 2 R^2:
+
+* absent instead of A: ||A||_F <= trace A <= 2 R^2;
+* B instead of A: ||A - B||_F^2 = ||A||_F^2 + ||B||_F^2 - 2 <A, B> <= 2 (2 R^2)^2, because the inner product of
+  two positive semidefinite matrices is not negative. So 2 sqrt(2) R^2, attained by orthogonal z (REFEREE 12).
+
+Both hold for any semidefinite matrices with that trace, so a group may add any number of rows whose squared norms
+add up to at most 2 R^2: its rows are weighted by one over their number.
+
+In floating point a sum of products is not what its formula says: BLAS adds in an order that nobody promises.
+So each row is rounded to integers of norm at most W <= 2^20 by itself (nearest, inside a smaller ball: the norm
+never passes W); the products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer
+of at most 2^53 and any order gives the same, exact result; blocks are added as int64. Last, the sum is shifted
+to the grid of the release, which is one rounding of the total.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.kernels import is_cupy
+
+__all__ = ["RowMoments"]
+
+_FINE, _COARSE = 20, 16  # log2 of the largest integer norm of a row
+_MANY = 2**21  # rows from which the coarse grid is used, so that an int64 holds the sum
+_BLOCK_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class RowMoments:
+    """The rows z = (x, v, (R / Y) y) of a fit and the sum of their z z^T.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or their CuPy twins, of shape (n, d)
+    y : ndarray of shape (n,)
+    groups : ndarray of int of shape (n,), or None
+        A group's rows are weighted by one over their number.
+    columns : ndarray of int
+        Features that take part.
+    intercept : float or None
+        Constant feature, or None.
+    norm : float
+        Largest norm R of (x, v). A longer record is scaled down as a whole, target included, which
+        leaves a linear relation as it is.
+    target_bound, target_center : float
+        ``|y - target_center|`` is clipped to ``target_bound`` after that.
+    n_public : int
+        Decides the grid, with the number of rows where that is public.
+    """
+
+    X: Any
+    y: NDArray[np.float64]
+    groups: NDArray[np.int64] | None
+    columns: NDArray[np.int64]
+    intercept: float | None
+    norm: float
+    target_bound: float
+    target_center: float
+    n_public: int
+
+    @property
+    def width(self) -> int:
+        """Number of entries of z."""
+        return self.columns.size + (self.intercept is not None) + 1
+
+    def plain(self) -> NDArray[np.float64]:
+        """The sum in float64, not rounded."""
+        total = np.zeros((self.width, self.width))
+        for rows in self._blocks():
+            z = np.nan_to_num(self._rows(rows), nan=0.0, posinf=0.0, neginf=0.0)
+            total += z.T @ z
+        return total
+
+    def on_grid(self, unit: float) -> NDArray[np.int64]:
+        """The sum in multiples of ``unit``; see the module for why it is exact."""
+        bits = _FINE if self.n_public <= _MANY else _COARSE
+        if len(self.y) * 4.0**bits > 2.0**62:
+            raise ValueError(
+                "the data hold too many more records than n_public for an exact sum; "
+                "give an n_public that is near their number"
+            )
+        largest = math.sqrt(2.0) * self.norm / math.sqrt(unit)  # norm of z in roots of a unit
+        shift = bits - math.ceil(math.log2(largest))
+        step = math.sqrt(unit) * 2.0**-shift
+        radius = math.floor(math.sqrt(2.0) * self.norm / step * (1 - 2.0**-40))
+        total = np.zeros((self.width, self.width), dtype=np.int64)
+        for rows in self._blocks():
+            z = self._integers(rows, step, radius)
+            total += (z.T @ z).astype(np.int64)
+        if shift <= 0:
+            return total << (-2 * shift)
+        return (total + (1 << (2 * shift - 1))) >> (2 * shift)
+
+    def _integers(self, rows: slice, step: float, radius: int) -> NDArray[np.float64]:
+        """Rows of integers whose squared norms add up to at most radius^2 over any unit.
+
+        The norm N of the scaled row is computed with a relative error below (D + 8) 2^-52 for D entries. What is
+        rounded has norm at most w - sqrt(D)/2 - 1, where w is the radius times the root of the row's weight;
+        rounding moves it by at most sqrt(D)/2, and the last unit covers the rounding of w itself.
+        """
+        size = self.width
+        with np.errstate(all="ignore"):
+            z = self._rows(rows)
+            z /= step
+            norm = np.sqrt(np.add.reduce(z * z, axis=1))
+            limit = radius * self._weights(rows) - (0.5 * math.sqrt(size) + 1)
+            factor = np.minimum(1.0, limit * (1 - (size + 8) * 2.0**-52) / norm)
+            usable = (norm < math.inf) & (norm > 0) & (limit > 0)
+            z *= np.where(usable, factor, 0.0)[:, None]
+        z[~usable] = 0.0
+        return np.rint(z, out=z)
+
+    def _rows(self, rows: slice) -> NDArray[np.float64]:
+        """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
+        with np.errstate(all="ignore"):
+            z = np.empty((rows.stop - rows.start, self.width))
+            z[:, : self.columns.size] = self._dense(rows)
+            if self.intercept is not None:
+                z[:, -2] = self.intercept
+            z[:, -1] = 0.0
+            norm = np.sqrt(np.add.reduce(z * z, axis=1))
+            weight = self._weights(rows)
+            factor = np.minimum(1.0, self.norm / norm)
+            target = (self.y[rows] - self.target_center) * np.where(norm > 0, factor, 1.0)
+            target = np.clip(target, -self.target_bound, self.target_bound)
+            z *= (np.where(norm > 0, factor, 0.0) * weight)[:, None]
+            z[:, -1] = target * (self.norm / self.target_bound) * weight
+        return z
+
+    def _weights(self, rows: slice) -> NDArray[np.float64]:
+        """Roots of the rows' weights: they multiply z."""
+        if self.groups is None:
+            return np.ones(rows.stop - rows.start)
+        sizes = np.bincount(self.groups)
+        return np.asarray(1.0 / np.sqrt(sizes[self.groups[rows]]))
+
+    def _dense(self, rows: slice) -> NDArray[np.float64]:
+        """A block of the chosen columns; of a CSR matrix nothing else is ever made dense."""
+        block = self.X[rows]
+        if is_cupy(block):
+            block = block.get()
+        if not hasattr(block, "indptr"):
+            return np.asarray(block[:, self.columns], dtype=np.float64)
+        position = np.full(block.shape[1], -1, dtype=np.int64)
+        position[self.columns] = np.arange(self.columns.size)
+        column = position[block.indices]
+        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        kept = column >= 0
+        dense = np.zeros((block.shape[0], self.columns.size))
+        np.add.at(dense, (row[kept], column[kept]), block.data[kept].astype(np.float64))
+        return dense
+
+    def _blocks(self) -> list[slice]:
+        size = max(64, min(2**13, _BLOCK_CELLS // self.width))
+        n = len(self.y)
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
