@@ -8,12 +8,14 @@ from typing import Any
 
 _NAMES = {
     "GradientKernel": "skdp.kernels._gradient",
+    "SupGradientKernel": "skdp.kernels._supnorm",
     "gradient_kernel": "skdp.kernels._gradient",
     "hard_threshold": "skdp.kernels._threshold",
     "is_cupy": "skdp.kernels._dispatch",
     "jit": "skdp.kernels._jit",
     "n_threads": "skdp.kernels._threads",
     "run_blocks": "skdp.kernels._threads",
+    "sup_gradient_kernel": "skdp.kernels._supnorm",
 }
 
 __all__ = sorted(_NAMES)

@@ -1,0 +1,333 @@
+"""Sums of gradients of generalised linear models, each row clipped in the sup norm, in fixed point.
+
+What a row adds is a vector of integers whose largest absolute entry is proved to stay within the clip;
+integers are summed exactly, so the sum moves by what the privacy proof says, in any order and on any
+number of threads. For selections and sparse vectors, whose noise is set by the largest change of one entry.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skdp.kernels._inputs import csr_parts, frozen, usable, vector
+from skdp.kernels._rows import LOSS_CODES
+from skdp.kernels._sup_rows import csr_sup, dense_sup
+from skdp.kernels._threads import run_blocks
+
+__all__ = ["SupGradientKernel", "sup_gradient_kernel"]
+
+# Taken off the clip for the rounding of the float64 products; see the proof below.
+MARGIN = 1.0 - 2.0**-40
+NO_FLOATS = np.empty(0)
+PARTS = 16
+ROW_BLOCK = 256  # of a Fortran-ordered array
+
+
+class SupGradientKernel:
+    """Sup-norm clipped gradient sums over fixed rows; made by :func:`sup_gradient_kernel`.
+
+    Attributes
+    ----------
+    n_rows : int
+    shape : tuple of int
+        Shape of theta and of every sum: (p,), or (p, K) for K outputs. The intercept is the last row.
+    total_weight : float
+        Sum of the row weights: no entry of a sum exceeds ``total_weight * clip_norm / unit``.
+
+    Notes
+    -----
+    **Bound.** Let x~ = (x, kappa), M its largest absolute entry (a maximum, so exact), q the row's derivatives, b
+    its row weight, C = clip_norm / unit, u = 2**-53. The row adds the integers trunc(fl(c_k x~_j)) with
+    c_k = fl(q_k t), t = min(b / unit, b C (1 - 2**-40) / N) and N = fl(max_k |q_k| M). Let a = max_jk |q_k x~_j|.
+
+    1. If N is a normal number, N >= a (1 - u), and the second argument of the minimum gives for the computed
+       product |t q_k x~_j| <= b C (1 - 2**-40) (1 + u)**6 < b C (1 - 2**-41): the margin, b C, N, the quotient
+       and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product
+       by at most 2**-50. So where b C >= 2**-8 the product stays below b C; where b C is smaller it is below 1
+       and is cut to 0.
+    2. If N is subnormal or 0, a < 2**-1021, and t <= b / unit <= 2**500 makes every product less than 1.
+    3. Cutting toward zero never enlarges: every integer is at most b C in absolute value. (To the nearest would
+       not do: a group of m rows with b = 1 / m could gain m / 2 units.) A group whose rows have b = fl(1 / m)
+       adds at most m fl(1 / m) C (1 - 2**-41) < C, or 0.
+    4. A row whose derivative, N, t or c is not finite, or whose t is below 2**-960, adds exactly 0.
+
+    The integers are added in int64; the caller's check ``total_weight * C < 2**62`` excludes overflow.
+    """
+
+    def __init__(
+        self, y: Any, loss: Any, d: int, p: int, kappa: float, weight: Any, balance: Any
+    ) -> None:
+        self.n_features = d
+        self.n_outputs = int(loss.n_outputs)
+        self.shape = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
+        self.n_rows = len(y)
+        self.total_weight = float(np.sum(balance)) if balance.size else float(self.n_rows)
+        self._constants = (LOSS_CODES[loss.name], float(getattr(loss, "threshold", 0.0)), kappa)
+        self._vectors = (y, weight, balance)
+        self._all_rows = frozen(np.arange(self.n_rows, dtype=np.int64))
+
+    transposed = False
+
+    # Rows lo to hi of the list ``rows`` are added to that one of ``out`` which is not empty.
+    def _run(
+        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+    ) -> None:
+        raise NotImplementedError
+
+    def _entries(self) -> float:
+        raise NotImplementedError
+
+    def clipped_sum(
+        self, theta: Any, clip_norm: float, unit: float, rows: Any = None
+    ) -> NDArray[np.int64]:
+        """Sum of the row gradients, each clipped to ``clip_norm`` in the sup norm, in multiples of ``unit``.
+
+        Parameters
+        ----------
+        theta : ndarray of shape ``self.shape``
+            Coefficients, intercept last.
+        clip_norm : float
+            Largest absolute entry of a row's gradient before its row weight; finite and positive.
+        unit : float
+            The grid, between 2**-500 and 2**500.
+        rows : ndarray of int64, default=None
+            Different row numbers, in any order: only these are visited. None takes all rows.
+
+        Returns
+        -------
+        ndarray of int64, shape ``self.shape``
+            One row moves no entry by more than ``row_weight * clip_norm / unit``.
+
+        Raises
+        ------
+        ValueError
+            If a sum could overflow, a row number is out of range or repeated, or a shape is wrong.
+        """
+        for name, value in (("clip_norm", clip_norm), ("unit", unit)):
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be finite and positive, got {value!r}.")
+        if not 2.0**-500 <= unit <= 2.0**500:
+            raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
+        clip_units = clip_norm / unit
+        if self.total_weight * clip_units >= 2.0**62:
+            raise ValueError(
+                f"{self.n_rows} rows of clip_norm / unit = {clip_units:g} may overflow an "
+                "integer sum; use a coarser unit."
+            )
+        rows, theta = self._rows(rows), self._layout(theta)
+        limit, inverse = clip_units * MARGIN, 1.0 / unit
+        sums: dict[int, Any] = {}
+        n_blocks, work = self._blocks(rows)
+
+        def block(slot: int, index: int) -> None:
+            if slot not in sums:
+                sums[slot] = np.zeros(theta.shape, dtype=np.int64)
+            lo, hi = len(rows) * index // n_blocks, len(rows) * (index + 1) // n_blocks
+            empty = np.empty((0, 0))
+            self._run(rows, lo, hi, theta, limit, inverse, sums[slot], empty, NO_FLOATS)
+
+        run_blocks(block, n_blocks, work=work)
+        total = np.zeros(theta.shape, dtype=np.int64)
+        for part in sums.values():
+            total += part
+        return self._restore(total)
+
+    def plain_sum(self, theta: Any, rows: Any = None) -> NDArray[np.float64]:
+        """Sum of the weighted row gradients without clip and rounding; for fits that are not private.
+
+        Parameters
+        ----------
+        theta : ndarray of shape ``self.shape``
+        rows : ndarray of int64, default=None
+
+        Returns
+        -------
+        ndarray of float64, shape ``self.shape``
+            The same bits for every number of threads.
+        """
+        rows, theta = self._rows(rows), self._layout(theta)
+        _, work = self._blocks(rows)
+        parts = int(min(PARTS, max(1, work // (16 * theta.size)), max(1, len(rows))))
+        sums = np.zeros((parts, *theta.shape))
+
+        def part(_slot: int, index: int) -> None:
+            lo, hi = len(rows) * index // parts, len(rows) * (index + 1) // parts
+            nothing = np.empty((0, 0), dtype=np.int64)
+            self._run(rows, lo, hi, theta, 0.0, 1.0, nothing, sums[index], NO_FLOATS)
+
+        run_blocks(part, parts, work=work)
+        result = sums[0]
+        for other in sums[1:]:
+            result += other
+        return self._restore(result)
+
+    def norms(self, theta: Any) -> NDArray[np.float64]:
+        """Sup norms of the row gradients, before their row weights; infinite where not finite.
+
+        Parameters
+        ----------
+        theta : ndarray of shape ``self.shape``
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows,)
+            Private values, with a relative error of 2**-53.
+        """
+        theta, out = self._layout(theta), np.zeros(self.n_rows)
+        nothing, empty = np.empty((0, 0), dtype=np.int64), np.empty((0, 0))
+        n_blocks, work = self._blocks(self._all_rows)
+
+        def block(_slot: int, index: int) -> None:
+            lo, hi = self.n_rows * index // n_blocks, self.n_rows * (index + 1) // n_blocks
+            self._run(self._all_rows, lo, hi, theta, 0.0, 1.0, nothing, empty, out)
+
+        run_blocks(block, n_blocks, work=work)
+        out[~np.isfinite(out)] = np.inf
+        return out
+
+    def _blocks(self, rows: Any) -> tuple[int, float]:
+        """Number of blocks and multiply-adds of a pass over ``rows``."""
+        work = 2.0 * self._entries() * self.n_outputs * len(rows) / max(1, self.n_rows) + len(rows)
+        return int(min(max(1, len(rows)), max(1, min(64, work // 2**18)))), work
+
+    def _rows(self, rows: Any) -> Any:
+        if rows is None:
+            return self._all_rows
+        rows = np.ascontiguousarray(rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError("rows must be a vector of row numbers.")
+        ordered = np.sort(rows)
+        if rows.size and (ordered[0] < 0 or ordered[-1] >= self.n_rows):
+            raise ValueError(f"rows must lie between 0 and {self.n_rows - 1}.")
+        if np.any(ordered[1:] == ordered[:-1]):
+            raise ValueError("rows must be different: a repeated row would count twice.")
+        return frozen(rows.astype(np.int64))
+
+    def _layout(self, theta: Any) -> Any:
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        theta = theta.reshape(self.shape[0], self.n_outputs)
+        if self.shape[0] > self.n_features and self._constants[2] != 1.0:
+            theta = theta.copy()
+            theta[-1] *= self._constants[2]  # the passes add it to the predictors as it is
+        return frozen(np.ascontiguousarray(theta.T if self.transposed else theta))
+
+    def _restore(self, work: Any) -> Any:
+        return np.ascontiguousarray(work.T if self.transposed else work).reshape(self.shape)
+
+
+class _DenseSup(SupGradientKernel):
+    """C order, or Fortran order brought into C order block by block: the bits are the same."""
+
+    transposed = True
+
+    def __init__(self, X: Any, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._X = X
+
+    def _entries(self) -> float:
+        return float(self._X.size)
+
+    def _run(
+        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+    ) -> None:
+        constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
+        if self._X.flags.c_contiguous:
+            before: tuple[Any, ...] = (self._X, *self._vectors, rows, lo, hi)
+            dense_sup(*before, *constants, *out)
+            return
+        acc, sums, norms = out
+        for first in range(lo, hi, ROW_BLOCK):
+            last = min(hi, first + ROW_BLOCK)
+            part = rows[first:last]
+            block = frozen(np.ascontiguousarray(self._X[part]))
+            vectors = [frozen(v[part] if v.size else v) for v in self._vectors]
+            order = self._all_rows[: len(part)]
+            dense_sup(
+                block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last]
+            )
+
+
+class _SparseSup(SupGradientKernel):
+    """CSR; theta is worked on as (p, K)."""
+
+    def __init__(self, X: Any, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._csr: tuple[Any, ...] = (*(frozen(part) for part in csr_parts(X)), self.n_features)
+
+    def _entries(self) -> float:
+        return float(self._csr[2][-1])
+
+    def _run(
+        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+    ) -> None:
+        before: tuple[Any, ...] = (*self._csr, *self._vectors, rows, lo, hi, theta)
+        csr_sup(*before, *self._constants, limit, inverse, *out)
+
+
+def sup_gradient_kernel(
+    X: Any,
+    y: Any,
+    loss: Any,
+    *,
+    fit_intercept: bool = True,
+    intercept_value: float = 1.0,
+    row_weight: Any = None,
+    sample_weight: Any = None,
+) -> SupGradientKernel:
+    """Choose, once per fit, the kernel for sup-norm clipped gradient sums over the rows of X.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+        Finite. C order, Fortran order or CSR; never written to. A CSR matrix with duplicates or unsorted
+        rows is put in order on a copy.
+    y : array of shape (n,)
+        Targets; 0/1 for the logistic loss, class indices for the multinomial loss.
+    loss : object of :mod:`skdp.losses`
+    fit_intercept : bool, default=True
+        Whether theta ends in an intercept.
+    intercept_value : float, default=1.0
+        The constant feature that theta's last row multiplies; public, finite and positive.
+    row_weight : array of shape (n,), default=None
+        In [0, 1]; multiplies what a row adds after the clip. With 1 / (rows of the group) a group adds no
+        more than ``clip_norm``, whatever its size.
+    sample_weight : array of shape (n,), default=None
+        Multiplies the derivative of each row before the clip.
+
+    Returns
+    -------
+    SupGradientKernel
+
+    Raises
+    ------
+    ValueError
+        If a shape, a class index, a weight or the structure of the CSR matrix is wrong.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.kernels import sup_gradient_kernel
+    >>> from skdp.losses import LogisticLoss
+    >>> X = np.array([[1.0, 0.0], [0.0, 4.0]])
+    >>> kernel = sup_gradient_kernel(X, [0, 1], LogisticLoss(), fit_intercept=False)
+    >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
+    array([ 0.5       , -0.99999905])
+    """
+    if not 0 < intercept_value < math.inf:
+        raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
+    X = usable(X)
+    n, d = X.shape
+    y = vector(y, n, "y")
+    if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
+        raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
+    weight = frozen(NO_FLOATS) if sample_weight is None else vector(sample_weight, n, "weight")
+    balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
+    if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
+        raise ValueError("row_weight must lie between 0 and 1.")
+    rest = (y, loss, d, d + bool(fit_intercept), float(intercept_value), weight, balance)
+    return _SparseSup(X, *rest) if sp.issparse(X) else _DenseSup(frozen(X), *rest)
