@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
 
-__all__ = ["Bounded", "Source"]
+__all__ = ["Bounded", "Source", "rounded_source"]
 
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
 
@@ -253,17 +253,33 @@ def _complete(
     return min(a, two * root if two < math.inf else math.inf), two, min(c, two)
 
 
+def rounded_source(
+    value: Callable[[], NDArray[np.float64]],
+    *,
+    owner: object | None = None,
+    unit: str | None = None,
+    needs_public_n: bool = False,
+) -> Source:
+    """Source of a total that is computed when it is released and rounded to the grid as a whole.
+
+    ``value()`` must be finite; it is called for every release.
+    """
+
+    def on_grid(step: float) -> NDArray[np.int64]:
+        # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
+        with np.errstate(over="ignore"):
+            return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)
+
+    return Source(
+        on_grid, lambda: value().copy(), _ROUNDINGS, math.inf, owner, unit, needs_public_n
+    )
+
+
 def _source_of(value: ArrayLike) -> Source:
     array = np.array(value, dtype=np.float64)
     array[~np.isfinite(array)] = 0.0
     array.setflags(write=False)
-
-    def on_grid(unit: float) -> NDArray[np.int64]:
-        # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
-        with np.errstate(over="ignore"):
-            return np.rint(np.clip(array / unit, -_CLAMP, _CLAMP)).astype(np.int64)
-
-    return Source(on_grid, array.copy, roundings=_ROUNDINGS, magnitude=math.inf)
+    return rounded_source(lambda: array)
 
 
 def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:

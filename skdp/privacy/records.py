@@ -199,6 +199,53 @@ class PrivateRecords:
         )
         return Bounded.from_source(source, (d,), linf=learning_rate * clip_norm / self.n_units)
 
+    def ridge_minimizer(
+        self,
+        loss: Any,
+        *,
+        alpha: float,
+        row_norm: float,
+        adjacency: str,
+        mask: Any = None,
+    ) -> Bounded:
+        """Minimiser of the mean loss plus ``alpha / 2 * ||theta||^2``, the intercept penalised too.
+
+        Rows are restricted to ``mask``, then clipped to ``row_norm``, then the intercept's feature is appended.
+        A group's loss is the mean over its rows. With G the largest gradient norm of a unit (the loss's
+        Lipschitz constant times ``hypot(row_norm, intercept_value)``) neighbours' minimisers differ by at most
+        ``factor * G / (n_units * alpha)`` in l2 norm, factor 2 under replace-one and 1 otherwise (Chaudhuri,
+        Monteleoni and Sarwate 2011); the solver's gap, which no data set can widen, is added. The proof
+        is in `skdp.privacy._minimizer`.
+
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+            Logistic, multinomial or Huber. The squared loss has unbounded gradients and is refused.
+        alpha : float
+            Weight of the penalty, > 0.
+        row_norm : float
+            Largest l2 norm of a row, > 0.
+        adjacency : {"replace-one", "zero-out", "add-remove"}
+            The session's. Under add-remove at most 16 ``n_public`` records are assumed.
+        mask : ndarray of bool of shape (n_parameters,), default=None
+            Coordinates that may differ from 0. Public or released.
+
+        Returns
+        -------
+        Bounded
+            Of shape (n_parameters,) or (n_parameters, n_classes), the intercept last; computed at its release.
+
+        Raises
+        ------
+        ValueError
+            For the squared loss, sample weights, add-remove without ``n_public``, or numbers out of range.
+        """
+        from skdp.privacy._minimizer import ridge_minimizer
+
+        return ridge_minimizer(
+            self, loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask
+        )
+
     def row_norm_count(self, bound: float) -> Bounded:
         """Count the units whose feature row has norm at most ``bound``, centred.
 

@@ -34,6 +34,9 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "target_count": lambda: r.target_count(1.0),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
+        "ridge_minimizer": lambda: r.ridge_minimizer(
+            LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
+        ),
     }
     for name in (n for n in dir(r) if not n.startswith("_")):
         value = getattr(r, name)

@@ -1,0 +1,385 @@
+"""The minimiser of an l2-regularised mean loss, and what one unit can change in it.
+
+Let F(theta) = (1/n) sum_i l_i(theta) + (alpha/2) ||theta||^2 with every coordinate penalised, the intercept
+too, and ||grad l_i|| <= G at every theta. F is alpha-strongly convex, so for any theta with minimiser theta*
+
+    ||theta - theta*|| <= ||grad F(theta)|| / alpha.                                                     (1)
+
+Put the minimiser of a data set into the F of a neighbour: its gradient there is what the unit changed, at most
+2G/n if a unit was replaced and G/n if one came or went (n the same public number in both). By (1) exact
+minimisers differ by at most factor * G / (n alpha), factor 2 or 1 (Chaudhuri, Monteleoni & Sarwate 2011). The
+computed points have ||grad F|| <= tau, so each is within tau / alpha of its minimiser:
+
+    Delta_theta = factor * G / (n alpha) + 2 tau / alpha.                                                 (2)
+
+A unit that is a group has the loss l_i = mean of its rows' losses: a mean of gradients of norm <= G again has
+norm <= G.
+
+**tau holds on every data set.** A point is accepted only if its computed gradient norm plus a proven bound on
+the rounding error is at most tau. Newton's method with conjugate gradients usually gets there. If it does
+not, a fixed schedule runs from theta = 0; beta is the smoothness of F.
+
+* Nesterov's constant momentum: f - f* <= (1 - sqrt(alpha/beta))^k 2 (f(0) - f*), f(0) - f* <= G^2/(2 alpha) and
+  ||g||^2 <= 2 beta (f - f*) give k <= sqrt(beta/alpha) log(2 beta G^2 / (alpha tau^2)) in exact arithmetic.
+* Should rounding spoil that, gradient descent with step 1/beta. If what a step moves is off by e/beta, then
+  f(new) - f <= -(||g||^2 - e^2)/(2 beta): while ||g|| >= 2e the gap f - f* shrinks by 1 - 3 alpha/(4 beta). So a
+  point with ||g|| <= tau - 2e appears within (4 beta/(3 alpha)) log(beta G^2/(alpha (tau - 2e)^2)) steps if
+  tau >= 4e, and there the computed norm plus the bound is at most tau.
+
+tau >= 4e is chosen from public numbers, so convergence is never an output: no exception, no warning, no weaker
+point.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skdp.privacy.adjacency import factor
+from skdp.privacy.bounded import Bounded, rounded_source
+
+__all__ = ["lipschitz", "ridge_minimizer"]
+
+Array = NDArray[np.float64]
+
+GAP = 1e-6  # tau over G / n, where rounding allows it
+UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
+NEWTON_STEPS, CG_STEPS = 60, 400
+# Where the number of rows is private, up to so many are covered by the bound on rounding errors.
+MOST_PER_PUBLIC, MOST_PER_GROUP, LEAST_ROWS = 16, 64, 2**20
+
+
+def lipschitz(loss: Any) -> float:
+    """Largest norm of the loss derivative with respect to the linear predictor.
+
+    Raises
+    ------
+    ValueError
+        For a loss that has none: the squared loss.
+    """
+    if loss.name == "logistic":
+        return 1.0
+    if loss.name == "huber":
+        return float(loss.threshold)
+    if loss.name == "multinomial":
+        return math.sqrt(2.0)
+    raise ValueError(
+        f"the {loss.name} loss has unbounded gradients, so its minimiser has no bounded sensitivity; "
+        "use the Huber loss"
+    )
+
+
+def ridge_minimizer(
+    records: Any, loss: Any, *, alpha: float, row_norm: float, adjacency: str, mask: Any = None
+) -> Bounded:
+    """Make the statistic described by `PrivateRecords.ridge_minimizer`."""
+    steepness = lipschitz(loss)
+    for name, number in (("alpha", alpha), ("row_norm", row_norm)):
+        if not 1e-50 <= number <= 1e50:
+            raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {number!r}")
+    if records._weight is not None:
+        raise ValueError("sample_weight is not supported: the minimiser weighs every unit alike")
+    if adjacency == "add-remove" and records.n_public is None:
+        raise ValueError("under adjacency='add-remove' give n_public, which the mean divides by")
+    p, k = records.n_parameters, loss.n_outputs
+    chosen = np.ones(p, dtype=bool) if mask is None else np.array(mask, dtype=bool)
+    if chosen.shape != (p,):
+        raise ValueError(f"mask must have shape ({p},), got {chosen.shape}")
+    shape = (p,) if k == 1 else (p, k)
+    domain = Domain(records, loss, float(alpha), float(row_norm), chosen, adjacency)
+    solved: list[Array] = []
+
+    def value() -> Array:
+        if not solved:
+            theta = np.zeros(shape)
+            theta[chosen] = solve(domain.objective(records), domain.tau)
+            theta.setflags(write=False)
+            solved.append(theta)
+        return solved[0]
+
+    source = rounded_source(
+        value,
+        owner=records._kernels,
+        unit=records.unit,
+        needs_public_n=records.n_public is None,
+    )
+    n, gradient = records.n_units, steepness * domain.radius
+    moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
+    return Bounded.from_source(source, shape, l2=moved * (1 + 2.0**-40), adjacency=adjacency)
+
+
+class Domain:
+    """What is public about the objective: its constants, its rounding errors, and tau.
+
+    Attributes
+    ----------
+    radius : float
+        R~, bound on the norm of a clipped row with the intercept's feature.
+    gradient : float
+        Largest norm of the mean loss gradient on any data set.
+    smoothness : float
+        beta, for any data set.
+    tau : float
+    """
+
+    def __init__(
+        self, records: Any, loss: Any, alpha: float, row_norm: float, mask: Any, adjacency: str
+    ) -> None:
+        self.loss, self.alpha, self.row_norm = loss, alpha, row_norm
+        d, n = records.n_features, records.n_units
+        self.mask = mask
+        self.intercept = records.intercept_value if mask[d:].any() else None
+        self.radius = math.hypot(row_norm, self.intercept or 0.0) * (1 + 2.0**-50)
+        self.width = int(mask.sum())
+        rows, mass = records.n_records, records._count / n
+        if adjacency == "add-remove":
+            rows, mass = MOST_PER_PUBLIC * n, float(MOST_PER_PUBLIC)
+        if records.n_groups is not None:
+            rows = int(mass * max(LEAST_ROWS, MOST_PER_GROUP * n))
+        self.gradient = mass * lipschitz(loss) * self.radius
+        self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
+        # Every iterate of gradient descent from 0 lies in f <= f(0): within 2 G / alpha of the origin.
+        farthest = 2 * self.gradient / alpha
+        step = UNIT * (self.smoothness * farthest + 2 * self.gradient)
+        error = self.rounding(rows, mass, farthest) + step
+        self.tau = max(GAP * lipschitz(loss) * self.radius / n, 4 * error)
+
+    def rounding(self, rows: int, mass: float, size: float) -> float:
+        """Bound the error of the computed gradient at a theta of norm ``size``.
+
+        Inner products of length q are off by q u ||x~|| ||theta|| and pass on as much times the
+        smoothness; a derivative is off by (2 K + 16) u times its bound; the sum over m rows by
+        m u sum_i ||r_i|| ||x~_i|| whatever its order; the penalty by a few u.
+        """
+        loss, k = self.loss, self.loss.n_outputs
+        predictor = (self.width + 4) * loss.smoothness * self.radius**2 * mass * size
+        total = (rows + 2 * k + 32) * lipschitz(loss) * self.radius * mass
+        return UNIT * (predictor + total + 4 * self.alpha * size)
+
+    def objective(self, records: Any) -> "Objective":
+        """Read the records."""
+        d = records.n_features
+        X, y = records._X, np.asarray(records._y)
+        columns = None if self.mask[:d].all() else np.flatnonzero(self.mask[:d])
+        rows, weight = clipped_rows(X, columns, self.row_norm)
+        if records._groups is not None:
+            weight /= np.bincount(records._groups)[records._groups]
+        if self.loss.name == "huber":
+            sound = np.isfinite(y)
+            weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
+        mass = records._count / records.n_units
+        return Objective(self, rows, y, weight / records.n_units, mass)
+
+
+class Objective:
+    """F on one data set."""
+
+    def __init__(self, domain: Domain, rows: Any, y: Any, weight: Array, mass: float) -> None:
+        self.domain, self.rows, self.y, self.mass = domain, rows, y, mass
+        self.alpha, self.loss = domain.alpha, domain.loss
+        self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
+        p, k = domain.width, self.loss.n_outputs
+        self.shape = (p,) if k == 1 else (p, k)
+
+    def predict(self, theta: Array) -> Array:
+        """Linear predictors of the rows."""
+        if self.domain.intercept is None:
+            return np.asarray(self.rows @ theta)
+        return np.asarray(self.rows @ theta[:-1]) + self.domain.intercept * theta[-1]
+
+    def gather(self, r: Array) -> Array:
+        """Sum of the rows times ``r``, a factor for each."""
+        if self.domain.intercept is None:
+            return np.asarray(self.rows.T @ r)
+        total = np.empty(self.shape)
+        total[:-1] = self.rows.T @ r
+        total[-1] = self.domain.intercept * r.sum(axis=0)
+        return total
+
+    def slope(self, z: Array) -> Array:
+        """Weighted derivatives of the losses."""
+        return self.weight * self.loss.derivative(z, self.y)
+
+    def gradient(self, theta: Array) -> Array:
+        """Gradient of F."""
+        return self.gather(self.slope(self.predict(theta))) + self.alpha * theta
+
+    def curved(self, z: Array) -> Callable[[Array], Array]:
+        """Map v to Hessian times v at predictors ``z``."""
+        if self.loss.name == "multinomial":
+            share = np.exp(z - z.max(axis=1, keepdims=True))
+            share /= share.sum(axis=1, keepdims=True)
+
+            def bend(u: Array) -> Array:
+                u = share * u
+                return self.weight * (u - share * u.sum(axis=1, keepdims=True))
+
+        else:
+            if self.loss.name == "huber":
+                second = self.weight * (np.abs(z - self.y) < self.loss.threshold)
+            else:
+                share = self.loss.derivative(z, 0.0)
+                second = self.weight * share * (1 - share)
+
+            def bend(u: Array) -> Array:
+                return second * u
+
+        return lambda v: self.gather(bend(self.predict(v))) + self.alpha * v
+
+    def certified(self, theta: Array, gradient: Array, tau: float) -> bool:
+        """Whether the true gradient at ``theta`` surely has norm at most ``tau``; NaN gives False."""
+        margin = 1 + (gradient.size + 16) * UNIT
+        error = self.domain.rounding(len(self.y), self.mass, norm(theta) * margin)
+        return bool(norm(gradient) * margin + error <= tau)
+
+
+def solve(objective: Objective, tau: float) -> Array:
+    """Return a point at which the gradient of F has norm at most ``tau``."""
+    with np.errstate(all="ignore"):
+        found = newton(objective, tau)
+        if found is not None:
+            return found
+        point = np.zeros(objective.shape)
+        for point in schedule(objective, tau):
+            if objective.certified(point, objective.gradient(point), tau):
+                break
+        return point
+
+
+def newton(objective: Objective, tau: float) -> Array | None:
+    """Newton's method from 0 with inexact steps; None if no point was certified."""
+    theta, start = np.zeros(objective.shape), 0.0
+    for _ in range(NEWTON_STEPS):
+        z = objective.predict(theta)
+        gradient = objective.gather(objective.slope(z)) + objective.alpha * theta
+        if objective.certified(theta, gradient, tau):
+            return theta
+        size = norm(gradient)
+        start = start or size
+        accuracy = max(min(0.1, size / start), 0.1 * tau / size)
+        step = conjugate_gradients(objective.curved(z), -gradient, accuracy)
+        theta = theta + line_search(objective, theta, z, step) * step
+        if not np.isfinite(theta).all():
+            return None
+    return None
+
+
+def conjugate_gradients(times: Callable[[Array], Array], b: Array, accuracy: float) -> Array:
+    """Solve ``times(x) = b`` to a relative accuracy, or as far as `CG_STEPS` lead."""
+    x, residual = np.zeros_like(b), b.copy()
+    direction, square = residual.copy(), float(np.vdot(b, b))
+    target = accuracy**2 * square
+    for _ in range(CG_STEPS):
+        if not square > target:
+            break
+        image = times(direction)
+        length = square / float(np.vdot(direction, image))
+        x += length * direction
+        residual -= length * image
+        before, square = square, float(np.vdot(residual, residual))
+        direction = residual + (square / before) * direction
+    return x
+
+
+def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> float:
+    """Step length at which the slope along ``step`` has fallen to a tenth, by bisection."""
+    along = objective.predict(step)
+    line, bend = float(np.vdot(theta, step)), float(np.vdot(step, step))
+
+    def slope(t: float) -> float:
+        return float(np.vdot(objective.slope(z + t * along), along)) + objective.alpha * (
+            line + t * bend
+        )
+
+    goal = 0.1 * abs(slope(0.0))
+    low, high, t = 0.0, math.inf, 1.0
+    for _ in range(40):
+        value = slope(t)
+        if abs(value) <= goal:
+            break
+        if value > 0:
+            high = t
+        else:
+            low = t
+        t = 2 * low if math.isinf(high) else (low + high) / 2
+    return t
+
+
+def schedule(objective: Objective, tau: float) -> Iterator[Array]:
+    """Iterate as the module's text proves sufficient: Nesterov's momentum, then gradient descent."""
+    domain, alpha = objective.domain, objective.alpha
+    beta, ratio = domain.smoothness, domain.smoothness / alpha
+    root, reach = math.sqrt(ratio), math.log(2 * ratio) + 2 * math.log(2 * domain.gradient / tau)
+    momentum = (root - 1) / (root + 1)
+    x = ahead = np.zeros(objective.shape)
+    for _ in range(math.ceil(root * max(reach, 1.0)) + 1):
+        before, x = x, ahead - objective.gradient(ahead) / beta
+        yield x
+        ahead = x + momentum * (x - before)
+    x = np.zeros(objective.shape)
+    for _ in range(math.ceil(4 / 3 * ratio * max(reach, 1.0)) + 1):
+        yield x
+        x = x - objective.gradient(x) / beta
+
+
+def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array]:
+    """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
+
+    Returns
+    -------
+    rows : ndarray or CSR matrix of float64
+        Each stored row has norm at most ``row_norm`` exactly: the margin pays for the rounding. X itself where
+        nothing is to be done.
+    weight : ndarray of float64
+        1, or 0 for a row with entries that are not finite (its entries are then 0).
+    """
+    from skdp.kernels import is_cupy
+
+    X = X.get() if is_cupy(X) else X
+    sparse = sp.issparse(X)
+    if sparse and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    X = X if columns is None else X[:, columns]
+    rows = X.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):
+        squares = row_squares(rows)
+        shift = np.where(np.isfinite(squares), 1.0, 2.0**-600)
+        if not np.isfinite(
+            squares
+        ).all():  # a norm that overflowed: take it of the row times 2^-600
+            rows = scaled(rows, shift)
+            squares = row_squares(rows)
+        sound = np.isfinite(squares)
+        limit = row_norm * (1 - (rows.shape[1] + 16) * 2.0**-52)
+        # shift < 1 means a norm above 1e150: the row is clipped whatever its shifted norm.
+        size = np.sqrt(squares)
+        scale = np.where((size > limit) | (shift < 1), limit / size, 1.0)
+        scale[~sound] = 0.0
+    if not (scale == 1.0).all():
+        rows = scaled(rows, scale)
+    return rows, sound.astype(np.float64)
+
+
+def row_squares(rows: Any) -> Array:
+    """Squared norms of the rows."""
+    if sp.issparse(rows):
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+
+
+def scaled(rows: Any, scale: Array) -> Any:
+    """Return a copy of the rows times ``scale``; a factor 0 leaves zeros whatever the row holds."""
+    if not sp.issparse(rows):
+        return np.where(scale[:, None] == 0, 0.0, rows * scale[:, None])
+    each = np.repeat(scale, np.diff(rows.indptr))
+    data = np.where(each == 0, 0.0, rows.data * each)
+    return sp.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def norm(x: Array) -> float:
+    """Euclidean (Frobenius) norm."""
+    return float(np.linalg.norm(x.ravel()))
