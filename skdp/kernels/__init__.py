@@ -14,6 +14,7 @@ _NAMES = {
     "is_cupy": "skdp.kernels._dispatch",
     "jit": "skdp.kernels._jit",
     "n_threads": "skdp.kernels._threads",
+    "numeric_sparse": "skdp.kernels._sparse_vector",
     "run_blocks": "skdp.kernels._threads",
     "sup_gradient_kernel": "skdp.kernels._supnorm",
 }

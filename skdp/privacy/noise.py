@@ -14,14 +14,26 @@ S. Haney et al., "Precision-based attacks and interval refining" (2022); A. J. W
 method for generating discrete random variables with general distributions" (ACM TOMS 1977).
 """
 
-from math import erfc, exp, inf, isfinite, prod, sqrt
-from numbers import Integral, Real
+from math import isfinite, prod
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy._keystream import KeyStream
+from skdp.privacy._slack import (
+    NOISE_CUTOFF,
+    NOISE_LOG_ERROR,
+    SELECTION_CUTOFF,
+    SELECTION_LOG_ERROR,
+    check_count,
+    check_integer,
+    gaussian_slack,
+    laplace_slack,
+    numeric_sparse_slack,
+    selection_slack,
+)
 from skdp.privacy._tables import CANONICAL_SIGMA, Table, gaussian_table, laplace_table
 
 __all__ = [
@@ -37,23 +49,16 @@ __all__ = [
     "gaussian_slack",
     "gumbel_top_k",
     "laplace_slack",
+    "numeric_sparse",
+    "numeric_sparse_slack",
     "rounded_gaussian",
     "selection_slack",
 ]
 
 SIGMA_RANGE = (0.5, 2.0**40)
 SCALE_RANGE = (2.0**-5, 2.0**40)
-NOISE_LOG_ERROR = 2.0**-50
-"""Bound on the log-error of the probability of every value that can be drawn."""
-NOISE_CUTOFF = 2.0**-100
-"""Bound on the probability of a value that is treated wrongly or can never be drawn."""
-SELECTION_LOG_ERROR = 2.0**-43
-"""Bound on the log-error of the conditional probability of one selection."""
-SELECTION_CUTOFF = 2.0**-100
-"""Bound on the probability that one selection should have been a candidate that was left out."""
 
-# How far the tables reach, in sigma and in scales.
-_GAUSSIAN_REACH, _LAPLACE_REACH = 13.25, 83.2
+_LARGEST_VALUE = 2**61
 
 # Values per call of a sampler: their words stay in the second-level cache.
 _BLOCK = 1 << 14
@@ -226,7 +231,7 @@ def gumbel_top_k(
         raise TypeError(f"scores must be integers that fit int64, got dtype {values.dtype}.")
     if values.ndim != 1:
         raise ValueError(f"scores must be a vector, got {values.ndim} dimensions.")
-    count = _integer(k, "k")
+    count = check_integer(k, "k")
     if not 1 <= count <= values.size:
         raise ValueError(f"k must be between 1 and the {values.size} candidates, got {count}.")
     scale = _number(scale, "scale", (0.0, float("inf")))
@@ -234,92 +239,80 @@ def gumbel_top_k(
     return _select(values.astype(np.int64), count, scale, source)
 
 
-def gaussian_slack(n_values: int, noise_multiplier: float = inf) -> tuple[float, float]:
-    """What ``n_values`` draws of `rounded_gaussian` add to (epsilon, delta) of a release.
+def numeric_sparse(
+    values: NDArray[np.int64],
+    threshold: int,
+    n_hits: int,
+    scales: tuple[float, float, float],
+    random_state: Any = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find and release up to ``n_hits`` integers of large absolute value: numeric sparse vector.
 
-    A value can be drawn if its noise is below 13.25 sigma. On a neighbouring data set the same output
-    needs another noise, different by at most the sensitivity, sigma / noise_multiplier. So all but a
-    probability of ``erfc((13.25 - 1 / noise_multiplier) / sqrt 2)`` a value can be drawn on both.
-
-    Parameters
-    ----------
-    n_values : int >= 0
-        Number of values drawn, over all releases.
-    noise_multiplier : float > 0, default=inf
-        sigma over the l2 sensitivity.
-
-    Returns
-    -------
-    slack : tuple of float
-        ``(2 n 2^-50, n (2^-100 + erfc(...)))``: both data sets' probabilities carry the error.
-
-    Examples
-    --------
-    >>> from skdp.privacy.noise import gaussian_slack
-    >>> epsilon, delta = gaussian_slack(2**20, 4.0)
-    >>> epsilon == 2.0**-29, delta < 2.0**-79
-    (True, True)
-    """
-    n = _count(n_values, "n_values")
-    mismatch = erfc((_GAUSSIAN_REACH - 1.0 / noise_multiplier) / sqrt(2.0))
-    return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
-
-
-def laplace_slack(n_values: int, epsilon: float = 0.0) -> tuple[float, float]:
-    """What ``n_values`` draws of `discrete_laplace` add to (epsilon, delta) of a release.
+    The entries are scanned in a fresh, uniformly random order that does not depend on them. Entry i is
+    above if ``|values[i]| + Lap(query scale) >= threshold + Lap(threshold scale)``; then
+    ``values[i] + Lap(value scale)`` is released, with fresh noise, and the threshold gets new noise. The
+    scan stops at the ``n_hits``-th hit.
 
     Parameters
     ----------
-    n_values : int >= 0
-        Number of values drawn, over all releases.
-    epsilon : float >= 0, default=0
-        Sensitivity over scale: values are drawn up to 83.2 scales, and a neighbour's noise differs by
-        at most ``epsilon`` scales.
+    values : ndarray of shape (d,), dtype int64, d < 2**32
+        Absolute values below 2^61.
+    threshold : int
+        Public; absolute value below 2^61.
+    n_hits : int >= 1
+    scales : tuple of three floats in [2**-5, 2**40]
+        Of the noise of threshold, query and value, in units of the grid. If a neighbouring data set moves
+        every value by at most D, one hit costs
+        ``D / scales[0] + 2 D / scales[1]`` for being found and ``D / scales[2]`` for its value, and the
+        whole run ``n_hits`` times that, also if it finds fewer.
+    random_state : None, int, RandomState, Generator or KeyStream, default=None
+        As in `rounded_gaussian`.
 
     Returns
     -------
-    slack : tuple of float
-        ``(2 n 2^-50, n (2^-100 + exp(epsilon - 83.2)))``.
+    indices : ndarray of shape (n_found,), dtype int64
+        In ascending order.
+    released : ndarray of shape (n_found,), dtype int64
 
-    Examples
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If an argument is outside its range.
+
+    See Also
     --------
-    >>> from skdp.privacy.noise import laplace_slack
-    >>> laplace_slack(0)
-    (0.0, 0.0)
-    """
-    n = _count(n_values, "n_values")
-    mismatch = exp(min(0.0, epsilon - _LAPLACE_REACH))
-    return 2 * n * NOISE_LOG_ERROR, n * (NOISE_CUTOFF + mismatch)
+    numeric_sparse_slack : what the error of the samplers adds to epsilon and delta.
 
-
-def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
-    """What one call of `gumbel_top_k` adds to (epsilon, delta).
-
-    Parameters
+    References
     ----------
-    k : int >= 0
-        Number of selections.
-    n_candidates : int in [1, 2**40]
-        Number of scores. The bounds hold for every number in this range.
-    epsilon : float >= 0, default=0
-        Bounded range of one selection: what one data set leaves out with probability 2^-100 may be
-        exp(epsilon) times as likely on the other.
-
-    Returns
-    -------
-    slack : tuple of float
-        ``(2 k 2^-43, k 2^-100 e^epsilon)``.
+    C. Dwork and A. Roth, "The algorithmic foundations of differential privacy" (2014), section 3.6;
+    M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy"
+    (VLDB 2017); H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential
+    privacy" (2021), Algorithm 1.
 
     Examples
     --------
-    >>> from skdp.privacy.noise import selection_slack
-    >>> selection_slack(1024, 10**6) == (2.0**-32, 2.0**-90)
-    True
+    >>> import numpy as np
+    >>> from skdp.privacy.noise import numeric_sparse
+    >>> values = np.array([0, 90_000, 0, -80_000])
+    >>> indices, released = numeric_sparse(values, 40_000, 2, (10.0, 20.0, 5.0))
+    >>> indices.tolist(), (np.abs(released - [90_000, -80_000]) < 500).tolist()
+    ([1, 3], [True, True])
     """
-    if not 1 <= _count(n_candidates, "n_candidates") <= 2**40:
-        raise ValueError(f"n_candidates must be between 1 and 2**40, got {n_candidates}.")
-    n = _count(k, "k")
-    return 2 * n * SELECTION_LOG_ERROR, n * SELECTION_CUTOFF * exp(min(epsilon, 600.0))
+    array = np.asarray(values)
+    if array.dtype != np.int64:
+        raise TypeError(f"values must be of dtype int64, got {array.dtype}.")
+    if array.ndim != 1:
+        raise ValueError(f"values must be a vector, got {array.ndim} dimensions.")
+    limit, count = check_integer(threshold, "threshold"), check_count(n_hits, "n_hits")
+    if count == 0 or abs(limit) > _LARGEST_VALUE:
+        raise ValueError("n_hits must be >= 1 and the threshold below 2**61 in absolute value.")
+    names = ("threshold scale", "query scale", "value scale")
+    widths = [_number(scale, name, SCALE_RANGE) for scale, name in zip(scales, names)]
+    stream = _stream(random_state, b"numeric_sparse " + repr(widths).encode())
+    return _scan(array, limit, min(count, array.size), widths, stream)
 
 
 def _draw(
@@ -364,6 +357,35 @@ def _select(
     return out
 
 
+def _scan(
+    values: NDArray[np.int64], threshold: int, n_hits: int, scales: list[float], stream: KeyStream
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Scan block by block: order and query noise are drawn only as far as the scan goes."""
+    from skdp import kernels
+
+    thresholds = threshold + discrete_laplace(scales[0], n_hits, stream)
+    value_noise = discrete_laplace(scales[2], n_hits, stream)
+    order = np.arange(values.size, dtype=np.int64)
+    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    hits = 0
+    for start in range(0, values.size, _BLOCK):
+        stop = min(start + _BLOCK, values.size)
+        stream.shuffle(order, start, stop)
+        query_noise = discrete_laplace(scales[1], stop - start, stream)
+        found.append(
+            kernels.numeric_sparse(
+                values, order[start:stop], query_noise, thresholds[hits:], value_noise[hits:]
+            )
+        )
+        hits += found[-1][0].size
+        if hits == n_hits:
+            break
+    indices = np.concatenate([np.empty(0, dtype=np.int64), *(block[0] for block in found)])
+    released = np.concatenate([np.empty(0, dtype=np.int64), *(block[1] for block in found)])
+    ascending = np.argsort(indices)
+    return indices[ascending], released[ascending]
+
+
 def _stream(random_state: Any, info: bytes) -> KeyStream:
     if isinstance(random_state, KeyStream):
         return random_state
@@ -381,20 +403,7 @@ def _number(value: Any, name: str, bounds: tuple[float, float]) -> float:
     return number
 
 
-def _integer(value: Any, name: str) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
-    return int(value)
-
-
-def _count(value: Any, name: str) -> int:
-    number = _integer(value, name)
-    if number < 0:
-        raise ValueError(f"{name} must not be negative, got {number}.")
-    return number
-
-
 def _shape(size: Any) -> tuple[int, ...]:
     if isinstance(size, tuple | list):
-        return tuple(_count(n, "size") for n in size)
-    return (_count(size, "size"),)
+        return tuple(check_count(n, "size") for n in size)
+    return (check_count(size, "size"),)

@@ -1,0 +1,68 @@
+"""The CuPy twin of the sparse vector scan: same call, same result, arrays stay on the device.
+
+One block of threads looks at a tile of positions at once. The first hit of the tile ends it, because
+the threshold changes there; the next tile begins behind it. **Not run on a device in this release**:
+the source is compiled for the host and compared with the CPU kernel in the tests.
+"""
+
+from typing import Any
+
+__all__ = ["SOURCE", "gpu_numeric_sparse"]
+
+THREADS = 1024
+
+SOURCE = r"""
+extern "C" __global__ void scan(const long long* values, const long long* order,
+                                const long long* query_noise, long long n,
+                                const long long* thresholds, const long long* value_noise,
+                                long long limit, long long* indices, long long* released,
+                                long long* found) {
+    __shared__ long long first;
+    long long hits = 0, start = 0;
+    while (start < n && hits < limit) {
+        if (threadIdx.x == 0) first = n;
+        __syncthreads();
+        long long position = start + threadIdx.x;
+        if (position < n) {
+            long long value = values[order[position]];
+            long long size = value < 0 ? -value : value;
+            if (size + query_noise[position] >= thresholds[hits]) atomicMin(&first, position);
+        }
+        __syncthreads();
+        long long hit = first;
+        __syncthreads();
+        if (hit == n) {
+            start += blockDim.x;
+            continue;
+        }
+        if (threadIdx.x == 0) {
+            indices[hits] = order[hit];
+            released[hits] = values[order[hit]] + value_noise[hits];
+        }
+        hits += 1;
+        start = hit + 1;
+    }
+    if (threadIdx.x == 0) *found = hits;
+}
+"""
+
+
+def gpu_numeric_sparse(
+    values: Any, order: Any, query_noise: Any, thresholds: Any, value_noise: Any
+) -> tuple[Any, Any]:
+    """``numeric_sparse`` of CuPy arrays; arrays of the host are copied to the device."""
+    import cupy as cp
+
+    values, order, query_noise, thresholds, value_noise = (
+        cp.ascontiguousarray(cp.asarray(array))
+        for array in (values, order, query_noise, thresholds, value_noise)
+    )
+    indices = cp.empty(thresholds.size, dtype=cp.int64)
+    released = cp.empty(thresholds.size, dtype=cp.int64)
+    found = cp.zeros(1, dtype=cp.int64)
+    kernel = cp.RawModule(code=SOURCE, options=("--std=c++14",)).get_function("scan")
+    sizes = cp.int64(order.size), cp.int64(thresholds.size)
+    arguments = (values, order, query_noise, sizes[0], thresholds, value_noise, sizes[1])
+    kernel((1,), (THREADS,), (*arguments, indices, released, found))
+    hits = int(found[0])
+    return indices[:hits], released[:hits]
