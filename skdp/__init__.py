@@ -11,6 +11,7 @@ from skdp._version import __version__
 
 _NAMES = {
     "BudgetAccountant": "skdp.privacy",
+    "DPAdaSSPRegressor": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",
     "IGHTClassifier": "skdp.linear_model",
@@ -26,6 +27,7 @@ _ROOMS = ("datasets", "exceptions", "kernels", "linear_model", "losses", "prepro
 
 __all__ = [
     "BudgetAccountant",
+    "DPAdaSSPRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
     "IGHTClassifier",
@@ -49,6 +51,7 @@ __all__ = [
 if TYPE_CHECKING:
     from skdp._discovery import all_estimators, show_versions
     from skdp.linear_model import (
+        DPAdaSSPRegressor,
         DPIGHTClassifier,
         DPIGHTRegressor,
         IGHTClassifier,

@@ -4,15 +4,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
+    "DPAdaSSPRegressor": "skdp.linear_model._adassp",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
     "IGHTClassifier": "skdp.linear_model._ight_estimators",
     "IGHTRegressor": "skdp.linear_model._ight_estimators",
 }
 
-__all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
+__all__ = [
+    "DPAdaSSPRegressor",
+    "DPIGHTClassifier",
+    "DPIGHTRegressor",
+    "IGHTClassifier",
+    "IGHTRegressor",
+]
 
 if TYPE_CHECKING:
+    from skdp.linear_model._adassp import DPAdaSSPRegressor
     from skdp.linear_model._ight_estimators import (
         DPIGHTClassifier,
         DPIGHTRegressor,

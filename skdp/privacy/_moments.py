@@ -1,21 +1,21 @@
 """The second moment of rows and targets, summed in integers: what a private ridge regression needs.
 
-A record becomes z = (x, (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= 2 R^2; the statistic is the
-sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive semidefinite (a sum of
-z z^T) with trace at most 2 R^2:
+A record becomes z = (x, w (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= B^2 = (1 + w^2) R^2; the
+statistic is the sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive
+semidefinite (a sum of z z^T) with trace at most B^2:
 
-* absent instead of A: ||A||_F <= trace A <= 2 R^2;
-* B instead of A: ||A - B||_F^2 = ||A||_F^2 + ||B||_F^2 - 2 <A, B> <= 2 (2 R^2)^2, because the inner product of
-  two positive semidefinite matrices is not negative. So 2 sqrt(2) R^2, attained by orthogonal z (REFEREE 12).
+* absent instead of A: ||A||_F <= trace A <= B^2;
+* C instead of A: ||A - C||_F^2 = ||A||_F^2 + ||C||_F^2 - 2 <A, C> <= 2 B^4, because the inner product of two
+  positive semidefinite matrices is not negative. So sqrt(2) B^2, attained by orthogonal z (REFEREE 12, w = 1).
 
 Both hold for any semidefinite matrices with that trace, so a group may add any number of rows whose squared norms
-add up to at most 2 R^2: its rows are weighted by one over their number.
+add up to at most B^2: its rows are weighted by one over their number.
 
 In floating point a sum of products is not what its formula says: BLAS adds in an order that nobody promises.
 So each row is rounded to integers of norm at most W <= 2^20 by itself (nearest, inside a smaller ball: the norm
-never passes W); the products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer
-of at most 2^53 and any order gives the same, exact result; blocks are added as int64. Last, the sum is shifted
-to the grid of the release, which is one rounding of the total.
+never passes W); the products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an
+integer of at most 2^53 and any order gives the same, exact result; blocks are added as int64. Last, the sum is
+shifted to the grid of the release, which is one rounding of the total.
 """
 
 import math
@@ -36,7 +36,7 @@ _BLOCK_CELLS = 2**22
 
 @dataclass(frozen=True)
 class RowMoments:
-    """The rows z = (x, v, (R / Y) y) of a fit and the sum of their z z^T.
+    """The rows z = (x, v, w (R / Y) y) of a fit and the sum of their z z^T.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ class RowMoments:
         leaves a linear relation as it is.
     target_bound, target_center : float
         ``|y - target_center|`` is clipped to ``target_bound`` after that.
+    target_weight : float
+        The weight w of the target in z.
     n_public : int
         Decides the grid, with the number of rows where that is public.
     """
@@ -65,12 +67,18 @@ class RowMoments:
     norm: float
     target_bound: float
     target_center: float
+    target_weight: float
     n_public: int
 
     @property
     def width(self) -> int:
         """Number of entries of z."""
         return self.columns.size + (self.intercept is not None) + 1
+
+    @property
+    def radius(self) -> float:
+        """Largest norm B of z."""
+        return self.norm * math.hypot(1.0, self.target_weight)
 
     def plain(self) -> NDArray[np.float64]:
         """The sum in float64, not rounded."""
@@ -88,10 +96,10 @@ class RowMoments:
                 "the data hold too many more records than n_public for an exact sum; "
                 "give an n_public that is near their number"
             )
-        largest = math.sqrt(2.0) * self.norm / math.sqrt(unit)  # norm of z in roots of a unit
+        largest = self.radius / math.sqrt(unit)  # norm of z in roots of a unit
         shift = bits - math.ceil(math.log2(largest))
         step = math.sqrt(unit) * 2.0**-shift
-        radius = math.floor(math.sqrt(2.0) * self.norm / step * (1 - 2.0**-40))
+        radius = math.floor(self.radius / step * (1 - 2.0**-40))
         total = np.zeros((self.width, self.width), dtype=np.int64)
         for rows in self._blocks():
             z = self._integers(rows, step, radius)
@@ -133,7 +141,7 @@ class RowMoments:
             target = (self.y[rows] - self.target_center) * np.where(norm > 0, factor, 1.0)
             target = np.clip(target, -self.target_bound, self.target_bound)
             z *= (np.where(norm > 0, factor, 0.0) * weight)[:, None]
-            z[:, -1] = target * (self.norm / self.target_bound) * weight
+            z[:, -1] = target * (self.target_weight * self.norm / self.target_bound) * weight
         return z
 
     def _weights(self, rows: slice) -> NDArray[np.float64]:

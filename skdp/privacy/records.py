@@ -332,15 +332,17 @@ class PrivateRecords:
         *,
         adjacency: str,
         target_center: float = 0.0,
+        target_weight: float = 1.0,
         mask: Any = None,
     ) -> Bounded:
         """Sum of z z^T over the records, z = (row, intercept's feature, scaled target).
 
-        A row that is longer than ``row_norm`` (with the intercept's feature: than R, the norm of ``row_norm``
-        and that feature) is scaled down together with its target; then the target, less ``target_center``, is
-        clipped to ``target_bound`` and multiplied by ``R / target_bound``. So ``||z||^2 <= 2 R^2``, and the matrix moves
-        by at most ``2 sqrt(2) R^2`` in Frobenius norm when a unit is replaced, by half of ``4 R^2`` when it is
-        absent. A group's rows are weighted by one over their number. Proofs: ``skdp.privacy._moments``.
+        A row that is longer than ``row_norm`` (with the intercept's feature: than R, the norm of
+        ``row_norm`` and that feature) is scaled down together with its target; then the target, less
+        ``target_center``, is clipped to ``target_bound`` and multiplied by ``w R / target_bound``. So
+        ``||z||^2 <= B^2 = (1 + w^2) R^2``, and the matrix moves by at most ``sqrt(2) B^2`` in Frobenius norm when
+        a unit is replaced, by ``B^2`` when it is absent. A group's rows are weighted by one over their number.
+        Proofs: ``skdp.privacy._moments``.
 
         Parameters
         ----------
@@ -349,6 +351,8 @@ class PrivateRecords:
         adjacency : {"replace-one", "zero-out", "add-remove"}
             The session's.
         target_center : float, default=0.0
+        target_weight : float, default=1.0
+            The weight w. Less of it moves noise from the rows' moments to the targets'.
         mask : ndarray of bool of shape (n_parameters,), default=None
             Coordinates to which rows are restricted, before their norm is taken.
 
@@ -373,9 +377,10 @@ class PrivateRecords:
             norm,
             float(target_bound),
             float(target_center),
+            float(target_weight),
             self.n_records if self.n_public is None else self.n_public,
         )
-        contribution = 2.0 * norm * norm
+        contribution = moments.radius**2 * (1 + 2.0**-50)
         source = Source(
             moments.on_grid,
             moments.plain,

@@ -1,0 +1,124 @@
+"""Quantiles by noisy counts: row norm and range of the targets, for the methods that clip data, not gradients."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.linear_model._scales import GRID
+from skdp.privacy import accounting
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+__all__ = [
+    "RANGE_SEARCHES",
+    "TargetRange",
+    "released_range",
+    "released_row_norm",
+    "scale_share",
+    "search_quantile",
+]
+
+QUESTIONS = 10
+SURE = 1.5  # standard deviations that decide a question
+EVEN_GRID = np.arange(-48, 49) / 32
+FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)
+RANGE_SEARCHES = 3
+TAIL = 0.02  # of the targets that may be clipped, where the noise allows to see so few
+SMALLEST_SHARE, LARGEST_SHARE = 0.05, 0.2
+PRECISION = 8.0  # a search is paid so that the noise of one count is at most this part of the units
+
+
+@dataclass(frozen=True)
+class TargetRange:
+    """Targets are clipped to ``center`` plus or minus ``bound``."""
+
+    center: float
+    bound: float
+
+
+def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
+    """Share of mu^2 for all searches together: 5 %, more (at most 20 %) where the units are few.
+
+    From public numbers: with fewer units than noise a search ends anywhere, and the fit is lost.
+    """
+    if not searches or session.exact:
+        return SMALLEST_SHARE if searches else 0.0
+    mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    wanted = searches * QUESTIONS * (PRECISION / (n_units * mu)) ** 2
+    return min(LARGEST_SHARE, max(SMALLEST_SHARE, wanted))
+
+
+def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float) -> float:
+    """Release a grid point near the median row norm."""
+    return search_quantile(session, share, GRID, records.row_norm_count)
+
+
+def released_range(session: PrivacySession, records: PrivateRecords, share: float) -> TargetRange:
+    """Release the targets' centre and reach, by `RANGE_SEARCHES` searches that divide the share.
+
+    The median of |y| first: the median of y lies within it, and is searched for on an even grid; last a quantile
+    of the distances from that. How far into the tail it may look follows from the noise of its counts; what is
+    missing to a tail of 2 % is made up for as if the targets were normal.
+    """
+    part = share / RANGE_SEARCHES
+    size = search_quantile(
+        session, part, GRID[::4], lambda b: records.target_count(b, absolute=True)
+    )
+    center = search_quantile(session, part, size * EVEN_GRID, records.target_count)
+    n, tail = records.n_units, TAIL
+    if not session.exact:
+        mu = accounting.gaussian_mu(session.epsilon, session.delta)
+        tail = min(0.5, max(TAIL, 2.0 * math.sqrt(QUESTIONS / part) / (mu * n)))
+
+    def count(bound: float) -> Bounded:
+        return records.target_count(bound, center=center, absolute=True)
+
+    reach = search_quantile(session, part, size * FINE_GRID, count, offset=(0.5 - tail) * n)
+    return TargetRange(center, reach * float(ndtri(TAIL / 2) / ndtri(tail / 2)))
+
+
+def search_quantile(
+    session: PrivacySession,
+    share: float,
+    grid: np.ndarray,
+    count: Callable[[float], Bounded],
+    offset: float = 0.0,
+) -> float:
+    """Release the first grid point whose centred count reaches ``offset``, about.
+
+    Binary search by at most `QUESTIONS` noisy counts. An answer within 1.5 standard deviations of its noise is
+    asked again and averaged; when the questions are used up, the point in question is the result.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    share : float
+        Share of the session's mu^2.
+    grid : ndarray
+        Sorted and public.
+    count : callable
+        Gives the count at a grid point.
+    offset : float, default=0.0
+
+    Returns
+    -------
+    float
+    """
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
+    low, high, total, asked = 0, grid.size - 1, 0.0, 0
+    for _ in range(QUESTIONS):
+        if low == high:
+            break
+        middle = (low + high) // 2
+        question = count(float(grid[middle]))
+        total += float(session.gaussian(question, plan)[0]) - offset
+        asked += 1
+        if abs(total) < SURE * math.sqrt(asked) * session.noise_std(question, plan):
+            continue
+        low, high = (low, middle) if total >= 0 else (middle + 1, high)
+        total, asked = 0.0, 0
+    return float(grid[(low + high) // 2])
