@@ -1,9 +1,11 @@
-"""The account of a session: what was planned, what was released, and the claim that follows.
+"""The account of a session: what was planned, what may be released, and the claim that follows.
 
-Nothing here draws noise or reads data. `PrivacySession` adds the releases.
+Nothing here draws noise or reads a statistic. `PrivacySession` adds the releases.
 """
 
 import math
+import os
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +15,17 @@ from skdp.exceptions import (
     UnsupportedAccounting,
 )
 from skdp.privacy import accounting, noise
+from skdp.privacy._sparse_vector import NumericSparsePlan
+from skdp.privacy.bounded import Bounded
 from skdp.privacy.report import PrivacyReport
 
-__all__ = ["SHARE_ROUNDING", "GaussianPlan", "SessionLedger"]
+__all__ = ["GaussianPlan", "SessionLedger", "check_number", "check_share"]
 
 # What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
-_COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling")
-SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
+_COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate")
+_LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
+_SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,20 @@ class GaussianPlan:
     purpose: str = "steps"
 
 
+def check_number(value: int, name: str) -> int:
+    """`value` as an int >= 1."""
+    if type(value) is bool or int(value) != value or value < 1:
+        raise ValueError(f"{name} must be an int >= 1, got {value!r}")
+    return int(value)
+
+
+def check_share(share: float) -> float:
+    """`share` as a float in (0, 1]."""
+    if not 0 < share <= _SHARE_ROUNDING:
+        raise ValueError(f"share must be in (0, 1], got {share!r}")
+    return min(float(share), 1.0)
+
+
 class SessionLedger:
     """Budget, plans and ledger of one session; the base of `PrivacySession`."""
 
@@ -53,11 +72,16 @@ class SessionLedger:
         self.adjacency, self.unit = adjacency, unit
         self._estimator = estimator
         self._rows: list[dict[str, Any]] = []
-        self._plans: list[GaussianPlan] = []
+        self._plans: list[GaussianPlan | NumericSparsePlan] = []
         self._pure: list[tuple[float, int, float]] = []  # (epsilon, count, mu^2)
         self._slack = [0.0, 0.0]
         self._stream: noise.KeyStream | None = None
-        self._late = False
+        self._seed: Any = None
+        self._context = b""
+        self._reservation: Any = None
+        self._used: dict[int, int] = {}
+        self._pid, self._closed, self._late = os.getpid(), False, False
+        self._lock = threading.RLock()
         self.exact = math.isinf(epsilon)
         self._mu2 = self._calibrate()
 
@@ -129,6 +153,49 @@ class SessionLedger:
     def _ideal_delta(self) -> float:
         return self.delta * (1 - _DELTA_SLACK) * math.exp(-self._epsilon_slack)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed; open another one to release more")
+        if self._pid != os.getpid():
+            raise RuntimeError("a session belongs to the process that opened it; open another one")
+
+    def _check(self, bounded: Bounded) -> None:
+        self._check_open()
+        if not isinstance(bounded, Bounded):
+            raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
+        source = bounded._value
+        if source.unit is not None and source.unit != self.unit:
+            raise ValueError(
+                f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}"
+            )
+        if self.adjacency == "add-remove" and source.needs_public_n:
+            raise ValueError(
+                "under adjacency='add-remove' the number of records is private: "
+                "make the PrivateRecords with n_public"
+            )
+
+    def _check_plan(self, plan: Any, releases: int) -> None:
+        """Refuse a plan that is not one of this session's own, or is used up."""
+        if not any(plan is own for own in self._plans):
+            raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
+        if self._used.get(id(plan), 0) >= releases:
+            raise PrivacyBudgetExceeded(
+                f"the plan holds {releases} releases and all are used; nothing was released"
+            )
+
+    def _use(self, plan: Any) -> None:
+        self._used[id(plan)] = self._used.get(id(plan), 0) + 1
+
+    def _key_stream(self) -> noise.KeyStream:
+        if self._stream is None:
+            self._stream = noise.KeyStream(self._seed, info=self._context)
+        if self._reservation is not None:
+            self._reservation.commit()
+        return self._stream
+
+    def _started(self) -> bool:
+        return self._stream is not None
+
     def _planned_mu2(self) -> float:
         return sum(plan.share * self._mu2 for plan in self._plans) + sum(
             mu2 for _, _, mu2 in self._pure
@@ -136,7 +203,7 @@ class SessionLedger:
 
     def _admit(self, mu2: float) -> None:
         self._late = self._late or bool(self._rows)
-        if self._planned_mu2() + mu2 > self._mu2 * SHARE_ROUNDING:
+        if self._planned_mu2() + mu2 > self._mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self._planned_mu2() / self._mu2)
             raise PrivacyBudgetExceeded(
                 f"the session has {left:.4g} of its budget (mu^2) left, less than was asked for; "
@@ -201,7 +268,7 @@ class SessionLedger:
         for known in self._rows:
             if all(known.get(key) == line.get(key) for key in _COST_KEYS):
                 known["count"] += line["count"]
-                for key in ("sensitivity", "grid", "noise_std"):
+                for key in _LARGEST:
                     if key in line:
                         known[key] = max(known[key], line[key])
                 return
@@ -238,16 +305,18 @@ class SessionLedger:
     def _accountant_name(self) -> str:
         if self.delta == 0:
             return "basic composition of pure mechanisms"
-        return (
-            "exact Gaussian DP (Balle & Wang 2018)" if not self._pure else "Gaussian DP composition"
-        )
+        gaussian = all(isinstance(plan, GaussianPlan) for plan in self._plans)
+        exact = gaussian and not self._pure
+        return "exact Gaussian DP (Balle & Wang 2018)" if exact else "Gaussian DP composition"
 
     def _noise_name(self) -> str:
         kinds = {
             "gaussian": "Gaussian rounded to the grid",
             "laplace": "discrete Laplace on the grid",
+            "above_threshold": "discrete Laplace of a sparse vector, grid",
+            "sampled_pure": "discrete Laplace on a fresh sample, grid",
+            "gumbel_top_k": "Gumbel on integer scores, grid",
         }
-        kinds["gumbel_top_k"] = "Gumbel on integer scores, grid"
         seen = {line["name"]: line["grid"] for line in self._rows}
         source = "OpenSSL ChaCha20"
         if self._stream is not None and self._stream.seeded:

@@ -7,6 +7,8 @@ computed. Three facts carry the privacy of the floating-point result:
   Gaussian mechanism, so the exact formula holds in any dimension (REFEREE B5).
 * Laplace. Discrete Laplace of scale L/epsilon on integers whose l1 sensitivity is the integer L: the
   ratio of two probabilities is at most exp(epsilon).
+* Sparse vector. An AboveThreshold round on integers of sup-norm sensitivity D costs D / threshold scale +
+  2 D / query scale, whatever the number of queries, a released value D / value scale (REFEREE 22).
 * Selection. Gumbel noise of scale 2 Delta / epsilon on integer scores, Delta the largest change of one
   score: one epsilon-bounded-range choice; the k largest at once are k such choices (REFEREE 10).
 
@@ -22,15 +24,27 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
+from skdp.privacy._sparse_vector import NumericSparsePlan, run_epsilon
+from skdp.privacy.accounting.ledger import FRESH_UNIFORM
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
 
-__all__ = ["gaussian", "gaussian_grid", "gumbel_top_k", "laplace", "row", "sensitivity_factor"]
+__all__ = [
+    "gaussian",
+    "gaussian_grid",
+    "gumbel_top_k",
+    "laplace",
+    "numeric_sparse",
+    "numeric_sparse_grid",
+    "row",
+    "sensitivity_factor",
+]
 
 _HEADROOM = (
     2.0**61
 )  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
 _LAPLACE_SCALE = 2.0**30
+_SPARSE_VECTOR_GRID = 2.0**28
 
 
 def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
@@ -155,6 +169,91 @@ def gumbel_top_k(
     return indices, row(
         "gumbel_top_k", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
     )
+
+
+def numeric_sparse_grid(
+    bounded: Bounded, plan: NumericSparsePlan, adjacency: str
+) -> tuple[float, tuple[float, float, float], int]:
+    """Return (unit, scales in units, integer sup-norm sensitivity) of a run, from public numbers only.
+
+    The sensitivity is ``D = floor(s / unit) + 1 + roundings`` with the declared bound s. The unit makes D
+    about ``eps0 2^28``, so that the scales do not depend on s: one table of noise serves all runs.
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the statistic and the noise do not fit on one grid of 64-bit integers.
+    """
+    s = sensitivity_factor(bounded, adjacency) * bounded.linf
+    if not 0 < s < math.inf:
+        raise ValueError(
+            f"a sparse vector release needs a finite linf bound > 0, got {bounded.linf!r}"
+        )
+    total = math.floor(plan.epsilon_query * _SPARSE_VECTOR_GRID)
+    free = total - 1 - bounded._value.roundings
+    if free <= total / 2:
+        raise PrivacyBudgetExceeded(
+            f"a round of epsilon={plan.epsilon_query:.3g} does not fit on the grid; ask for fewer runs or "
+            "hits, or a larger epsilon"
+        )
+    unit = s / free * (1 + 2.0**-50)
+    coarse = _grid(bounded, unit)
+    if coarse > unit:
+        unit, total = coarse, math.floor(s / coarse) + 1 + bounded._value.roundings
+    part = plan.threshold_part
+    scales = (
+        total / (plan.epsilon_query * part) * (1 + 2.0**-50),
+        2.0 * total / (plan.epsilon_query * (1.0 - part)) * (1 + 2.0**-50),
+        total / plan.epsilon_value * (1 + 2.0**-50),
+    )
+    low, high = noise.SCALE_RANGE
+    if not low <= min(scales) <= max(scales) <= high:
+        raise PrivacyBudgetExceeded(
+            f"noise scales of {scales[0]:.3g}, {scales[1]:.3g} and {scales[2]:.3g} units cannot be drawn on "
+            "one grid; ask for another epsilon"
+        )
+    return unit, scales, total
+
+
+def numeric_sparse(
+    bounded: Bounded,
+    plan: NumericSparsePlan,
+    threshold: float,
+    adjacency: str,
+    stream: noise.KeyStream,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], list[dict[str, Any]]]:
+    """Release up to ``plan.n_hits`` entries of large absolute value, with noise.
+
+    Returns
+    -------
+    indices : ndarray of shape (n_found,), dtype int64
+        Into the flattened statistic, ascending.
+    values : ndarray of shape (n_found,), dtype float64
+    ledger_rows : list of dict
+        The cost of a whole run, however many entries were found.
+    """
+    unit, scales, total = numeric_sparse_grid(bounded, plan, adjacency)
+    integers = bounded._value.on_grid(unit).ravel()
+    limit = round(min(max(threshold / unit, -_HEADROOM), _HEADROOM))
+    indices, released = noise.numeric_sparse(integers, limit, plan.n_hits, scales, stream)
+    common = {"sensitivity": total * unit, "grid": unit}
+    if plan.rate is not None:
+        inner = run_epsilon(plan.n_hits, plan.epsilon_query, plan.epsilon_value, None)
+        sampled = {"sampling": FRESH_UNIFORM, "sampling_rate": plan.rate}
+        rows = [
+            row("sampled_pure", epsilon=plan.epsilon_run, epsilon_unsampled=inner, **common)
+            | sampled
+        ]
+    else:
+        widths = {"threshold_scale": scales[0] * unit, "query_scale": scales[1] * unit}
+        rows = [
+            row(
+                "above_threshold", epsilon=plan.epsilon_query, count=plan.n_hits, **common, **widths
+            ),
+            row("laplace", epsilon=plan.epsilon_value, count=plan.n_hits, **common),
+        ]
+    values: NDArray[np.float64] = released * np.float64(unit)
+    return indices, values, rows
 
 
 def _grid(bounded: Bounded, unit: float) -> float:

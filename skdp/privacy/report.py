@@ -24,7 +24,7 @@ from skdp.privacy.accounting import (
     rows_mu,
     tradeoff,
 )
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row
+from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
 
 __all__ = ["PrivacyReport"]
 
@@ -110,9 +110,9 @@ class PrivacyReport:
     assumptions : sequence of str, optional
         What the proof takes for granted.
     mechanisms : sequence of dict, optional
-        One row per share of the budget: `name` ("gaussian", "laplace", "gumbel_top_k"), `purpose`,
-        `noise_multiplier` or `epsilon` (of one release), `count`, `sampling`, `sensitivity`,
-        `grid`.
+        One row per share of the budget: `name` ("gaussian", "laplace", "gumbel_top_k",
+        "above_threshold", "sampled_pure"), `purpose`, `noise_multiplier` or `epsilon` (of one
+        release), `count`, `sampling`, `sensitivity`, `grid`.
     slack : (float, float), default=(0.0, 0.0)
         The part of (epsilon, delta) that pays for the proven error of the samplers: if the ideal
         releases are (e, d)-DP, the drawn ones are (e + slack[0], d exp(slack[0]) + slack[1])-DP.
@@ -244,7 +244,7 @@ class PrivacyReport:
 
     def _sampled(self) -> bool:
         rows = self._state["mechanisms"]
-        return any(row.get("sampling", FULL_BATCH) != FULL_BATCH for row in rows)
+        return any(row_sampling(row) != FULL_BATCH for row in rows)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven for this fit at another delta, slack of the samplers included.

@@ -12,17 +12,15 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 """
 
 import math
-import os
-import threading
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy._session_ledger import SHARE_ROUNDING, GaussianPlan, SessionLedger
+from skdp.privacy._session_ledger import GaussianPlan, check_number, check_share
+from skdp.privacy._session_sparse_vector import NumericSparseReleases
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.budget import BudgetAccountant, current_accountant
@@ -31,7 +29,7 @@ from skdp.privacy.records import PrivateRecords
 __all__ = ["GaussianPlan", "PrivacySession"]
 
 
-class PrivacySession(SessionLedger):
+class PrivacySession(NumericSparseReleases):
     """Turns bounded statistics into released arrays and writes down what that costs.
 
     Parameters
@@ -89,15 +87,10 @@ class PrivacySession(SessionLedger):
         check_adjacency(adjacency)
         check_unit(unit)
         super().__init__(float(epsilon), float(delta), adjacency, unit, estimator)
-        self._used: dict[int, int] = {}
-        self._seed, self._context = (
-            random_state,
-            context + repr((epsilon, delta, adjacency)).encode(),
-        )
+        self._seed = random_state
+        self._context = context + repr((epsilon, delta, adjacency)).encode()
         if records is not None:
             self._check_records(records)
-        self._pid, self._closed = os.getpid(), False
-        self._lock = threading.RLock()
         self._reservation = self._reserve(accountant)
 
     @classmethod
@@ -133,11 +126,7 @@ class PrivacySession(SessionLedger):
             If less than ``share`` is left.
         """
         self._check_open()
-        if type(releases) is bool or int(releases) != releases or releases < 1:
-            raise ValueError(f"releases must be an int >= 1, got {releases!r}")
-        if not 0 < share <= SHARE_ROUNDING:
-            raise ValueError(f"share must be in (0, 1], got {share!r}")
-        share = min(float(share), 1.0)
+        releases, share = check_number(releases, "releases"), check_share(share)
         multiplier = 0.0
         if not self.exact:
             if self.delta == 0:
@@ -146,7 +135,7 @@ class PrivacySession(SessionLedger):
                 )
             self._admit(share * self._mu2)
             multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
-        plan = GaussianPlan(int(releases), multiplier, share, purpose)
+        plan = GaussianPlan(releases, multiplier, share, purpose)
         self._plans.append(plan)
         return plan
 
@@ -176,19 +165,13 @@ class PrivacySession(SessionLedger):
 
     def _gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
         self._check(bounded)
-        if not any(plan is own for own in self._plans):
-            raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
-        used = self._used.get(id(plan), 0)
-        if used >= plan.releases:
-            raise PrivacyBudgetExceeded(
-                f"the plan holds {plan.releases} releases and all are used; nothing was released"
-            )
+        self._check_plan(plan, plan.releases)
         if self.exact:
-            self._used[id(plan)] = used + 1
+            self._use(plan)
             return bounded._value.plain()
         mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
         self._charge_slack(noise.gaussian_slack(bounded.size, plan.noise_multiplier))
-        self._used[id(plan)] = used + 1
+        self._use(plan)
         released, line = mechanisms.gaussian(
             bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
         )
@@ -354,37 +337,6 @@ class PrivacySession(SessionLedger):
                 "under adjacency='add-remove' the number of records is private: give n_public, "
                 "the public number that means divide by"
             )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("this session is closed; open another one to release more")
-        if self._pid != os.getpid():
-            raise RuntimeError("a session belongs to the process that opened it; open another one")
-
-    def _check(self, bounded: Bounded) -> None:
-        self._check_open()
-        if not isinstance(bounded, Bounded):
-            raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
-        source = bounded._value
-        if source.unit is not None and source.unit != self.unit:
-            raise ValueError(
-                f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}"
-            )
-        if self.adjacency == "add-remove" and source.needs_public_n:
-            raise ValueError(
-                "under adjacency='add-remove' the number of records is private: "
-                "make the PrivateRecords with n_public"
-            )
-
-    def _key_stream(self) -> noise.KeyStream:
-        if self._stream is None:
-            self._stream = noise.KeyStream(self._seed, info=self._context)
-        if self._reservation is not None:
-            self._reservation.commit()
-        return self._stream
-
-    def _started(self) -> bool:
-        return self._stream is not None
 
 
 class _Nobody:

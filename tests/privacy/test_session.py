@@ -330,7 +330,7 @@ def test_a_copied_or_changed_plan_is_refused():
 def test_a_session_is_refused_in_another_process(monkeypatch):
     s = session()
     plan = s.plan_gaussian(1)
-    monkeypatch.setattr(session_module.os, "getpid", lambda: -1)
+    monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="process"):
         s.gaussian(counts(), plan)
 

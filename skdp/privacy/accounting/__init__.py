@@ -18,8 +18,10 @@ from skdp.privacy.accounting.gaussian import (
 )
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.recheck import recheck_epsilon
+from skdp.privacy.accounting.sampled import amplified_epsilon, unamplified_epsilon
 
 __all__ = [
+    "amplified_epsilon",
     "bounded_range_epsilon",
     "bounded_range_mu",
     "compose_mu",
@@ -34,4 +36,5 @@ __all__ = [
     "rows_epsilon",
     "rows_mu",
     "tradeoff",
+    "unamplified_epsilon",
 ]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, rows_mu
+from skdp.privacy.accounting.ledger import FULL_BATCH, PURE_DP, check_row, row_sampling, rows_mu
 from skdp.privacy.accounting.sampled import (
     POISSON,
     WITHOUT_REPLACEMENT,
@@ -59,7 +59,7 @@ def _relation(adjacency: str) -> Any:
 
 
 def _sampling(row: Mapping[str, Any]) -> tuple[str, float]:
-    sampling = row.get("sampling", FULL_BATCH)
+    sampling = row_sampling(row)
     rate = 1.0 if sampling == FULL_BATCH else check_rate(row.get("sampling_rate", math.nan))
     return sampling, rate
 
@@ -82,7 +82,7 @@ def event_for(rows: Sequence[Mapping[str, Any]] | None, accountant: str, adjacen
     Raises
     ------
     UnsupportedAccounting
-        If dp-accounting has no event with a valid meaning: Laplace releases and selections for the
+        If dp-accounting has no event with a valid meaning: pure releases and selections for the
         PLD accountant. `composed_epsilon` covers those.
     """
     require_supported(FULL_BATCH, adjacency, [], accountant)
@@ -112,11 +112,11 @@ def _row_event(row: Mapping[str, Any], accountant: str, adjacency: str) -> Any:
         raise UnsupportedAccounting(
             f"dp-accounting has no safe PLD event for {name!r}; use composed_epsilon."
         )
-    elif name == "laplace" and adjacency == "replace-one":
+    elif name in PURE_DP and adjacency == "replace-one":
         # Pure DP is randomised response with two answers, whatever the number of coordinates.
         event = dp_accounting.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(parameter)), 2)
     else:
-        event = dp_accounting.ZCDpEvent(parameter**2 / (2.0 if name == "laplace" else 8.0))
+        event = dp_accounting.ZCDpEvent(parameter**2 / (2.0 if name in PURE_DP else 8.0))
     return dp_accounting.SelfComposedDpEvent(event, count)
 
 
@@ -141,8 +141,9 @@ def composed_epsilon(
         been fixed before the data were touched: composition of PLDs is no filter.
     delta : float in (0, 1)
     accountant : {"pld", "rdp"}
-        As PLDs, a Laplace row is randomised response and a selection the envelope of all
-        bounded-range mechanisms (loss density exp((l - e)/2) / (2 (1 - exp(-e))) on [-e, e]).
+        As PLDs, a pure row (Laplace, AboveThreshold, sampled) is randomised response and a
+        selection the envelope of all bounded-range mechanisms (loss density
+        exp((l - e)/2) / (2 (1 - exp(-e))) on [-e, e]).
     adjacency : {"replace-one", "zero-out", "add-remove"}
 
     Returns
@@ -236,7 +237,7 @@ def _full_batch_plds(rows: Sequence[Mapping[str, Any]], grid: float) -> list[Any
     for name, epsilon, count in map(check_row, rows):
         if name == "gaussian" or epsilon == 0.0 or count == 0:
             continue
-        make = _randomised_response_pmf if name == "laplace" else _bounded_range_pmf
+        make = _randomised_response_pmf if name in PURE_DP else _bounded_range_pmf
         pld = privacy_loss_distribution.PrivacyLossDistribution(make(epsilon, grid))
         parts.append(pld.self_compose(count) if count > 1 else pld)
     return parts

@@ -1,9 +1,10 @@
 """What a list of ledger rows costs: one mu^2 per row, added up; basic composition where it is less.
 
-A row is a dict of built-in types: `name` ("gaussian", "laplace" or "gumbel_top_k"), `count`, either
-`noise_multiplier` (standard deviation over L2 sensitivity, Gaussian) or `epsilon` (of one release:
-pure for Laplace, bounded range for one choice of a selection), and `sampling` ("full batch" if
-absent). Other keys are for the reader.
+A row is a dict of built-in types: `name`, `count`, a parameter, and `sampling` ("full batch" if absent).
+The parameter is `noise_multiplier` of a "gaussian" release (standard deviation over L2 sensitivity), or
+`epsilon` of one release: bounded range for one choice of "gumbel_top_k", pure for "laplace" and for an
+"above_threshold" round; "sampled_pure" is a pure mechanism on a fresh uniform sample, whose `epsilon` is
+amplified already. Other keys are for the reader and the recheck.
 """
 
 import math
@@ -20,11 +21,22 @@ from skdp.privacy.accounting.gaussian import (
     pure_mu,
 )
 
-__all__ = ["FULL_BATCH", "check_row", "rows_delta", "rows_epsilon", "rows_mu"]
+__all__ = [
+    "FRESH_UNIFORM",
+    "FULL_BATCH",
+    "PURE_DP",
+    "check_row",
+    "row_sampling",
+    "rows_delta",
+    "rows_epsilon",
+    "rows_mu",
+]
 
 FULL_BATCH = "full batch"
-_PARAMETER = {"gaussian": "noise_multiplier", "laplace": "epsilon", "gumbel_top_k": "epsilon"}
-_PURE = ("laplace", "gumbel_top_k")
+FRESH_UNIFORM = "fresh uniform"
+PURE_DP = ("laplace", "above_threshold", "sampled_pure")
+_PURE = (*PURE_DP, "gumbel_top_k")
+_PARAMETER = {"gaussian": "noise_multiplier", **dict.fromkeys(_PURE, "epsilon")}
 
 
 def check_row(row: Mapping[str, Any]) -> tuple[str, float, int]:
@@ -49,9 +61,16 @@ def check_row(row: Mapping[str, Any]) -> tuple[str, float, int]:
     return name, parameter, int(count)
 
 
+def row_sampling(row: Mapping[str, Any]) -> str:
+    """The sampling that an accountant must still account for; none where epsilon is amplified."""
+    sampling = str(row.get("sampling", FULL_BATCH))
+    amplified = row.get("name") == "sampled_pure" and sampling == FRESH_UNIFORM
+    return FULL_BATCH if amplified else sampling
+
+
 def _row_mu(row: Mapping[str, Any]) -> float:
     name, parameter, count = check_row(row)
-    sampling = row.get("sampling", FULL_BATCH)
+    sampling = row_sampling(row)
     if sampling != FULL_BATCH:
         raise UnsupportedAccounting(
             f"sampling {sampling!r} has no mu; use skdp.privacy.accounting.adapter."
@@ -60,7 +79,7 @@ def _row_mu(row: Mapping[str, Any]) -> float:
         return 0.0
     if name == "gaussian":
         mu = 1.0 / parameter if parameter > 0.0 else math.inf
-    elif name == "laplace":
+    elif name in PURE_DP:
         mu = pure_mu(parameter)
     else:
         mu = bounded_range_mu(parameter)

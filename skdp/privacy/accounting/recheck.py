@@ -109,6 +109,21 @@ def _gaussian(mu: float, delta: float) -> float:
     return high
 
 
+def _pure_epsilon(row: Mapping[str, Any]) -> float:
+    """Epsilon of a pure row: what it says, or what its scales or its sampling come to if that is more."""
+    epsilon = float(row["epsilon"])
+    if row["name"] == "above_threshold" and "query_scale" in row:
+        moved = 1.0 / row["threshold_scale"] + 2.0 / row["query_scale"]
+        return max(epsilon, row["sensitivity"] * moved)
+    if row["name"] == "sampled_pure":
+        rate, inner = row["sampling_rate"], row["epsilon_unsampled"]
+        if not 0.0 < rate <= 1.0:
+            raise ValueError(f"sampling_rate must be in (0, 1], got {rate!r}.")
+        stay = math.log1p(-rate) if rate < 1.0 else -math.inf
+        return max(epsilon, float(np.logaddexp(stay, math.log(rate) + inner)))
+    return epsilon
+
+
 def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
     """Recompute the epsilon of full-batch ledger rows at `delta`, independently of the calibration.
 
@@ -144,18 +159,19 @@ def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
     gaussian, others, pure = [], [], []
     for row in rows:
         count = row.get("count", 1)
-        if row.get("sampling", "full batch") != "full batch":
+        amplified = row["name"] == "sampled_pure" and row.get("sampling") == "fresh uniform"
+        if row.get("sampling", "full batch") != "full batch" and not amplified:
             raise UnsupportedAccounting("The recheck covers full-batch rows only.")
         if count == 0:
             continue
         if row["name"] == "gaussian":
             z = row["noise_multiplier"]
             gaussian.append(count / z**2 if z > 0.0 else math.inf)
-        elif row["name"] in ("laplace", "gumbel_top_k"):
+        elif row["name"] in ("laplace", "above_threshold", "sampled_pure", "gumbel_top_k"):
             # A bounded-range choice costs as much as half its epsilon of randomised response.
-            share = 1.0 if row["name"] == "laplace" else 0.5
-            others.append(count * _pure_mu(share * row["epsilon"]) ** 2)
-            pure.append(count * row["epsilon"])
+            share, cost = (0.5 if row["name"] == "gumbel_top_k" else 1.0), _pure_epsilon(row)
+            others.append(count * _pure_mu(share * cost) ** 2)
+            pure.append(count * cost)
         else:
             raise ValueError(f"The recheck does not know the mechanism {row['name']!r}.")
     epsilon = _gaussian(math.sqrt(math.fsum(gaussian + others)), delta)

@@ -15,21 +15,23 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row
+from skdp.privacy.accounting.ledger import FULL_BATCH, PURE_DP, check_row
 
 __all__ = [
     "POISSON",
     "WITHOUT_REPLACEMENT",
+    "amplified_epsilon",
     "check_delta",
     "check_rate",
     "poisson_step_epsilon",
     "require_supported",
+    "unamplified_epsilon",
 ]
 
 POISSON = "Poisson"
 WITHOUT_REPLACEMENT = "without replacement"
 _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
-_MECHANISMS = ("gaussian", "laplace", "gumbel_top_k")
+_MECHANISMS = ("gaussian", "gumbel_top_k", *PURE_DP)
 _ACCOUNTANTS = ("pld", "rdp")
 
 
@@ -47,6 +49,74 @@ def check_delta(delta: float) -> float:
     return float(delta)
 
 
+def amplified_epsilon(epsilon: float, sampling_rate: float) -> float:
+    """Epsilon of a pure mechanism on a fresh uniform sample, rounded up: log(1 + q (e^epsilon - 1)).
+
+    Holds for a sample of b of n records without replacement (q = b/n) under replace-one, and for one
+    uniformly drawn group of m where the group is the unit (q = 1/m). The sample must be drawn afresh,
+    independently of the data, and stay secret. A partition that is drawn once gives nothing.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+    sampling_rate : float in (0, 1]
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    B. Balle, G. Barthe and M. Gaboardi, "Privacy amplification by subsampling" (NeurIPS 2018).
+
+    Examples
+    --------
+    >>> from skdp.privacy.accounting import amplified_epsilon
+    >>> round(amplified_epsilon(1.0, 0.01), 6)
+    0.017037
+    """
+    rate = check_rate(sampling_rate)
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
+    if rate == 1.0 or epsilon == math.inf:
+        return float(epsilon)
+    if epsilon < 30.0:
+        return math.log1p(rate * math.expm1(epsilon)) * (1.0 + 1e-12)
+    return (epsilon + math.log(rate + (1.0 - rate) * math.exp(-epsilon))) * (1.0 + 1e-12)
+
+
+def unamplified_epsilon(epsilon: float, sampling_rate: float) -> float:
+    """Largest pure epsilon that costs at most ``epsilon`` on a sample, rounded down.
+
+    The inverse of `amplified_epsilon`.
+
+    Parameters
+    ----------
+    epsilon : float >= 0
+    sampling_rate : float in (0, 1]
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from skdp.privacy.accounting import unamplified_epsilon
+    >>> round(unamplified_epsilon(0.017037, 0.01), 3)
+    1.0
+    """
+    rate = check_rate(sampling_rate)
+    if not epsilon >= 0.0:
+        raise ValueError(f"epsilon must be >= 0, got {epsilon!r}.")
+    if rate == 1.0 or epsilon == math.inf:
+        return float(epsilon)
+    if epsilon < 30.0:
+        whole = math.log1p(math.expm1(epsilon) / rate)
+    else:
+        whole = epsilon - math.log(rate) + math.log1p(-(1.0 - rate) * math.exp(-epsilon))
+    return whole * (1.0 - 4e-12)
+
+
 def require_supported(
     sampling: str,
     adjacency: str,
@@ -59,7 +129,7 @@ def require_supported(
     ----------
     sampling : {"full batch", "Poisson", "without replacement"}
     adjacency : {"replace-one", "zero-out", "add-remove"}
-    mechanisms : sequence of {"gaussian", "laplace", "gumbel_top_k"}
+    mechanisms : sequence of {"gaussian", "laplace", "gumbel_top_k", "above_threshold", "sampled_pure"}
         What is released on one batch.
     accountant : {"pld", "rdp"}, optional
         Demand this one.
