@@ -80,6 +80,7 @@ class SessionLedger:
         self._context = b""
         self._reservation: Any = None
         self._used: dict[int, int] = {}
+        self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._pid, self._closed, self._late = os.getpid(), False, False
         self._lock = threading.RLock()
         self.exact = math.isinf(epsilon)

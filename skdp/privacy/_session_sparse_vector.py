@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.exceptions import UnsupportedAccounting
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import mechanisms, noise
 from skdp.privacy._session_ledger import SessionLedger, check_number, check_share
 from skdp.privacy._sparse_vector import NumericSparsePlan, calibrate, run_epsilon
@@ -19,7 +19,7 @@ class NumericSparseReleases(SessionLedger):
 
     def plan_numeric_sparse(
         self, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
-        rate: float | None = None, size: int | None = None, purpose: str = "steps",
+        rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
     ) -> NumericSparsePlan:  # fmt: skip
         """Fix a number of numeric-sparse runs and their noise.
 
@@ -47,6 +47,11 @@ class NumericSparseReleases(SessionLedger):
         size : int, default=None
             Number of entries that a run scans. If given, the optimal split uses it, and a plan whose
             sampling error the budget cannot hold is refused here.
+        parts : int, default=1
+            Number of parts of the records, disjoint and public, chosen without looking at a record. Each
+            may take ``runs`` runs, on a statistic of its own records alone: a record is in one part, so it
+            is charged for one part's runs (parallel composition; not with ``rate``). The session counts
+            the runs of each part; that the parts are disjoint is the caller's promise.
         purpose : str, default="steps"
             Written to the report.
 
@@ -75,9 +80,10 @@ class NumericSparseReleases(SessionLedger):
         if split not in ("optimal", "published"):
             raise ValueError(f'split must be "optimal" or "published", got {split!r}')
         self._check_rate(rate)
+        self._check_parts(check_number(parts, "parts"), rate)
         if self.exact:
             plan = NumericSparsePlan(
-                runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose
+                runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
             )
             self._plans.append(plan)
             return plan
@@ -85,9 +91,11 @@ class NumericSparseReleases(SessionLedger):
         whole = share * (self.epsilon - self._epsilon_slack) / runs * (1 - 2.0**-40)
         query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole)
         cost = run_epsilon(n_hits, query, value, rate)
-        plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose)
+        plan = NumericSparsePlan(
+            runs, n_hits, query, value, part, cost, share, rate, purpose, parts
+        )
         if size is not None:
-            self._check_slack(self._numeric_sparse_slack(size, plan, runs))
+            self._check_slack(self._numeric_sparse_slack(size, plan, runs * parts))
         if mu2 is None:
             self._admit_pure(cost, runs, 0.0)
         else:
@@ -96,7 +104,7 @@ class NumericSparseReleases(SessionLedger):
         return plan
 
     def numeric_sparse(
-        self, bounded: Bounded, plan: NumericSparsePlan, threshold: float
+        self, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
 
@@ -111,6 +119,8 @@ class NumericSparseReleases(SessionLedger):
             Of this session, with a run left.
         threshold : float
             Public, in units of the statistic.
+        part : int, default=0
+            Of a plan with ``parts``: the one whose records, and no others, the statistic is about.
 
         Returns
         -------
@@ -126,20 +136,22 @@ class NumericSparseReleases(SessionLedger):
         """
         with self._lock:
             self._check(bounded)
-            self._check_plan(plan, plan.runs)
+            self._check_plan(plan, plan.runs * plan.parts)
+            first = self._check_part(plan, part)
             if isinstance(threshold, bool) or not float(threshold) == threshold:
                 raise ValueError("threshold must be a number and not NaN")
             if self.exact:
-                self._use(plan)
+                self._use_part(plan, part)
                 return self._exact_numeric_sparse(bounded, plan.n_hits, float(threshold))
             mechanisms.numeric_sparse_grid(bounded, plan, self.adjacency)
             self._charge_slack(self._numeric_sparse_slack(bounded.size, plan, 1))
-            self._use(plan)
+            self._use_part(plan, part)
             indices, values, lines = mechanisms.numeric_sparse(
                 bounded, plan, float(threshold), self.adjacency, self._key_stream()
             )
             for line in lines:
-                self._write(line, plan.purpose)
+                # A record is in one part: the ledger counts the runs of the part that took most.
+                self._write(line if first else {**line, "count": 0}, plan.purpose)
             return indices, values
 
     def numeric_sparse_scales(
@@ -176,6 +188,32 @@ class NumericSparseReleases(SessionLedger):
                 "amplification by a fresh uniform batch is proven under replace-one only: the proof "
                 f"exchanges two records of the batch, and this session's adjacency is {self.adjacency!r}"
             )
+
+    def _check_parts(self, parts: int, rate: float | None) -> None:
+        if parts > 1 and rate is not None:
+            raise UnsupportedAccounting(
+                "a batch of a fixed part is not a fresh sample: give parts or a rate, not both"
+            )
+        if parts > 1 and self.adjacency == "add-remove":
+            raise UnsupportedAccounting(
+                "under adjacency='add-remove' the sizes of parts are private; use 'zero-out'"
+            )
+
+    def _check_part(self, plan: NumericSparsePlan, part: int) -> bool:
+        """Refuse a part that took its runs already; return whether none took as many as it will have."""
+        if not 0 <= part < plan.parts:
+            raise ValueError(f"part must be between 0 and {plan.parts - 1}, got {part!r}")
+        taken = self._taken.setdefault(id(plan), [0] * plan.parts)
+        if taken[part] >= plan.runs:
+            raise PrivacyBudgetExceeded(
+                f"the plan holds {plan.runs} runs of each part and this part took all of them; nothing "
+                "was released"
+            )
+        return taken[part] == max(taken)
+
+    def _use_part(self, plan: NumericSparsePlan, part: int) -> None:
+        self._use(plan)
+        self._taken[id(plan)][part] += 1
 
     def _numeric_sparse_slack(
         self, size: int, plan: NumericSparsePlan, runs: int

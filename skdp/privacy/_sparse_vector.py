@@ -70,6 +70,8 @@ class NumericSparsePlan:
     rate : float or None
         Sampling rate of the fresh uniform batch of each run.
     purpose : str
+    parts : int
+        Number of disjoint parts of the records, each of which may take ``runs`` runs.
     """
 
     runs: int
@@ -81,6 +83,7 @@ class NumericSparsePlan:
     share: float
     rate: float | None = None
     purpose: str = "steps"
+    parts: int = 1
 
 
 def ratio(split: str, linear: bool, size: int | None) -> float:

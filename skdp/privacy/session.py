@@ -268,6 +268,41 @@ class PrivacySession(NumericSparseReleases):
 
     # ---------------------------------------------------------------- life and death
 
+    def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
+        """The beginning of a uniformly random order of 0..n-1, from this session's key stream.
+
+        For every random choice that the accounting relies on: batches, partitions, schedules. Secret unless
+        the caller shows it.
+
+        Parameters
+        ----------
+        n : int
+        size : int, default=None
+            How much of the order; None gives all of it.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        with self._lock:
+            self._check_open()
+            return self._key_stream().permutation(n, size)
+
+    def integers(self, bound: int, size: int) -> NDArray[np.int64]:
+        """Independent uniform integers in 0..bound-1, from this session's key stream; as `permutation`.
+
+        Parameters
+        ----------
+        bound, size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        with self._lock:
+            self._check_open()
+            return self._key_stream().integers(bound, size)
+
     def __enter__(self) -> "PrivacySession":
         return self
 
