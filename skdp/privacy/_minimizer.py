@@ -102,6 +102,7 @@ def ridge_minimizer(
 
     source = rounded_source(
         value,
+        magnitude=(domain.gradient + domain.tau) / domain.alpha,  # by (1) at theta = 0
         owner=records._kernels,
         unit=records.unit,
         needs_public_n=records.n_public is None,
@@ -123,7 +124,14 @@ class Domain:
     smoothness : float
         beta, for any data set.
     tau : float
+    gap : float
+        tau over G / n, where rounding allows it.
+    push : float
+        Largest norm of a linear term: none here.
     """
+
+    gap = GAP
+    push = 0.0
 
     def __init__(
         self, records: Any, loss: Any, alpha: float, row_norm: float, mask: Any, adjacency: str
@@ -139,13 +147,16 @@ class Domain:
             rows, mass = MOST_PER_PUBLIC * n, float(MOST_PER_PUBLIC)
         if records.n_groups is not None:
             rows = int(mass * max(LEAST_ROWS, MOST_PER_GROUP * n))
-        self.gradient = mass * lipschitz(loss) * self.radius
+        self.gradient = mass * lipschitz(loss) * self.radius + self.push
         self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
-        # Every iterate of gradient descent from 0 lies in f <= f(0): within 2 G / alpha of the origin.
-        farthest = 2 * self.gradient / alpha
+        farthest = self.farthest(mass)
         step = UNIT * (self.smoothness * farthest + 2 * self.gradient)
         error = self.rounding(rows, mass, farthest) + step
-        self.tau = max(GAP * lipschitz(loss) * self.radius / n, 4 * error)
+        self.tau = max(self.gap * lipschitz(loss) * self.radius / n, 4 * error)
+
+    def farthest(self, mass: float) -> float:
+        """Bound on the norm of every point where f <= f(0), as at the iterates of gradient descent from 0."""
+        return 2 * self.gradient / self.alpha
 
     def rounding(self, rows: int, mass: float, size: float) -> float:
         """Bound the error of the computed gradient at a theta of norm ``size``.
@@ -192,10 +203,14 @@ class Objective:
 
     def gather(self, r: Array) -> Array:
         """Sum of the rows times ``r``, a factor for each."""
+        return self.gather_part(self.rows, r)
+
+    def gather_part(self, rows: Any, r: Array) -> Array:
+        """The same over some of the rows."""
         if self.domain.intercept is None:
-            return np.asarray(self.rows.T @ r)
+            return np.asarray(rows.T @ r)
         total = np.empty(self.shape)
-        total[:-1] = self.rows.T @ r
+        total[:-1] = rows.T @ r
         total[-1] = self.domain.intercept * r.sum(axis=0)
         return total
 
@@ -203,9 +218,17 @@ class Objective:
         """Weighted derivatives of the losses."""
         return self.weight * self.loss.derivative(z, self.y)
 
+    def gradient_at(self, z: Array, theta: Array) -> Array:
+        """Gradient of F at ``theta``, whose predictors are ``z``."""
+        return self.gather(self.slope(z)) + self.alpha * theta
+
     def gradient(self, theta: Array) -> Array:
         """Gradient of F."""
-        return self.gather(self.slope(self.predict(theta))) + self.alpha * theta
+        return self.gradient_at(self.predict(theta), theta)
+
+    def pushed(self, step: Array) -> float:
+        """Slope along ``step`` of a linear term, which F here does not have."""
+        return 0.0
 
     def curved(self, z: Array) -> Callable[[Array], Array]:
         """Map v to Hessian times v at predictors ``z``."""
@@ -254,7 +277,7 @@ def newton(objective: Objective, tau: float) -> Array | None:
     theta, start = np.zeros(objective.shape), 0.0
     for _ in range(NEWTON_STEPS):
         z = objective.predict(theta)
-        gradient = objective.gather(objective.slope(z)) + objective.alpha * theta
+        gradient = objective.gradient_at(z, theta)
         if objective.certified(theta, gradient, tau):
             return theta
         size = norm(gradient)
@@ -289,9 +312,11 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
     along = objective.predict(step)
     line, bend = float(np.vdot(theta, step)), float(np.vdot(step, step))
 
+    push = objective.pushed(step)
+
     def slope(t: float) -> float:
-        return float(np.vdot(objective.slope(z + t * along), along)) + objective.alpha * (
-            line + t * bend
+        return float(np.vdot(objective.slope(z + t * along), along)) + (
+            objective.alpha * (line + t * bend) + push
         )
 
     goal = 0.1 * abs(slope(0.0))

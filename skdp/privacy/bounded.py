@@ -256,6 +256,7 @@ def _complete(
 def rounded_source(
     value: Callable[[], NDArray[np.float64]],
     *,
+    magnitude: float = math.inf,
     owner: object | None = None,
     unit: str | None = None,
     needs_public_n: bool = False,
@@ -271,7 +272,7 @@ def rounded_source(
             return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)
 
     return Source(
-        on_grid, lambda: value().copy(), _ROUNDINGS, math.inf, owner, unit, needs_public_n
+        on_grid, lambda: value().copy(), _ROUNDINGS, magnitude, owner, unit, needs_public_n
     )
 
 
