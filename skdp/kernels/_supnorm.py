@@ -224,6 +224,7 @@ class _DenseSup(SupGradientKernel):
     """C order, or Fortran order brought into C order block by block: the bits are the same."""
 
     transposed = True
+    _function: Any = staticmethod(dense_sup)
 
     def __init__(self, X: Any, *rest: Any) -> None:
         super().__init__(*rest)
@@ -237,8 +238,8 @@ class _DenseSup(SupGradientKernel):
     ) -> None:
         constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
-            before: tuple[Any, ...] = (self._X, *self._vectors, rows, lo, hi)
-            dense_sup(*before, *constants, *out)
+            before = (self._X, *self._vectors, rows, lo, hi)
+            self._function(*before, *constants, *out)
             return
         acc, sums, norms = out
         for first in range(lo, hi, ROW_BLOCK):
@@ -247,13 +248,15 @@ class _DenseSup(SupGradientKernel):
             block = frozen(np.ascontiguousarray(self._X[part]))
             vectors = [frozen(v[part] if v.size else v) for v in self._vectors]
             order = self._all_rows[: len(part)]
-            dense_sup(
+            self._function(
                 block, *vectors, order, 0, len(part), *constants, acc, sums, norms[first:last]
             )
 
 
 class _SparseSup(SupGradientKernel):
     """CSR; theta is worked on as (p, K)."""
+
+    _function: Any = staticmethod(csr_sup)
 
     def __init__(self, X: Any, *rest: Any) -> None:
         super().__init__(*rest)
@@ -265,8 +268,8 @@ class _SparseSup(SupGradientKernel):
     def _run(
         self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
     ) -> None:
-        before: tuple[Any, ...] = (*self._csr, *self._vectors, rows, lo, hi, theta)
-        csr_sup(*before, *self._constants, limit, inverse, *out)
+        before = (*self._csr, *self._vectors, rows, lo, hi, theta)
+        self._function(*before, *self._constants, limit, inverse, *out)
 
 
 def sup_gradient_kernel(
