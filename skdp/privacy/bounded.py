@@ -32,6 +32,8 @@ class Source:
     the declared bounds; otherwise that many totals were rounded, and each can move by one unit an entry
     between neighbours, which the session adds to the sensitivity.
     ``magnitude`` is a public bound on the absolute value of any entry (inf where entries are clamped).
+    ``choose(unit, scale, stream)``, where there is one, draws one index with the weights exp(score / scale) of
+    the scores on that grid: for scores that are cheaper to keep than to write out.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -41,6 +43,7 @@ class Source:
     owner: object | None = None
     unit: str | None = None
     needs_public_n: bool = False
+    choose: Callable[[float, float, Any], int] | None = None
 
 
 class Bounded:

@@ -164,8 +164,12 @@ def gumbel_top_k(
         raise ValueError(f"a selection needs a finite linf bound > 0, got {bounded.linf!r}")
     unit = _grid(bounded, s / (epsilon * _LAPLACE_SCALE))
     integer_sensitivity = math.floor(s / unit) + 1 + bounded._value.roundings
-    scores = bounded._value.on_grid(unit).ravel()
-    indices = noise.gumbel_top_k(scores, k, 2.0 * integer_sensitivity / epsilon, stream)
+    scale = 2.0 * integer_sensitivity / epsilon
+    if k == 1 and bounded._value.choose is not None:
+        indices = np.array([bounded._value.choose(unit, scale, stream)], dtype=np.int64)
+    else:
+        scores = bounded._value.on_grid(unit).ravel()
+        indices = noise.gumbel_top_k(scores, k, scale, stream)
     return indices, row(
         "gumbel_top_k", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
     )
