@@ -186,9 +186,14 @@ class PrivacySession(NumericSparseReleases):
         return unit * sigma
 
     def selection_epsilon(self, choices: int, share: float) -> float:
-        """Epsilon of one choice so that ``choices`` of them take ``share`` of the session's mu^2."""
+        """Epsilon of one choice so that ``choices`` of them take ``share`` of the session's mu^2.
+
+        With delta = 0 the choices divide ``share`` of epsilon itself.
+        """
         if self.exact:
             return math.inf
+        if self.delta == 0:
+            return (self.epsilon - self._epsilon_slack) * share / choices * (1 - 2.0**-40)
         return accounting.bounded_range_epsilon(math.sqrt(share * self._mu2 / choices))
 
     def laplace(
@@ -255,7 +260,10 @@ class PrivacySession(NumericSparseReleases):
             if not 1 <= k <= bounded.size:
                 raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
             if self.exact:
-                order = np.argsort(-bounded._value.plain().ravel(), kind="stable")
+                scores = bounded._value.plain().ravel()
+                if k == 1:
+                    return np.array([np.argmax(scores)], dtype=np.int64)
+                order = np.argsort(-scores, kind="stable")
                 return order[:k].astype(np.int64)
             cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
             self._charge_slack(noise.selection_slack(k, bounded.size, epsilon))
