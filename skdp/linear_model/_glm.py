@@ -20,7 +20,15 @@ from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.records import PrivateRecords
 
-__all__ = ["GLMClassifier", "GLMModel", "GLMRegressor", "Problem", "as_theta", "from_theta"]
+__all__ = [
+    "GLMClassifier",
+    "GLMModel",
+    "GLMRegressor",
+    "Problem",
+    "as_theta",
+    "from_theta",
+    "start_point",
+]
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,8 @@ class GLMModel:
         check_is_fitted(self)
         if sp.issparse(self.coef_):
             dense = self.coef_.toarray()
-            self.coef_ = dense.ravel() if isinstance(self, RegressorMixin) else dense
+            flat = isinstance(self, RegressorMixin) and len(dense) == 1
+            self.coef_ = dense.ravel() if flat else dense
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -327,6 +336,41 @@ def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> 
     if intercept is not None:
         coef = np.hstack([coef, np.reshape(intercept, (n_outputs, 1))])
     return coef[0].copy() if n_outputs == 1 else np.ascontiguousarray(coef.T)
+
+
+def start_point(
+    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool
+) -> np.ndarray:
+    """Return the first theta: zeros, or a released model's coefficients.
+
+    Parameters
+    ----------
+    coef_init : array-like or None
+        ``coef_``, or ``coef_`` with the intercept as a last column.
+    shape : tuple of int
+        Of theta.
+    n_features : int
+    fit_intercept : bool
+
+    Returns
+    -------
+    ndarray of shape ``shape``
+    """
+    if coef_init is None:
+        return np.zeros(shape)
+    n_outputs = 1 if len(shape) == 1 else shape[1]
+    if hasattr(coef_init, "fit"):
+        raise TypeError("coef_init must be an array: pass model.coef_, not the model")
+    coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
+    wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
+    if coef.shape not in wanted or not np.isfinite(coef).all():
+        raise ValueError(
+            f"coef_init must be finite and of shape {wanted[0]}"
+            + (f", or {wanted[1]} with the intercept last" if fit_intercept else "")
+            + f", got {coef.shape}"
+        )
+    missing = fit_intercept and coef.shape == wanted[0]
+    return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
 
 
 def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[Any, Any]:

@@ -5,13 +5,12 @@ import warnings
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp.base import check_choice, check_number, replace_fitted
 from skdp.linear_model._frame import PrivateFit, Solution, model_attributes, parameter_shape
-from skdp.linear_model._glm import Problem, as_theta
+from skdp.linear_model._glm import Problem, start_point
 from skdp.linear_model._progress import Progress
 from skdp.privacy.session import PrivacySession
 
@@ -68,27 +67,15 @@ class _ThresholdingFit:
                 n_nonzero_coefs=self.n_nonzero_coefs,
                 learning_rate=self.learning_rate,
                 alpha=self.alpha,
-                theta=self._start(parameter_shape(records, loss), records.n_features),
+                theta=start_point(
+                    self.coef_init,
+                    parameter_shape(records, loss),
+                    records.n_features,
+                    fit_intercept=self.fit_intercept,
+                ),
                 monitor=progress,
                 **settings,
             )
-
-    def _start(self, shape: tuple[int, ...], n_features: int) -> np.ndarray:
-        if self.coef_init is None:
-            return np.zeros(shape)
-        n_outputs = 1 if len(shape) == 1 else shape[1]
-        if hasattr(self.coef_init, "fit"):
-            raise TypeError("coef_init must be an array: pass model.coef_, not the model")
-        coef = np.atleast_2d(np.asarray(self.coef_init, dtype=np.float64))
-        wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
-        if coef.shape not in wanted or not np.isfinite(coef).all():
-            raise ValueError(
-                f"coef_init must be finite and of shape {wanted[0]}"
-                + (f", or {wanted[1]} with the intercept last" if self.fit_intercept else "")
-                + f", got {coef.shape}"
-            )
-        missing = self.fit_intercept and coef.shape == wanted[0]
-        return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         return {
