@@ -66,9 +66,11 @@ class SessionLedger:
     """Budget, plans and ledger of one session; the base of `PrivacySession`."""
 
     def __init__(
-        self, epsilon: float, delta: float, adjacency: str, unit: str, estimator: str
-    ) -> None:
+        self, epsilon: float, delta: float, adjacency: str, unit: str, estimator: str,
+        set_aside: float = 0.0,
+    ) -> None:  # fmt: skip
         self.epsilon, self.delta = epsilon, delta
+        self._set_aside = float(set_aside)
         self.adjacency, self.unit = adjacency, unit
         self._estimator = estimator
         self._rows: list[dict[str, Any]] = []
@@ -138,8 +140,19 @@ class SessionLedger:
             return math.inf
         if self.delta == 0:
             return 0.0
-        mu = accounting.gaussian_mu(self.epsilon - self._epsilon_slack, self._ideal_delta())
+        left = 1.0 - self._set_aside
+        epsilon, delta = left * (self.epsilon - self._epsilon_slack), left * self._ideal_delta()
+        mu = accounting.gaussian_mu(epsilon, delta)
         return mu * mu
+
+    def _aside(self) -> tuple[float, float]:
+        """What is set aside: (epsilon, delta) of an exact mechanism without mu."""
+        if not self._set_aside:
+            raise PrivacyBudgetExceeded(
+                "nothing is set aside: open the session with set_aside, a share of (epsilon, delta)"
+            )
+        share = self._set_aside
+        return share * (self.epsilon - self._epsilon_slack), share * self._ideal_delta()
 
     @property
     def _epsilon_slack(self) -> float:
@@ -279,6 +292,8 @@ class SessionLedger:
         """Epsilon of everything that was planned, rounded up; never more than the budget."""
         if self.delta == 0:
             return self._pure_epsilon() + self._slack[0]
+        if self._set_aside:
+            return self.epsilon
         planned = self._planned_mu2()
         # What was planned after a release may have been planned because of it: then only the whole
         # budget, which the filter holds, is a valid claim.
@@ -292,11 +307,9 @@ class SessionLedger:
     def _recheck(self, claim: float) -> None:
         if not self._rows:
             return
-        if self.delta == 0:
-            found = math.fsum(line["epsilon"] * line["count"] for line in self._rows)
-        else:
-            ideal = (self.delta - self._slack[1]) * math.exp(-self._slack[0])
-            found = accounting.recheck_epsilon(self._rows, ideal)
+        pure = self.delta == 0
+        ideal = 0.0 if pure else (self.delta - self._slack[1]) * math.exp(-self._slack[0])
+        found = accounting.recheck_epsilon(self._rows, ideal)
         if found + self._slack[0] > claim * (1 + 1e-9):
             raise PrivacyAccountingError(
                 f"the ledger costs epsilon={found + self._slack[0]:.9g} but {claim:.9g} was claimed; "
@@ -306,6 +319,8 @@ class SessionLedger:
     def _accountant_name(self) -> str:
         if self.delta == 0:
             return "basic composition of pure mechanisms"
+        if self._set_aside:
+            return "basic composition of (epsilon, delta)"
         gaussian = all(isinstance(plan, GaussianPlan) for plan in self._plans)
         exact = gaussian and not self._pure
         return "exact Gaussian DP (Balle & Wang 2018)" if exact else "Gaussian DP composition"
@@ -317,6 +332,7 @@ class SessionLedger:
             "above_threshold": "discrete Laplace of a sparse vector, grid",
             "sampled_pure": "discrete Laplace on a fresh sample, grid",
             "gumbel_top_k": "Gumbel on integer scores, grid",
+            "objective_perturbation": "Gaussian linear term, grid",
         }
         seen = {line["name"]: line["grid"] for line in self._rows}
         source = "OpenSSL ChaCha20"

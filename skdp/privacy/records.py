@@ -246,6 +246,35 @@ class PrivateRecords:
             self, loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask
         )
 
+    def perturbed_minimizer(self, loss: Any, *, penalty: float, row_norm: float) -> Any:
+        """Objective for `PrivacySession.objective_perturbation`: sum of losses plus an l2 penalty.
+
+        Rows are clipped to ``row_norm`` and the intercept's feature is appended; every coordinate is penalised.
+        One record changes the gradient by at most the loss's Lipschitz constant times
+        ``hypot(row_norm, intercept_value)``, twice that under replace-one.
+
+        Parameters
+        ----------
+        loss : LogisticLoss or HuberLoss
+        penalty : float
+            Weight of ``||theta||^2 / 2`` beside the **sum** of the losses, > 0.
+        row_norm : float
+            Largest l2 norm of a row, > 0.
+
+        Returns
+        -------
+        PerturbedMinimizer
+            Not an array: only a session can solve and release it.
+
+        Raises
+        ------
+        ValueError
+            For other losses, groups, sample weights, or numbers out of range.
+        """
+        from skdp.privacy._perturbed import perturbed_minimizer
+
+        return perturbed_minimizer(self, loss, penalty=penalty, row_norm=row_norm)
+
     def row_norm_count(self, bound: float) -> Bounded:
         """Count the units whose feature row has norm at most ``bound``, centred.
 
@@ -394,6 +423,98 @@ class PrivateRecords:
             source, (moments.width, moments.width), l2=moved, adjacency=adjacency
         )
 
+    def support_votes(
+        self, loss: Any, n_nonzero_coefs: int, blocks: NDArray[np.int64], *, adjacency: str
+    ) -> Bounded:
+        """Count for each feature the blocks of units whose own sparse model uses it.
+
+        Each block fits a model that is not private and votes for ``n_nonzero_coefs`` features, or for none. A unit
+        lies in one block, so it moves every count by at most 1, under every adjacency: linf = 1, proven.
+
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+        n_nonzero_coefs : int
+        blocks : ndarray of int of shape (number of records or groups,)
+            The block of each unit, drawn by the session without looking at the data; under add-remove
+            independently for each unit, so that one that goes leaves the others where they are.
+        adjacency : {"replace-one", "zero-out", "add-remove"}
+            The session's.
+
+        Returns
+        -------
+        Bounded
+            Of shape (n_features,), of whole numbers.
+        """
+        if self._weight is not None:
+            raise ValueError("votes have no weighted form; fit without sample_weight")
+        s, d = int(n_nonzero_coefs), self.n_features
+        blocks = np.array(blocks, dtype=np.int64)
+        if blocks.shape != (self._count,) or not 1 <= s <= d:
+            raise ValueError(
+                f"blocks must have shape ({self._count},), one block a unit, and n_nonzero_coefs be "
+                f"between 1 and {d}"
+            )
+        counted: list[NDArray[np.int64]] = []
+
+        def votes() -> NDArray[np.int64]:
+            from skdp.privacy._votes import count_votes
+
+            if not counted:
+                rows = blocks if self._groups is None else blocks[self._groups]
+                counted.append(
+                    count_votes(self._X, self._y, loss, s, rows, intercept=self.fit_intercept)
+                )
+            return counted[0]
+
+        source = Source(
+            lambda unit: votes() * np.int64(math.floor(1.0 / unit)),
+            lambda: votes().astype(np.float64),
+            roundings=0,
+            magnitude=float(self._count),
+            owner=self._kernels,
+            unit=self.unit,
+        )
+        return Bounded.from_source(
+            source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency
+        )
+
+    def gradient_scores(
+        self, loss: Any, theta: NDArray[np.float64], clip_norm: float
+    ) -> Bounded:
+        """Magnitude of every feature's entry in the mean loss gradient, rows clipped in the sup norm.
+
+        ``|mean gradient_j|``, with several classes the largest over them. Both are 1-Lipschitz in the sup
+        norm, so one unit moves a score by at most what it adds to an entry of `mean_sup_gradient`.
+
+        Parameters
+        ----------
+        loss : object from `skdp.losses`
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        clip_norm : float
+
+        Returns
+        -------
+        Bounded
+            Of shape (n_features,): the intercept takes no part.
+        """
+        mean = self.mean_sup_gradient(loss, theta, clip_norm)
+        gradient, d = mean._value, self.n_features
+
+        def sizes(entries: NDArray[Any]) -> NDArray[Any]:
+            return np.abs(entries[:d]).reshape(d, -1).max(axis=1)
+
+        source = Source(
+            lambda unit: sizes(gradient.on_grid(unit)),
+            lambda: sizes(gradient.plain()),
+            roundings=gradient.roundings,
+            magnitude=gradient.magnitude,
+            owner=self._kernels,
+            unit=self.unit,
+            needs_public_n=gradient.needs_public_n,
+        )
+        return Bounded.from_source(source, (d,), linf=mean.linf)
+
     def mean_sup_gradient(
         self,
         loss: Any,
@@ -520,6 +641,29 @@ class PrivateRecords:
             sample_weight=self._weight,
             fit_intercept=self.fit_intercept,
             intercept_value=value,
+            n_public=self.n_public,
+        )
+
+    def restricted(self, features: Any) -> "PrivateRecords":
+        """Return the same records with some features only.
+
+        Parameters
+        ----------
+        features : ndarray of int
+            Different feature numbers, sorted. Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            Its statistics have one entry a chosen feature, and the intercept.
+        """
+        return PrivateRecords(
+            self._X[:, np.array(features, dtype=np.intp)],
+            self._y,
+            groups=self._groups,
+            sample_weight=self._weight,
+            fit_intercept=self.fit_intercept,
+            intercept_value=self.intercept_value,
             n_public=self.n_public,
         )
 

@@ -218,7 +218,7 @@ class PrivacyReport:
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of the whole plan; inf without a guarantee."""
+        """Gaussian-DP parameter of the whole plan; inf where none is proven, as for objective perturbation."""
         if self.guarantee != "proven":
             return math.inf
         rows = rows_mu(self._state["mechanisms"])
@@ -259,7 +259,7 @@ class PrivacyReport:
         Returns
         -------
         float
-            inf where nothing is proven.
+            inf where nothing is proven, as below the claim's delta for objective perturbation.
         """
         delta = float(delta)
         if not 0.0 <= delta < 1.0:
@@ -444,7 +444,9 @@ class PrivacyReport:
 
     def _plot_tradeoff(self, ax: Any, delta: Array, epsilon: Array) -> None:
         alpha = np.linspace(0.0, 1.0, 401)
-        if self._sampled():
+        if self._sampled() or math.isinf(self.mu):
+            known = np.isfinite(epsilon)
+            delta, epsilon = np.append(delta[known], 1.0), np.append(epsilon[known], 0.0)
             left, likely = 1.0 - delta[:, None], np.exp(epsilon)[:, None]
             floors = np.maximum(left - likely * alpha, (left - alpha) / likely)
             beta = np.maximum(0.0, np.max(floors, axis=0))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy._session_ledger import GaussianPlan, check_number, check_share
+from skdp.privacy._session_objective import ObjectiveReleases
 from skdp.privacy._session_sparse_vector import NumericSparseReleases
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.bounded import Bounded
@@ -29,7 +30,7 @@ from skdp.privacy.records import PrivateRecords
 __all__ = ["GaussianPlan", "PrivacySession"]
 
 
-class PrivacySession(NumericSparseReleases):
+class PrivacySession(ObjectiveReleases, NumericSparseReleases):
     """Turns bounded statistics into released arrays and writes down what that costs.
 
     Parameters
@@ -53,6 +54,10 @@ class PrivacySession(NumericSparseReleases):
     context : bytes, default=b""
         Public parameters that enter the key of a seeded stream, so that two different fits with one
         seed do not share their noise.
+    set_aside : float, default=0.0
+        Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
+        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
+        Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
 
     Raises
     ------
@@ -82,11 +87,14 @@ class PrivacySession(NumericSparseReleases):
         random_state: Any = None,
         estimator: str = "PrivacySession",
         context: bytes = b"",
+        set_aside: float = 0.0,
     ) -> None:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         check_unit(unit)
-        super().__init__(float(epsilon), float(delta), adjacency, unit, estimator)
+        if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
+            raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
+        super().__init__(float(epsilon), float(delta), adjacency, unit, estimator, set_aside)
         self._seed = random_state
         self._context = context + repr((epsilon, delta, adjacency)).encode()
         if records is not None:
@@ -363,10 +371,10 @@ class PrivacySession(NumericSparseReleases):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
-            mu=math.sqrt(self._mu2) if self.delta > 0 else None,
+            mu=math.sqrt(self._mu2) if self.delta > 0 and not self._set_aside else None,
             pure=self.delta == 0,
             noise_error=(self._epsilon_slack / 2, self._delta_slack)
-            if self.delta > 0
+            if self.delta > 0 and not self._set_aside
             else (0.0, 0.0),
         )
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy._perturbed import PerturbedMinimizer
 
 RNG = np.random.default_rng(5)
 
@@ -31,18 +32,27 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "gradient_sup_norm_count": lambda: r.gradient_sup_norm_count(LogisticLoss(), theta, 1.0),
         "gradient_norm_count": lambda: r.gradient_norm_count(LogisticLoss(), theta, 1.0),
         "with_intercept": lambda: r.with_intercept(0.5),
+        "restricted": lambda: r.restricted(np.array([0, 2])),
+        "support_votes": lambda: r.support_votes(
+            LogisticLoss(), 1, np.zeros(20, int), adjacency="replace-one"
+        ),
+        "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
         "target_count": lambda: r.target_count(1.0),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
         "ridge_minimizer": lambda: r.ridge_minimizer(
             LogisticLoss(), alpha=0.1, row_norm=1.0, adjacency="replace-one"
         ),
+        "perturbed_minimizer": lambda: r.perturbed_minimizer(
+            LogisticLoss(), penalty=1.0, row_norm=1.0
+        ),
     }
+    opaque = (Bounded, PrivateRecords, PerturbedMinimizer)
     for name in (n for n in dir(r) if not n.startswith("_")):
         value = getattr(r, name)
         if callable(value):
             value = calls[name]()
-        assert isinstance(value, (Bounded, PrivateRecords, int, float, str, bool, type(None))), name
+        assert isinstance(value, (*opaque, int, float, str, bool, type(None))), name
 
 
 @pytest.mark.parametrize(
@@ -176,6 +186,20 @@ def test_intercept_value_is_the_feature():
             for k, v in enumerate((convert(X), whole._X))
         )
         assert np.allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("convert", [np.ascontiguousarray, np.asfortranarray, sp.csr_matrix])
+def test_restricted_records_are_those_of_fewer_columns(convert):
+    X, y, weight = RNG.normal(size=(9, 5)), RNG.normal(size=9), RNG.uniform(size=9)
+    kept, loss, theta = np.array([1, 4]), SquaredLoss(), RNG.normal(size=3)
+    for params in ({"sample_weight": weight}, {"groups": np.arange(9) % 4}, {"n_public": 7}):
+        common = {**params, "fit_intercept": True, "intercept_value": 0.3}
+        few = PrivateRecords(convert(X), y, **common).restricted(kept)
+        same = PrivateRecords(X[:, kept], y, **common)
+        assert (few.n_units, few.unit, few.n_features) == (same.n_units, same.unit, 2)
+        a, b = (r.mean_gradient(loss, theta, 0.5) for r in (few, same))
+        assert np.array_equal(a._value.plain(), b._value.plain())
+        assert (a.l2, few.row_norm_count(1.0).l2) == (b.l2, 0.5)
 
 
 @pytest.mark.parametrize("grouped", [False, True])

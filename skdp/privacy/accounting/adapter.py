@@ -20,7 +20,14 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.ledger import FULL_BATCH, PURE_DP, check_row, row_sampling, rows_mu
+from skdp.privacy.accounting.ledger import (
+    APPROXIMATE_DP,
+    FULL_BATCH,
+    PURE_DP,
+    check_row,
+    row_sampling,
+    rows_mu,
+)
 from skdp.privacy.accounting.sampled import (
     POISSON,
     WITHOUT_REPLACEMENT,
@@ -98,6 +105,11 @@ def _row_event(row: Mapping[str, Any], accountant: str, adjacency: str) -> Any:
     import dp_accounting
 
     name, parameter, count = check_row(row)
+    if name in APPROXIMATE_DP:
+        raise UnsupportedAccounting(
+            f"{name!r} is (epsilon, delta)-DP at one point: dp-accounting has no event for it. Add its "
+            "epsilon and delta to those of the rest"
+        )
     sampling, rate = _sampling(row)
     require_supported(sampling, adjacency, [name], accountant)
     if name == "gaussian":

@@ -4,7 +4,8 @@ A row is a dict of built-in types: `name`, `count`, a parameter, and `sampling` 
 The parameter is `noise_multiplier` of a "gaussian" release (standard deviation over L2 sensitivity), or
 `epsilon` of one release: bounded range for one choice of "gumbel_top_k", pure for "laplace" and for an
 "above_threshold" round; "sampled_pure" is a pure mechanism on a fresh uniform sample, whose `epsilon` is
-amplified already. Other keys are for the reader and the recheck.
+amplified already; "objective_perturbation" is (`epsilon`, `delta`)-DP and has no mu. Other keys are for the
+reader and the recheck.
 """
 
 import math
@@ -22,6 +23,7 @@ from skdp.privacy.accounting.gaussian import (
 )
 
 __all__ = [
+    "APPROXIMATE_DP",
     "FRESH_UNIFORM",
     "FULL_BATCH",
     "PURE_DP",
@@ -36,7 +38,12 @@ FULL_BATCH = "full batch"
 FRESH_UNIFORM = "fresh uniform"
 PURE_DP = ("laplace", "above_threshold", "sampled_pure")
 _PURE = (*PURE_DP, "gumbel_top_k")
-_PARAMETER = {"gaussian": "noise_multiplier", **dict.fromkeys(_PURE, "epsilon")}
+# An (epsilon, delta)-DP release of which no mu is proven.
+APPROXIMATE_DP = ("objective_perturbation",)
+_PARAMETER = {
+    "gaussian": "noise_multiplier",
+    **dict.fromkeys((*_PURE, *APPROXIMATE_DP), "epsilon"),
+}
 
 
 def check_row(row: Mapping[str, Any]) -> tuple[str, float, int]:
@@ -81,6 +88,8 @@ def _row_mu(row: Mapping[str, Any]) -> float:
         mu = 1.0 / parameter if parameter > 0.0 else math.inf
     elif name in PURE_DP:
         mu = pure_mu(parameter)
+    elif name in APPROXIMATE_DP:
+        mu = math.inf
     else:
         mu = bounded_range_mu(parameter)
     return math.sqrt(count) * mu

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting.objective_recheck import recheck_objective
 
 __all__ = ["recheck_epsilon"]
 
@@ -124,6 +125,19 @@ def _pure_epsilon(row: Mapping[str, Any]) -> float:
     return epsilon
 
 
+def _with_aside(
+    rows: Sequence[Mapping[str, Any]], aside: list[Mapping[str, Any]], delta: float
+) -> float:
+    """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
+    for row in aside:
+        if not recheck_objective(row) <= row["delta"]:
+            return math.inf
+    left = delta - math.fsum(row["delta"] * row.get("count", 1) for row in aside)
+    others = [row for row in rows if row["name"] != "objective_perturbation"]
+    epsilon = math.fsum(row["epsilon"] * row.get("count", 1) for row in aside)
+    return epsilon + recheck_epsilon(others, left) if left >= 0.0 else math.inf
+
+
 def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
     """Recompute the epsilon of full-batch ledger rows at `delta`, independently of the calibration.
 
@@ -156,6 +170,9 @@ def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
     delta = float(delta)
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
+    aside = [row for row in rows if row["name"] == "objective_perturbation"]
+    if aside:
+        return _with_aside(rows, aside, delta)
     gaussian, others, pure = [], [], []
     for row in rows:
         count = row.get("count", 1)

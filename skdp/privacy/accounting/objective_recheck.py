@@ -1,0 +1,65 @@
+"""Delta of objective perturbation from its ledger row, by other code than the calibration.
+
+delta(epsilon) is the integral over z > epsilon of e^(epsilon - z) P(Z > z), with the tail of the privacy loss Z
+bounded as in `skdp.privacy.accounting.objective`; it is taken numerically. Nothing of the calibration is called.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["recheck_objective"]
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+def recheck_objective(row: Mapping[str, Any]) -> float:
+    """Delta of a ledger row "objective_perturbation" at its epsilon.
+
+    Parameters
+    ----------
+    row : dict
+        ``epsilon``, ``noise_std``, ``sensitivity``, ``curvature``, ``trade``, ``one_signed``, ``replaced``.
+
+    Returns
+    -------
+    float
+        1 where the theorem's condition fails.
+    """
+    epsilon, std, f = float(row["epsilon"]), float(row["noise_std"]), 2 if row["replaced"] else 1
+    one = float(row["sensitivity"]) / f / std  # of one record's gradient
+    sides = 1 if row["one_signed"] else 2
+    least = {(1, 1): 0.0, (1, 2): 0.0, (2, 1): 1.0, (2, 2): math.sqrt(3.0)}[f, sides]
+
+    def tail_of(shift: float, records: int) -> tuple[float, float]:
+        """Where P(shift + |g|^2/2 + <g, N> > z) turns into a normal tail at z = epsilon, and its slope."""
+        size = records * one
+        return (epsilon - shift - size * size / 2) / size, size
+
+    def integral(shift: float, records: int, least: float) -> float:
+        u, size = tail_of(shift, records)
+        if u < least:
+            return 1.0
+        # z = epsilon + w; the integrand e^-w Q(u + w / size) is below e^-60 of its start beyond `end`.
+        end = min(60.0, size * 60.0 / max(u, 1.0), size * 12.0 + 1e-300)
+        edges = np.concatenate([[0.0], end * 2.0 ** np.arange(-12.0, 0.5)])
+        half = 0.5 * np.diff(edges)
+        w = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
+        values = np.exp(-w) * _upper(u + w / size)
+        rest = math.exp(-end) * float(_upper(np.array([u + end / size]))[0])
+        return sides * (float(np.sum(half[:, None] * _WEIGHTS * values)) + rest)
+
+    bounds = [integral(math.log1p(float(row["curvature"])), f, least)]
+    trade = float(row["trade"])
+    if epsilon >= trade:
+        second = integral(trade, 1, 0.0) if f == 2 else 0.0
+        bounds.append(integral(0.0, f, least) + second)
+    return min(1.0, *bounds)
+
+
+def _upper(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(N(0, 1) > x) elementwise."""
+    return np.array([0.5 * math.erfc(t / math.sqrt(2.0)) for t in x.ravel()]).reshape(x.shape)
