@@ -1,0 +1,200 @@
+"""Which rows a step of sparse ERM uses, decided without looking at them, and what a unit pays for that.
+
+The paper (Zhang, Mironov and Hejazinia 2021, Theorem 1, both versions) draws one of m *fixed* groups of rows
+a step and claims that this amplifies: (log(1 + (e^eps - 1) / m), delta / m) a step for every record. **That is
+wrong.** Its Lemma 1 compares the output on a sample with a record to the output on a sample without it; here
+these are the means of two different groups, which may be 2 c2 apart, not 2 c2 / |group|. A release that shows
+which group was drawn loses the full eps with probability 1 / m, so only delta is smaller, not epsilon.
+
+What holds, with c2 the sup-norm clip of a row's gradient, n rows, and replace-one (factor 2):
+
+* `AllRows`. Sensitivity 2 c2 / n a step; T steps cost T runs. The default: the others never need less noise.
+* `PublicParts`. Each row is in one public batch group, a step uses one of them: sensitivity 2 c2 / (rows of the
+  group), noise in proportion. A step on another group has the same distribution whatever the row is, given what
+  was released before; so the row pays for the steps of its own group only, at full price: ceil(T / m) runs if
+  the groups are visited in a random cyclic order, max_j (visits of group j) if they are drawn with replacement
+  beforehand. At the same T the noise of a step is sqrt(m) times that of `AllRows` (equal sizes, delta > 0).
+* `FreshSample`. A step draws b of the n units, uniformly without replacement, anew and in secret: sensitivity
+  2 c2 / b, and a run of pure cost e costs log(1 + (b / n) (e^e - 1)). By Jensen's inequality this is at least
+  (b / n) e, the price of a run with the same noise on all units: sampling saves time, never noise. With
+  ``unit="group"`` the units are groups and b = 1 is the paper's drawing of one of m.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["AllRows", "Batch", "Batches", "FreshSample", "PublicParts", "cyclic", "published"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one step.
+
+    Attributes
+    ----------
+    rows : ndarray of int or None
+        None: all rows.
+    divisor : int or None
+        The public count by which the sum is divided; None: the public number of units.
+    part : int
+        Which of the plan's disjoint parts the rows are.
+    """
+
+    rows: np.ndarray | None = None
+    divisor: int | None = None
+    part: int = 0
+
+
+class Batches(Protocol):
+    """A schedule of batches, fixed (or drawn secretly) before the data are touched.
+
+    Attributes
+    ----------
+    steps : int
+        Number of steps.
+    runs : int
+        Number of runs that one unit pays for.
+    """
+
+    steps: int
+    runs: int
+
+    def plan(
+        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
+    ) -> Any:
+        """Fix the noise of all steps."""
+
+    def draw(self, session: PrivacySession, step: int) -> Batch:
+        """Return the rows of a step."""
+
+    def release(
+        self, session: PrivacySession, mean: Bounded, plan: Any, threshold: float, batch: Batch
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Release the large entries of a step's mean gradient."""
+
+
+class AllRows:
+    """Every step uses every row.
+
+    Parameters
+    ----------
+    steps : int
+    """
+
+    def __init__(self, steps: int) -> None:
+        self.steps = self.runs = steps
+
+    def plan(
+        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
+    ) -> Any:
+        """Fix the noise of all steps."""
+        return session.plan_numeric_sparse(self.steps, n_hits, share, split=split, size=size)
+
+    def draw(self, session: PrivacySession, step: int) -> Batch:
+        """Return the rows of a step."""
+        return Batch()
+
+    def release(
+        self, session: PrivacySession, mean: Bounded, plan: Any, threshold: float, batch: Batch
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Release the large entries of a step's mean gradient."""
+        return session.numeric_sparse(mean, plan, threshold, part=batch.part)
+
+
+class PublicParts(AllRows):
+    """A step uses one of m public groups of rows, in an order that is fixed before the data are touched.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        The group 0..m-1 of each row: public.
+    order : ndarray of int of shape (n_steps,)
+        The group of each step: public.
+    """
+
+    def __init__(self, codes: np.ndarray, order: np.ndarray) -> None:
+        self._rows = [np.flatnonzero(codes == part) for part in range(int(codes.max()) + 1)]
+        self._order = order
+        self.steps = len(order)
+        self.runs = int(np.bincount(order).max())
+
+    def plan(
+        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
+    ) -> Any:
+        """Fix the noise of all steps."""
+        return session.plan_numeric_sparse(
+            self.runs, n_hits, share, split=split, size=size, parts=len(self._rows)
+        )
+
+    def draw(self, session: PrivacySession, step: int) -> Batch:
+        """Return the rows of a step."""
+        part = int(self._order[step])
+        return Batch(self._rows[part], len(self._rows[part]), part)
+
+
+class FreshSample(AllRows):
+    """A step uses a uniformly random subset of the units, drawn anew from the session's key stream.
+
+    Parameters
+    ----------
+    steps, n_units, size : int
+    codes : ndarray of int of shape (n_rows,), default=None
+        The unit of each row where units are groups.
+    """
+
+    def __init__(
+        self, steps: int, n_units: int, size: int, codes: np.ndarray | None = None
+    ) -> None:
+        super().__init__(steps)
+        self._n_units, self._size, self._codes = n_units, size, codes
+
+    def plan(
+        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
+    ) -> Any:
+        """Fix the noise of all steps."""
+        rate = self._size / self._n_units
+        return session.plan_numeric_sparse(
+            self.steps, n_hits, share, split=split, size=size, rate=rate
+        )
+
+    def draw(self, session: PrivacySession, step: int) -> Batch:
+        """Return the rows of a step: never the same sample again, never shown."""
+        units = np.sort(session.permutation(self._n_units, self._size))
+        if self._codes is None:
+            return Batch(units, self._size)
+        chosen = np.zeros(self._n_units, dtype=bool)
+        chosen[units] = True
+        return Batch(np.flatnonzero(chosen[self._codes]), self._size)
+
+
+def cyclic(session: PrivacySession, n_parts: int, steps: int) -> np.ndarray:
+    """Visit every part once an epoch, in a fresh random order: one part is visited at most ceil(T / m) times."""
+    epochs = -(-steps // n_parts)
+    return np.concatenate([session.permutation(n_parts) for _ in range(epochs)])[:steps]
+
+
+def published(session: PrivacySession, n_parts: int, steps: int) -> np.ndarray:
+    """Draw a part with replacement for every step: the paper's order, drawn before the data are touched."""
+    return session.integers(n_parts, steps)
+
+
+SCHEDULES: dict[str, Callable[[PrivacySession, int, int], np.ndarray]] = {
+    "cyclic": cyclic,
+    "published": published,
+}
+
+
+def require_replace_one(adjacency: str) -> None:
+    """Refuse secret samples where their amplification has no proof, before the data are read."""
+    if adjacency != "replace-one":
+        raise UnsupportedAccounting(
+            "batch_size= draws secret samples, whose amplification is proven under "
+            f"adjacency='replace-one' only, not under {adjacency!r}; leave batch_size=None"
+        )

@@ -1,0 +1,301 @@
+"""Empirical risk minimisation with sparse private gradients (numeric sparse vector).
+
+theta <- theta - eta NumericSparse(mean clipped gradient): a step releases at most ``n_hits`` coordinates of the
+gradient, those that are found above a noisy threshold, and adds noise to no other. Zhang, Mironov and Hejazinia
+2021, Algorithms 1 and 2. Their Theorem 1 is wrong (see `skdp.linear_model._sparse_batches`), and their loop from
+0 to T makes T + 1 steps: here exactly ``max_iter`` are made and paid for.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from skdp.linear_model._frame import Solution
+from skdp.linear_model._ight import Rescaled
+from skdp.linear_model._progress import Monitor
+from skdp.linear_model._scales import CLIP_SHARE, Scales, given_scales, median, start_residual
+from skdp.linear_model._sparse_batches import Batches
+from skdp.linear_model._steps import FLOOR, POWER, square
+from skdp.privacy import accounting
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["automatic_steps", "solve", "sparse_erm"]
+
+MIN_STEPS, MAX_STEPS = 20, 100
+REACH = 90.0  # see automatic_steps
+THRESHOLD = 1.0  # over the level that about one query noise in p / n_hits passes
+BELIEVED = 0.5  # a released value below this part of the threshold is a false alarm
+INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm of the rows
+
+
+class SparseStep(Protocol):
+    """Turns released sparse gradients into points; sees no data."""
+
+    learning_rate: float
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, energy: float) -> np.ndarray:
+        """Return the next point; ``energy`` is the variance of the gradient's noise, summed up."""
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep."""
+
+
+class LiteralStep:
+    """``theta - learning_rate * gradient``; the output is the last iterate."""
+
+    believed = 0.0
+
+    def __init__(self, learning_rate: float) -> None:
+        self.learning_rate = learning_rate
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, energy: float) -> np.ndarray:
+        """Return the next point."""
+        return theta - self.learning_rate * gradient
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep."""
+        return last
+
+
+class SparseDistanceOverGradients:
+    """Step size r_t / sqrt(G_t) from released values whose noise is known, and averaging of the points.
+
+    With the released sparse gradient g_t, E_t the variance of its noise summed over its coordinates::
+
+        G_t = G_{t-1} + max(|g_t|^2 - 0.9 E_t, 0.1 E_t)
+        eta_t = r_{t-1} / sqrt(G_t)
+        v_t = v_{t-1} - eta_t g_t
+        r_t = max(r_{t-1}, sqrt(max(|v_t - v_0|^2 - sum_s eta_s^2 E_s, 0)))
+
+    The output is the average of the v_t with weights (t + 1)^6. As `skdp.linear_model._steps`, for noise in a
+    few coordinates only.
+    """
+
+    believed = BELIEVED
+
+    def __init__(self, start: np.ndarray, distance: float) -> None:
+        self._start, self._distance = start, distance
+        self._squares = self._walked = 0.0
+        self._sum, self._weight, self._count = np.zeros_like(start), 0.0, 0
+        self.learning_rate = 0.0
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, energy: float) -> np.ndarray:
+        """Return the next point."""
+        self._squares += max(square(gradient) - (1 - FLOOR) * energy, FLOOR * energy)
+        self.learning_rate = self._distance / math.sqrt(self._squares) if self._squares else 0.0
+        theta = theta - self.learning_rate * gradient
+        self._walked += self.learning_rate**2 * energy
+        gone = square(theta - self._start) - self._walked
+        self._distance = max(self._distance, math.sqrt(max(gone, 0.0)))
+        self._count += 1
+        weight = float(self._count) ** POWER
+        self._sum += weight * theta
+        self._weight += weight
+        return theta
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep."""
+        return self._sum / self._weight
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the steps need besides data, loss and step rule.
+
+    Attributes
+    ----------
+    n_hits : int
+    clip_norm : float
+        In the sup norm, per row.
+    threshold : float or None
+        None: computed from the public noise scales, `automatic_threshold`.
+    split : {"optimal", "published"}
+    share : float
+        Share of the session's budget.
+    """
+
+    n_hits: int
+    clip_norm: float
+    threshold: float | None
+    split: str
+    share: float
+
+
+def sparse_erm(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    rule: Any,
+    batches: Batches,
+    settings: Settings,
+    *,
+    theta: np.ndarray,
+    monitor: Monitor,
+) -> Solution:
+    """Run Algorithm 2 of the paper: one numeric-sparse run a step.
+
+    Parameters
+    ----------
+    session : PrivacySession
+        Pays for every run; an exact session gives the algorithm without noise.
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+    rule : LiteralStep or SparseDistanceOverGradients
+    batches : Batches
+        Which rows a step uses, and how many runs one unit pays for.
+    settings : Settings
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        Start.
+    monitor : callable
+        Called with the iteration and the released iterate.
+
+    Returns
+    -------
+    Solution
+        With the threshold of the last step and the number of released values.
+    """
+    plan = batches.plan(session, settings.n_hits, settings.share, settings.split, theta.size)
+    released, threshold = 0, 0.0
+    for step in range(batches.steps):
+        batch = batches.draw(session, step)
+        mean = records.mean_sup_gradient(
+            loss, theta, settings.clip_norm, rows=batch.rows, divisor=batch.divisor
+        )
+        _, query_scale, value_scale = session.numeric_sparse_scales(mean, plan)
+        threshold = (
+            automatic_threshold(query_scale, theta.size, settings.n_hits)
+            if settings.threshold is None
+            else settings.threshold
+        )
+        hits, values = batches.release(session, mean, plan, threshold, batch)
+        released += len(hits)
+        believed = np.abs(values) >= rule.believed * threshold
+        gradient = np.zeros(theta.size)
+        gradient[hits[believed]] = values[believed]
+        energy = 2.0 * value_scale**2 * np.count_nonzero(believed)
+        theta = rule.move(theta, gradient.reshape(theta.shape), energy)
+        monitor(step, theta)
+    attributes = {"threshold_": threshold, "n_released_": released}
+    return Solution(rule.output(theta), batches.steps, attributes)
+
+
+def automatic_threshold(query_scale: float, size: int, n_hits: int) -> float:
+    """Level that about ``n_hits`` of ``size`` noisy queries of value 0 reach: log(size / n_hits) scales.
+
+    Higher, and the budget of a run is spent on finding nothing; lower, and false alarms fill the run before
+    the scan comes to the large coordinates. The paper's alpha (Lemma 4) is some ten times as high: it makes
+    sure that no query of value 0 passes, and on the data at hand nothing else does either.
+    """
+    return THRESHOLD * query_scale * math.log(max(size / n_hits, 2.0))
+
+
+def automatic_steps(
+    n: int, size: int, *, epsilon: float, delta: float, adjacency: str
+) -> int | None:
+    """Number of runs for which the threshold stays below about a tenth of the clip norm; None: no limit.
+
+    Everything here is public. With a sensitivity of 2 C / n and T runs of one hit, the queries' noise has a scale
+    of about 9 C sqrt(T) / (n mu), so that the threshold is C / 10 at T = (n mu / (90 log p))^2; with delta = 0,
+    where epsilons add up, at T = n epsilon / (90 log p).
+    """
+    if math.isinf(epsilon):
+        return None
+    factor = 1.0 if adjacency == "replace-one" else 2.0
+    reach = factor * n / (REACH * math.log(max(size, 3)))
+    runs = reach * epsilon if delta == 0 else (reach * accounting.gaussian_mu(epsilon, delta)) ** 2
+    return max(1, int(min(runs, MAX_STEPS)))
+
+
+def sup_scales(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    theta: np.ndarray,
+    *,
+    share: float,
+    literal: bool,
+) -> Scales:
+    """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
+
+    As `skdp.linear_model._scales.released_scales`, in the norm in which this method clips.
+    """
+    residual = largest_residual(loss)
+    part = share if residual is not None else share / 2
+    row = median(session, part, lambda bound: records.row_sup_norm_count(bound))
+    value = 1.0 if literal else INTERCEPT * row
+    largest = max(row, value) if records.fit_intercept else row
+    if residual is not None:
+        clip_norm = largest * residual
+    else:
+        scaled = records.with_intercept(value)
+        clip_norm = median(
+            session, part, lambda bound: scaled.gradient_sup_norm_count(loss, theta, bound)
+        )
+    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2))
+
+
+def largest_residual(loss: Any) -> float | None:
+    """Sup norm of the loss derivative at theta = 0 where every target has the same, else None."""
+    if loss.n_outputs > 1:
+        return 1.0 - 1.0 / loss.n_outputs
+    return start_residual(loss)
+
+
+def solve(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    batches: Batches,
+    *,
+    n_hits: int | str,
+    learning_rate: float | str,
+    clip_norm: float | str,
+    threshold: float | str,
+    split: str,
+    theta: np.ndarray,
+    monitor: Monitor,
+) -> Solution:
+    """Decide what "auto" is, divide the budget, and run."""
+    literal = not isinstance(learning_rate, str)
+    adaptive = isinstance(clip_norm, str) or not literal
+    share = CLIP_SHARE if adaptive else 0.0
+    scales = given_scales(1.0)
+    if adaptive:
+        scales = sup_scales(session, records, loss, theta, share=share, literal=literal)
+    clip = scales.clip_norm if isinstance(clip_norm, str) else float(clip_norm)
+    if isinstance(n_hits, str):  # without noise nothing is gained by releasing few
+        n_hits = theta.size if session.exact else 1
+    settings = Settings(
+        min(int(n_hits), theta.size),
+        clip,
+        None if isinstance(threshold, str) else float(threshold),
+        split,
+        1.0 - share,
+    )
+    inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
+    theta = inner.inward(theta)
+    rule: Any = (
+        SparseDistanceOverGradients(theta, scales.distance)
+        if isinstance(learning_rate, str)
+        else LiteralStep(float(learning_rate))
+    )
+    found = sparse_erm(
+        session,
+        records.with_intercept(scales.intercept),
+        loss,
+        rule,
+        batches,
+        settings,
+        theta=theta,
+        monitor=inner,
+    )
+    attributes = {
+        **found.attributes,
+        "learning_rate_": rule.learning_rate,
+        "clip_norm_": clip,
+        "n_hits_": settings.n_hits,
+    }
+    return Solution(inner.outward(found.theta), found.n_iter, attributes)
