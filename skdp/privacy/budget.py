@@ -7,7 +7,8 @@ stays charged.
 The total is (E, D)-DP, also when each fit is chosen by looking at earlier results. The rules and
 their proof are in `skdp.privacy.filters`: pure fits whose epsilons add up to at most E, or fits
 whose mu^2 add up to at most M^2, M the largest mu that is (E, D)-DP (the filter for Gaussian
-differential privacy: tighter for Gaussian fits than zCDP's, as mu-GDP is converted exactly).
+differential privacy: tighter for Gaussian fits than zCDP's, as mu-GDP is converted exactly). A ledger
+whose first fit has no mu (objective perturbation) adds up (epsilon, delta) of all its fits.
 """
 
 import contextlib
@@ -100,6 +101,9 @@ class Reservation:
     def release(self) -> None:
         """Hand the charge back, which is right only if nothing was released.
 
+        A fit without mu that came first in its ledger stays charged once others are: the rule by which the
+        ledger adds up must not change (`skdp.privacy.filters`). The state then is "spent".
+
         Raises
         ------
         RuntimeError
@@ -108,8 +112,7 @@ class Reservation:
         if self._state == "spent" or self._pid != os.getpid():
             raise RuntimeError("Something was released under this reservation: it stays charged.")
         if self._state == "reserved":
-            self._accountant._mark(self._number, "returned")
-            self._state = "returned"
+            self._state = self._accountant._hand_back(self._number)
 
     def __enter__(self) -> Self:
         return self
@@ -233,7 +236,8 @@ class BudgetAccountant:
         adjacency, unit : str
             The same for all fits of one ledger.
         mu : float > 0, default=None
-            The fit, with exact noise, is mu-GDP.
+            The fit, with exact noise, is mu-GDP. None, where `pure` is False: no mu is proven, so the fit
+            can be paid by basic composition only, in a ledger that began with such a fit.
         pure : bool, default=False
             The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
         noise_error : (float >= 0, float >= 0), default=(0, 0)
@@ -249,8 +253,6 @@ class BudgetAccountant:
         PrivacyBudgetExceeded
             If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
             another adjacency or unit, or if its file is gone. Nothing is charged.
-        UnsupportedAccounting
-            If the fit has neither `mu` nor `pure`.
         """
         fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -306,16 +308,30 @@ class BudgetAccountant:
         with self._transaction("it cannot be read") as (connection, ceiling):
             return ceiling, charged_fits(connection), fit_rows(connection)
 
+    def _hand_back(self, number: int) -> str:
+        with self._transaction("nothing is handed back", write=True) as (connection, _):
+            (first,) = connection.execute(
+                "SELECT min(number) FROM fits WHERE state <> 'returned'"
+            ).fetchone()
+            fits = charged_fits(connection)
+            state = "spent" if first == number and fits[0].approximate and fits[1:] else "returned"
+            self._change(connection, number, state)
+        return state
+
     def _mark(self, number: int, state: str) -> None:
         with self._transaction("nothing may be released", write=True) as (connection, _):
-            changed = connection.execute(
-                "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)",
-                (state, number, state),
+            self._change(connection, number, state)
+
+    @staticmethod
+    def _change(connection: sqlite3.Connection, number: int, state: str) -> None:
+        changed = connection.execute(
+            "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)",
+            (state, number, state),
+        )
+        if changed.rowcount != 1:
+            raise PrivacyBudgetExceeded(
+                "The reservation of this fit was handed back: nothing may be released under it."
             )
-            if changed.rowcount != 1:
-                raise PrivacyBudgetExceeded(
-                    "The reservation of this fit was handed back: nothing may be released under it."
-                )
 
     @contextlib.contextmanager
     def _transaction(

@@ -2,12 +2,18 @@
 
 Let (E, D) be the ceiling. A fit says that, whatever was released before, it is mu-GDP (its
 releases are Gaussian, full batch) or pure epsilon-DP, which is mu-GDP with
-mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)). With this fit and all that is charged, one of these
-must hold, or the fit is refused:
+mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)), or only (epsilon, delta)-DP: it has no mu, as objective
+perturbation. The first fit that is charged, chosen before anything was released, decides. If it has
+a mu, a fit without one is refused later, and with this fit and all that is charged one of these must
+hold, or the fit is refused:
 
 A. all are pure, and the sum of epsilon is at most E;
 B. sqrt(sum of mu^2) is at most M, the largest mu that is (E, D)-DP;
 C. it is the only one, and what it claims by itself is at most (E, D).
+
+If the first has no mu, there is one rule for all fits of the ledger, whatever they are:
+
+D. the sum of epsilon, as each fit claims it, is at most E, and the sum of delta at most D.
 
 *Claim.* Everything released under one ledger is (E, D)-DP, also when each fit, its cost and the
 time to stop are chosen by looking at earlier results.
@@ -23,6 +29,18 @@ and Honkela 2023), and S_B are histories that it does not cut, so P(S_B) <= e^E 
 every factor of the likelihood ratio is at most e^epsilon_i, and the sum is at most E, so
 P(S_A) <= e^E Q(S_A). Add both. Fits that run at the same time are no exception: the filter is
 applied to the single releases in their order of time, and their reservations were made before.
+
+Under D nothing else can ever hold: a fit without mu is neither pure nor under B, and it stays. So all
+histories of the ledger end under D, and the claim is the filter of basic composition (Rogers et al.
+2016). Stop at the first fit that would leave D. After a history h with (a, b) left, P(S | h) <=
+e^a Q(S | h) + b: if the next fit is (e, d)-DP, induction from the end and min(1, .) give P(S | h) <=
+b - d + E_P min(1, e^(a-e) Q(S | h, output)) <= b - d + e^e E_Q min(1, ...) + d <= e^a Q(S | h) + b.
+
+Rules B and D must not be mixed within one ledger. After an early result one would go on under B where
+the likelihood ratio is already large, and under D where it is small: each part may fail with
+probability up to the ceiling's delta, and together with twice that. This is why the first fit
+decides, before anything was released, and why a first fit without mu is not handed back once others
+are charged (`Reservation.release`): the rule would change after a release.
 
 Sampled noise has a tiny error (`noise_error`, a and b). For neighbouring data sets let V be the outputs
 that can be drawn on both. The drawn laws p, q and the exact ones P, Q of a fit satisfy, whatever came
@@ -51,7 +69,7 @@ import functools
 import math
 from typing import Any, NamedTuple
 
-from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
 
 __all__ = [
@@ -84,10 +102,15 @@ class Charge(NamedTuple):
 
     epsilon: float
     delta: float
-    mu: float
+    mu: float  # inf: none is proven
     pure: bool
     log_error: float
     tail: float
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the fit is (epsilon, delta)-DP only."""
+        return self.mu == math.inf
 
 
 @functools.lru_cache(maxsize=64)
@@ -120,8 +143,19 @@ def _pure_sum(fits: list[Charge]) -> float:
     return math.fsum(fit.epsilon for fit in fits) if all(fit.pure for fit in fits) else math.inf
 
 
+def _basic_left(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float] | None:
+    """What basic composition leaves of the ceiling, None if it is passed."""
+    epsilon = ceiling.epsilon * (1.0 + _TOLERANCE_PURE) - math.fsum(fit.epsilon for fit in fits)
+    delta = ceiling.delta * (1.0 + _TOLERANCE_PURE) - math.fsum(fit.delta for fit in fits)
+    return (epsilon, delta) if epsilon >= 0.0 and delta >= 0.0 else None
+
+
 def admits(fits: list[Charge], ceiling: Ceiling) -> bool:
-    """Rules A, B and C of this module."""
+    """Rules A to D of this module; `fits` in order of time."""
+    if fits[0].approximate:
+        return _basic_left(fits, ceiling) is not None
+    if any(fit.approximate for fit in fits):
+        return False
     if _pure_sum(fits) <= ceiling.epsilon * (1.0 + _TOLERANCE_PURE):
         return True
     if _total_mu(fits) <= _allowed_mu(fits, ceiling) * (1.0 + _TOLERANCE_MU):
@@ -133,6 +167,8 @@ def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
     """Smallest proven cost of what is charged; the ceiling itself is always proven."""
     if not fits:
         return 0.0, 0.0
+    if fits[0].approximate:
+        return math.fsum(fit.epsilon for fit in fits), math.fsum(fit.delta for fit in fits)
     candidates = [(ceiling.epsilon, ceiling.delta), (_pure_sum(fits), 0.0)]
     if len(fits) == 1 and fits[0].delta <= ceiling.delta:
         candidates.append(fits[0][:2])
@@ -148,6 +184,10 @@ def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]
     """Largest epsilon of one further fit that would be admitted, and its delta."""
     if not fits:
         return ceiling.epsilon, ceiling.delta
+    if fits[0].approximate:
+        epsilon, delta = _basic_left(fits, ceiling) or (0.0, 0.0)
+        left = max(0.0, epsilon - 2e-12 * ceiling.epsilon), max(0.0, delta - 2e-12 * ceiling.delta)
+        return left if left[0] > 0.0 else (0.0, 0.0)
     allowed, used = _allowed_mu(fits, ceiling), _total_mu(fits)
     pure = max(0.0, ceiling.epsilon - _pure_sum(fits))
     gauss = 0.0
@@ -201,10 +241,9 @@ def check_charge(
             raise ValueError("A pure fit has delta=0, no mu, and its noise error in epsilon.")
         return Charge(epsilon, 0.0, pure_mu(epsilon), True, 0.0, 0.0)
     if mu is None:
-        raise UnsupportedAccounting(
-            f"{estimator} is neither pure nor Gaussian (no mu): no proven rule adds its cost to"
-            " that of fits chosen by looking at its result. Fit it without an accountant."
-        )
+        if error or tail:
+            raise ValueError("A fit without mu has its noise error in (epsilon, delta).")
+        return Charge(epsilon, delta, math.inf, False, 0.0, 0.0)
     mu = check_number("mu", mu, 0.0, math.inf, "positive and finite")
     if not delta or mu > gaussian_mu(epsilon, delta) * (1.0 + 1e-6):
         raise ValueError(f"mu={mu!r} costs more than the claimed ({epsilon!r}, {delta!r}).")
@@ -213,6 +252,13 @@ def check_charge(
 
 def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
     """Message for a fit that is not admitted."""
+    if fit.approximate and charged and not charged[0].approximate:
+        return (
+            f"{estimator} was refused before it read a value: it is (epsilon, delta)-DP and has no mu, and"
+            " this ledger, which began with another kind of fit, adds up mu^2 or pure epsilons. Give it an"
+            " accountant of its own, or one in which such a fit comes first: all is then added by basic"
+            " composition."
+        )
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
     return (
         f"{estimator} was refused before it read a value: ({fit.epsilon:g}, {fit.delta:g}) on top"

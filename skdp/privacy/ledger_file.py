@@ -92,6 +92,7 @@ def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
     """All rows but those handed back."""
     rows = connection.execute(
         "SELECT epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
+        " ORDER BY number"
     )
     return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
 

@@ -4,11 +4,13 @@ import math
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
-from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, pure_mu
 from skdp.privacy.budget import BudgetAccountant
 from skdp.privacy.filters import Ceiling, admits, check_charge, remaining_after, spent_by
@@ -149,7 +151,8 @@ def test_noise_error_is_charged():
     ("cost", "kind", "message"),
     [
         ({"epsilon": math.inf, "delta": 0.0}, PrivacyBudgetExceeded, "epsilon=inf"),
-        ({"epsilon": 1.0, "delta": 1e-5}, UnsupportedAccounting, "neither pure nor Gaussian"),
+        ({"epsilon": 101.0, "delta": 1e-6}, PrivacyBudgetExceeded, "would pass the ceiling"),
+        ({"epsilon": 1.0, "delta": 1e-6, "noise_error": (0.1, 0.0)}, ValueError, "noise error in"),
         ({"epsilon": 1.0, "delta": 1e-5, "mu": 3.0}, ValueError, "costs more than"),
         ({"epsilon": 1.0, "delta": 0.0, "mu": 0.1}, ValueError, "costs more than"),
         ({"epsilon": 1.0, "delta": 1e-5, "pure": True}, ValueError, "pure fit has delta=0"),
@@ -178,3 +181,108 @@ def test_one_adjacency_and_one_unit(accountant):
 def test_ceiling_out_of_range(ceiling):
     with pytest.raises(ValueError, match="must be"):
         BudgetAccountant(*ceiling)
+
+
+# ------------------------------------------------------------------ fits without a mu
+
+
+def approximate(accountant, epsilon=1.0, delta=1e-6):
+    return accountant.reserve(estimator="approximate", epsilon=epsilon, delta=delta, **KIND)
+
+
+def gaussian(accountant, epsilon=1.0, delta=1e-6):
+    mu = gaussian_mu(epsilon, delta)
+    return accountant.reserve(estimator="gauss", epsilon=epsilon, delta=delta, mu=mu, **KIND)
+
+
+def test_a_ledger_that_begins_without_mu_adds_up_epsilon_and_delta():
+    accountant = BudgetAccountant(3.0, 3e-6)
+    approximate(accountant).commit()
+    gaussian(accountant).commit()
+    assert accountant.spent() == pytest.approx((2.0, 2e-6))
+    assert accountant.remaining() == pytest.approx((1.0, 1e-6))
+    with pytest.raises(PrivacyBudgetExceeded, match="pass the ceiling"):  # by epsilon
+        gaussian(accountant, 1.001)
+    with pytest.raises(PrivacyBudgetExceeded, match="pass the ceiling"):  # by delta
+        gaussian(accountant, 0.5, 1.01e-6)
+    accountant.reserve(estimator="pure", epsilon=0.5, delta=0.0, pure=True, **KIND).commit()
+    left = accountant.remaining()
+    approximate(accountant, *left).commit()
+    with pytest.raises(PrivacyBudgetExceeded):
+        approximate(accountant, 1e-3, 0.0)
+
+
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.01, 2.0), st.sampled_from([0.0, 1e-8, 1e-6]), st.booleans()),
+        min_size=1,
+        max_size=9,
+    )
+)
+def test_rules_are_never_mixed_in_one_ledger(wanted):
+    """Whatever is admitted is all under the filter of mu and pure fits, or all under basic composition."""
+    ceiling, charged = Ceiling("", 3.0, 3e-6, False), []
+    for epsilon, delta, without in wanted:
+        if without:
+            fit = check_charge("fit", epsilon, delta, None, False, (0.0, 0.0))
+        else:
+            fit = make_fit(epsilon, delta)
+        if admits([*charged, fit], ceiling):
+            charged.append(fit)
+    if charged and any(fit.approximate for fit in charged):
+        assert charged[0].approximate
+        assert sum(fit.epsilon for fit in charged) <= 3.0 * (1 + 1e-11)
+        assert sum(fit.delta for fit in charged) <= 3e-6 * (1 + 1e-11)
+
+
+def test_a_fit_without_mu_is_refused_after_gaussian_fits():
+    accountant = BudgetAccountant(10.0, 1e-4)
+    gaussian(accountant).commit()
+    with pytest.raises(PrivacyBudgetExceeded, match="comes first"):
+        approximate(accountant, 0.1, 1e-9)
+    gaussian(accountant).commit()
+
+
+def test_the_rule_does_not_change_after_a_release():
+    accountant = BudgetAccountant(1.5, 1.5e-6)
+    first = approximate(accountant, 1.0, 1e-6)
+    gaussian(accountant, 0.5, 5e-7).commit()
+    first.release()  # as a fit does that fails before its first release
+    assert first.state == "spent"
+    with pytest.raises(PrivacyBudgetExceeded):
+        gaussian(accountant, 0.1, 1e-8)
+    alone = BudgetAccountant(1.5, 1.5e-6)
+    approximate(alone).release()
+    assert alone.spent() == (0.0, 0.0)
+    gaussian(alone).commit()
+
+
+def test_mixing_the_rules_would_fail_twice_as_often():
+    """The counterexample of `skdp.privacy.filters`: choose B or D by an early Gaussian result.
+
+    The likelihood ratio of what was released first decides: where it is small a fit that fails with
+    probability d follows (randomised response with that chance to publish the record), else Gaussian fits up to
+    the ceiling. Exact by quadrature; either branch alone stays at the ceiling's delta.
+    """
+    epsilon, delta = 1.0, 1e-5
+    largest = gaussian_mu(epsilon, delta)
+    mu = 0.7 * largest
+    rest = math.sqrt(largest**2 - mu**2)
+    other = delta - gaussian_delta(mu, epsilon)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(150)
+    weights = weights / weights.sum()
+    loss = mu * mu / 2 + mu * nodes
+
+    def after(left):
+        return gaussian_delta(rest, left) if left >= 0 else _delta_below(rest, left)
+
+    under_b = np.array([after(epsilon - each) for each in loss])
+    under_d = other + (1 - other) * np.maximum(-np.expm1(epsilon - loss), 0.0)
+    assert weights @ under_b == pytest.approx(delta, rel=1e-3)
+    assert weights @ under_d <= delta * (1 + 1e-3)
+    assert weights @ np.maximum(under_b, under_d) > 1.3 * delta
+
+
+def _delta_below(mu, epsilon):
+    return ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
