@@ -207,8 +207,9 @@ class PrivateRecords:
         row_norm: float,
         adjacency: str,
         mask: Any = None,
+        center: Any = None,
     ) -> Bounded:
-        """Minimiser of the mean loss plus ``alpha / 2 * ||theta||^2``, the intercept penalised too.
+        """Minimiser of the mean loss plus ``alpha / 2 * ||theta - center||^2``, the intercept penalised too.
 
         Rows are restricted to ``mask``, then clipped to ``row_norm``, then the intercept's feature is appended.
         A group's loss is the mean over its rows. With G the largest gradient norm of a unit (the loss's
@@ -229,6 +230,8 @@ class PrivateRecords:
             The session's. Under add-remove at most 16 ``n_public`` records are assumed.
         mask : ndarray of bool of shape (n_parameters,), default=None
             Coordinates that may differ from 0. Public or released.
+        center : ndarray of shape (n_parameters,) or (n_parameters, n_classes), default=None
+            Where the penalty is 0; None is the origin. Public or released.
 
         Returns
         -------
@@ -243,7 +246,13 @@ class PrivateRecords:
         from skdp.privacy._minimizer import ridge_minimizer
 
         return ridge_minimizer(
-            self, loss, alpha=alpha, row_norm=row_norm, adjacency=adjacency, mask=mask
+            self,
+            loss,
+            alpha=alpha,
+            row_norm=row_norm,
+            adjacency=adjacency,
+            mask=mask,
+            center=center,
         )
 
     def perturbed_minimizer(self, loss: Any, *, penalty: float, row_norm: float) -> Any:
@@ -479,9 +488,7 @@ class PrivateRecords:
             source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency
         )
 
-    def gradient_scores(
-        self, loss: Any, theta: NDArray[np.float64], clip_norm: float
-    ) -> Bounded:
+    def gradient_scores(self, loss: Any, theta: NDArray[np.float64], clip_norm: float) -> Bounded:
         """Magnitude of every feature's entry in the mean loss gradient, rows clipped in the sup norm.
 
         ``|mean gradient_j|``, with several classes the largest over them. Both are 1-Lipschitz in the sup
@@ -641,6 +648,28 @@ class PrivateRecords:
             sample_weight=self._weight,
             fit_intercept=self.fit_intercept,
             intercept_value=value,
+            n_public=self.n_public,
+        )
+
+    def centered(self, value: float) -> "PrivateRecords":
+        """Return the same records with ``value`` subtracted from their targets.
+
+        Parameters
+        ----------
+        value : float
+            Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+        """
+        return PrivateRecords(
+            self._X,
+            np.asarray(self._y, dtype=np.float64) - float(value),
+            groups=self._groups,
+            sample_weight=self._weight,
+            fit_intercept=self.fit_intercept,
+            intercept_value=self.intercept_value,
             n_public=self.n_public,
         )
 
