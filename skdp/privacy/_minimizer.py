@@ -1,7 +1,8 @@
 """The minimiser of an l2-regularised mean loss, and what one unit can change in it.
 
-Let F(theta) = (1/n) sum_i l_i(theta) + (alpha/2) ||theta||^2 with every coordinate penalised, the intercept
-too, and ||grad l_i|| <= G at every theta. F is alpha-strongly convex, so for any theta with minimiser theta*
+Let F(theta) = (1/n) sum_i l_i(theta) + (alpha/2) ||theta - c||^2 with every coordinate penalised, the intercept
+too, a public (or released) center c, 0 by default, and ||grad l_i|| <= G at every theta. F is alpha-strongly
+convex, so for any theta with minimiser theta*
 
     ||theta - theta*|| <= ||grad F(theta)|| / alpha.                                                     (1)
 
@@ -73,7 +74,14 @@ def lipschitz(loss: Any) -> float:
 
 
 def ridge_minimizer(
-    records: Any, loss: Any, *, alpha: float, row_norm: float, adjacency: str, mask: Any = None
+    records: Any,
+    loss: Any,
+    *,
+    alpha: float,
+    row_norm: float,
+    adjacency: str,
+    mask: Any = None,
+    center: Any = None,
 ) -> Bounded:
     """Make the statistic described by `PrivateRecords.ridge_minimizer`."""
     steepness = lipschitz(loss)
@@ -89,26 +97,33 @@ def ridge_minimizer(
     if chosen.shape != (p,):
         raise ValueError(f"mask must have shape ({p},), got {chosen.shape}")
     shape = (p,) if k == 1 else (p, k)
-    domain = Domain(records, loss, float(alpha), float(row_norm), chosen, adjacency)
+    middle = np.zeros(shape) if center is None else np.array(center, dtype=np.float64)
+    if middle.shape != shape:
+        raise ValueError(f"center must have shape {shape}, got {middle.shape}")
+    domain = Domain(
+        records, loss, float(alpha), float(row_norm), chosen, adjacency, center=middle[chosen]
+    )
     solved: list[Array] = []
 
     def value() -> Array:
         if not solved:
             theta = np.zeros(shape)
-            theta[chosen] = solve(domain.objective(records), domain.tau)
+            theta[chosen] = domain.center + solve(domain.objective(records), domain.tau)
             theta.setflags(write=False)
             solved.append(theta)
         return solved[0]
 
     source = rounded_source(
         value,
-        magnitude=(domain.gradient + domain.tau) / domain.alpha,  # by (1) at theta = 0
+        magnitude=domain.far
+        + (domain.gradient + domain.tau) / domain.alpha,  # by (1) at the center
         owner=records._kernels,
         unit=records.unit,
         needs_public_n=records.n_public is None,
     )
     n, gradient = records.n_units, steepness * domain.radius
     moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
+    moved += 2 * UNIT * domain.far  # the center is added in float64
     return Bounded.from_source(source, shape, l2=moved * (1 + 2.0**-40), adjacency=adjacency)
 
 
@@ -128,13 +143,23 @@ class Domain:
         tau over G / n, where rounding allows it.
     push : float
         Largest norm of a linear term: none here.
+    far : float
+        Norm of the center; the solver works on theta less the center.
     """
 
     gap = GAP
     push = 0.0
 
     def __init__(
-        self, records: Any, loss: Any, alpha: float, row_norm: float, mask: Any, adjacency: str
+        self,
+        records: Any,
+        loss: Any,
+        alpha: float,
+        row_norm: float,
+        mask: Any,
+        adjacency: str,
+        *,
+        center: Any = None,
     ) -> None:
         self.loss, self.alpha, self.row_norm = loss, alpha, row_norm
         d, n = records.n_features, records.n_units
@@ -142,6 +167,8 @@ class Domain:
         self.intercept = records.intercept_value if mask[d:].any() else None
         self.radius = math.hypot(row_norm, self.intercept or 0.0) * (1 + 2.0**-50)
         self.width = int(mask.sum())
+        self.center = center
+        self.far = 0.0 if center is None else norm(center) * (1 + (center.size + 16) * UNIT)
         rows, mass = records.n_records, records._count / n
         if adjacency == "add-remove":
             rows, mass = MOST_PER_PUBLIC * n, float(MOST_PER_PUBLIC)
@@ -159,14 +186,15 @@ class Domain:
         return 2 * self.gradient / self.alpha
 
     def rounding(self, rows: int, mass: float, size: float) -> float:
-        """Bound the error of the computed gradient at a theta of norm ``size``.
+        """Bound the error of the computed gradient at a theta that lies ``size`` from the center.
 
         Inner products of length q are off by q u ||x~|| ||theta|| and pass on as much times the
         smoothness; a derivative is off by (2 K + 16) u times its bound; the sum over m rows by
         m u sum_i ||r_i|| ||x~_i|| whatever its order; the penalty by a few u.
         """
         loss, k = self.loss, self.loss.n_outputs
-        predictor = (self.width + 4) * loss.smoothness * self.radius**2 * mass * size
+        longest = 2 * self.far + size
+        predictor = (self.width + 4) * loss.smoothness * self.radius**2 * mass * longest
         total = (rows + 2 * k + 32) * lipschitz(loss) * self.radius * mass
         return UNIT * (predictor + total + 4 * self.alpha * size)
 
@@ -194,9 +222,14 @@ class Objective:
         self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
         p, k = domain.width, self.loss.n_outputs
         self.shape = (p,) if k == 1 else (p, k)
+        self.offset = self.predict(domain.center) if domain.far else 0.0
+
+    def scores(self, theta: Array) -> Array:
+        """Linear predictors of the rows at the center plus ``theta``."""
+        return self.predict(theta) + self.offset
 
     def predict(self, theta: Array) -> Array:
-        """Linear predictors of the rows."""
+        """Rows times ``theta``."""
         if self.domain.intercept is None:
             return np.asarray(self.rows @ theta)
         return np.asarray(self.rows @ theta[:-1]) + self.domain.intercept * theta[-1]
@@ -224,7 +257,7 @@ class Objective:
 
     def gradient(self, theta: Array) -> Array:
         """Gradient of F."""
-        return self.gradient_at(self.predict(theta), theta)
+        return self.gradient_at(self.scores(theta), theta)
 
     def pushed(self, step: Array) -> float:
         """Slope along ``step`` of a linear term, which F here does not have."""
@@ -276,7 +309,7 @@ def newton(objective: Objective, tau: float) -> Array | None:
     """Newton's method from 0 with inexact steps; None if no point was certified."""
     theta, start = np.zeros(objective.shape), 0.0
     for _ in range(NEWTON_STEPS):
-        z = objective.predict(theta)
+        z = objective.scores(theta)
         gradient = objective.gradient_at(z, theta)
         if objective.certified(theta, gradient, tau):
             return theta

@@ -221,6 +221,35 @@ def test_storage_makes_no_difference(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=NAMES)
+def test_penalty_about_a_center(loss):
+    rng = np.random.default_rng(10)
+    X, y = rng.normal(size=(25, 4)), targets(loss, rng, 25)
+    records = PrivateRecords(X, y, fit_intercept=True)
+    options = dict(row_norm=1.0, adjacency="replace-one")
+    shape = records.ridge_minimizer(loss, alpha=1.0, **options).shape
+    center = rng.normal(size=shape)
+    for alpha in (1e6, 0.1):
+        bounded = records.ridge_minimizer(loss, alpha=alpha, center=center, **options)
+        theta = bounded._value.plain()
+        # Gradient of the mean loss alone, plus the penalty's.
+        gradient = slow_gradient(X, y, loss, theta, 0.0, 1.0) + alpha * (theta - center)
+        tau = tau_of(bounded, minimizer.lipschitz(loss) * math.sqrt(2), 25, alpha)
+        assert np.linalg.norm(gradient.ravel().astype(float)) <= tau + 1e-9 * alpha
+        plain = records.ridge_minimizer(loss, alpha=alpha, **options)
+        assert bounded.l2 == pytest.approx(plain.l2, rel=1e-4)  # a center costs nothing
+        if alpha > 1:
+            assert np.allclose(theta, center, atol=1e-4)
+    other = X.copy()
+    other[0] = -100 * X[0]
+    moved = PrivateRecords(other, y, fit_intercept=True).ridge_minimizer(
+        loss, alpha=0.1, center=center, **options
+    )
+    assert 0 < np.linalg.norm(moved._value.plain() - theta) <= bounded.l2
+    with pytest.raises(ValueError, match="center"):
+        records.ridge_minimizer(loss, alpha=1.0, center=np.zeros(2), **options)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=NAMES)
 def test_extreme_records_stay_within_the_bound(loss):
     rng = np.random.default_rng(6)
     X, y = rng.normal(size=(20, 4)), targets(loss, rng, 20)
