@@ -9,6 +9,7 @@ from typing import Any
 _NAMES = {
     "GradientKernel": "skdp.kernels._gradient",
     "SupGradientKernel": "skdp.kernels._supnorm",
+    "VertexKernel": "skdp.kernels._vertices",
     "gradient_kernel": "skdp.kernels._gradient",
     "hard_threshold": "skdp.kernels._threshold",
     "is_cupy": "skdp.kernels._dispatch",
@@ -17,6 +18,7 @@ _NAMES = {
     "numeric_sparse": "skdp.kernels._sparse_vector",
     "run_blocks": "skdp.kernels._threads",
     "sup_gradient_kernel": "skdp.kernels._supnorm",
+    "vertex_kernel": "skdp.kernels._vertices",
 }
 
 __all__ = sorted(_NAMES)

@@ -57,17 +57,20 @@ class SupGradientKernel:
     The integers are added in int64; the caller's check ``total_weight * C < 2**62`` excludes overflow.
     """
 
-    def __init__(
-        self, y: Any, loss: Any, d: int, p: int, kappa: float, weight: Any, balance: Any
-    ) -> None:
+    def __init__(self, X: Any, *inputs: Any) -> None:
+        y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
         self.n_features = d
-        self.n_outputs = int(loss.n_outputs)
-        self.shape = (p,) if self.n_outputs == 1 else (p, self.n_outputs)
+        self.n_outputs = n_outputs
+        self.shape = (p,) if n_outputs == 1 else (p, n_outputs)
         self.n_rows = len(y)
         self.total_weight = float(np.sum(balance)) if balance.size else float(self.n_rows)
-        self._constants = (LOSS_CODES[loss.name], float(getattr(loss, "threshold", 0.0)), kappa)
+        self._constants = (code, parameter, kappa)
         self._vectors = (y, weight, balance)
         self._all_rows = frozen(np.arange(self.n_rows, dtype=np.int64))
+        self._read(X)
+
+    def _read(self, X: Any) -> None:
+        raise NotImplementedError
 
     transposed = False
 
@@ -226,9 +229,8 @@ class _DenseSup(SupGradientKernel):
     transposed = True
     _function: Any = staticmethod(dense_sup)
 
-    def __init__(self, X: Any, *rest: Any) -> None:
-        super().__init__(*rest)
-        self._X = X
+    def _read(self, X: Any) -> None:
+        self._X = frozen(X)
 
     def _entries(self) -> float:
         return float(self._X.size)
@@ -258,8 +260,7 @@ class _SparseSup(SupGradientKernel):
 
     _function: Any = staticmethod(csr_sup)
 
-    def __init__(self, X: Any, *rest: Any) -> None:
-        super().__init__(*rest)
+    def _read(self, X: Any) -> None:
         self._csr: tuple[Any, ...] = (*(frozen(part) for part in csr_parts(X)), self.n_features)
 
     def _entries(self) -> float:
@@ -321,6 +322,21 @@ def sup_gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.99999905])
     """
+    inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
+    kind = _SparseSup if sp.issparse(inputs[0]) else _DenseSup
+    return kind(*inputs)
+
+
+def checked_input(
+    X: Any,
+    y: Any,
+    loss: Any,
+    fit_intercept: bool,
+    intercept_value: float,
+    row_weight: Any,
+    sample_weight: Any,
+) -> tuple[Any, ...]:
+    """(X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights), checked."""
     if not 0 < intercept_value < math.inf:
         raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
     X = usable(X)
@@ -332,5 +348,6 @@ def sup_gradient_kernel(
     balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
     if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
         raise ValueError("row_weight must lie between 0 and 1.")
-    rest = (y, loss, d, d + bool(fit_intercept), float(intercept_value), weight, balance)
-    return _SparseSup(X, *rest) if sp.issparse(X) else _DenseSup(frozen(X), *rest)
+    code, parameter = LOSS_CODES[loss.name], float(getattr(loss, "threshold", 0.0))
+    p, kappa = d + bool(fit_intercept), float(intercept_value)
+    return X, y, code, parameter, d, p, kappa, int(loss.n_outputs), weight, balance

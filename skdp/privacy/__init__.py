@@ -9,6 +9,7 @@ _NAMES = {
     "PrivacyReport": "skdp.privacy.report",
     "PrivacySession": "skdp.privacy.session",
     "PrivateRecords": "skdp.privacy.records",
+    "VertexScores": "skdp.privacy._vertices",
 }
 _MODULES = ("accounting", "noise")
 
@@ -18,11 +19,13 @@ __all__ = [
     "PrivacyReport",
     "PrivacySession",
     "PrivateRecords",
+    "VertexScores",
     "accounting",
     "noise",
 ]
 
 if TYPE_CHECKING:
+    from skdp.privacy._vertices import VertexScores
     from skdp.privacy.bounded import Bounded
     from skdp.privacy.budget import BudgetAccountant
     from skdp.privacy.records import PrivateRecords

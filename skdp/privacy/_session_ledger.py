@@ -233,6 +233,9 @@ class SessionLedger:
                 f"{epsilon:g} more does not fit (a part {_EPSILON_SLACK:g} is kept for the sampler); "
                 "nothing was released"
             )
+        if self._pure and self._pure[-1][0] == epsilon:  # a thousand equal releases are one entry
+            _, before, paid = self._pure.pop()
+            count, mu2 = count + before, mu2 + paid
         self._pure.append((float(epsilon), count, mu2))
 
     def _pure_epsilon(self) -> float:

@@ -1,0 +1,272 @@
+"""Sup-norm clipped gradient sums along a path of vertices of the l1 ball, kept up to date lazily.
+
+A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with
+x_j != 0, and shrinks all others by a public factor. So predictors are kept up to one common factor, only the
+rows that a step touches are looked at, and the integers that they add are replaced: no drift, and the same
+sums as if they had been added up anew (Raff, Khanna & Lu 2023 update floating-point scores instead).
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skdp.kernels import _vertex_rows as passes
+from skdp.kernels._inputs import csr_parts, frozen
+from skdp.kernels._supnorm import MARGIN, checked_input
+
+__all__ = ["VertexKernel", "vertex_kernel"]
+
+
+class VertexKernel:
+    """Sums of sup-norm clipped gradients at a point that moves by Frank-Wolfe steps.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (p, K): features (the intercept last) and outputs.
+    sums : ndarray of int64 of shape (p, K)
+        In grid units; private values.
+    total_weight : float
+        Sum of the row weights.
+
+    Notes
+    -----
+    The sums are a function of the released path alone and of each row by itself: a row adds
+    trunc(c x_j), with the factor c that was computed when the row was last refreshed, from its own predictor.
+    A row is looked at when a step touches it (x_j != 0), and with all others when ``move(..., refresh=True)``
+    says so; it is refreshed if an entry of its gradient would move by more than ``tolerance`` times the clip.
+    Whatever is stale, every row adds integers of at most ``row_weight * clip_norm / unit``
+    (proof: `SupGradientKernel`).
+    """
+
+    def __init__(self, inputs: Any, tolerance: float) -> None:
+        X, y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
+        n = len(y)
+        self.shape = (p, n_outputs)
+        self.total_weight = float(np.sum(balance)) if balance.size else float(n)
+        self._d, self._kappa = d, kappa
+        self._read(X)
+        self._rows = (self._tops(kappa if p > d else 0.0), y, weight, balance, code, parameter)
+        self._tolerance = float(tolerance)
+        self._margins, self._shrink = np.zeros((n, n_outputs)), 1.0
+        self._limits = (0.0, 0.0)
+        self._c = np.zeros((n, n_outputs))
+        self._stale, self._fresh = np.empty(n, dtype=np.int64), np.empty((n, n_outputs))
+        self.sums = np.zeros(self.shape, dtype=np.int64)
+
+    def _read(self, X: Any) -> None:
+        raise NotImplementedError
+
+    def _tops(self, start: float) -> Any:
+        raise NotImplementedError
+
+    def _column(self, j: int) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def _sum(self) -> None:
+        raise NotImplementedError
+
+    def _replace(self, count: int) -> Any:
+        raise NotImplementedError
+
+    def start(self, clip_norm: float, unit: float) -> None:
+        """Fix clip and grid and compute all sums at the present point, at first 0.
+
+        Parameters
+        ----------
+        clip_norm : float
+            Largest absolute entry of a row's gradient before its row weight; finite and positive.
+        unit : float
+            The grid, between 2**-500 and 2**500.
+
+        Raises
+        ------
+        ValueError
+            If a sum could overflow.
+        """
+        units = clip_norm / unit
+        if not (0 < units and self.total_weight * units < 2.0**62):
+            raise ValueError(
+                f"rows of clip_norm / unit = {units:g} may overflow an integer sum; "
+                "use a coarser unit."
+            )
+        self._limits = (units * MARGIN, 1.0 / unit)
+        self._c[:] = np.inf  # further than any tolerance: every row is listed that can add anything
+        count = self._look_at_all()
+        self._c[:] = 0.0
+        self._refresh(count, lazy=False)
+
+    def move(
+        self, j: int, k: int, step: float, gamma: float, *, refresh: bool, lazy: bool = True
+    ) -> Any:
+        """Move to (1 - gamma) theta + step e_jk.
+
+        Parameters
+        ----------
+        j, k : int
+            Feature (or intercept) and output.
+        step : float
+        gamma : float
+            In (0, 1].
+        refresh : bool
+            Whether to look at every row; public.
+        lazy : bool, default=True
+            False adds up all sums anew, for comparison: the result is the same.
+
+        Returns
+        -------
+        ndarray of int64, or None
+            The features whose sums have changed, in no order; None means that any may have.
+        """
+        self._shrink *= 1.0 - gamma
+        if self._shrink == 0.0:
+            self._margins[:], self._shrink = 0.0, 1.0
+        rows, values = self._column(j)
+        count = self._touch(rows, values, k, step / self._shrink) if rows.size else 0
+        changed = self._refresh(count, lazy)
+        if refresh:
+            passes.shrink_all(self._margins, self._shrink)
+            self._shrink = 1.0
+            self._refresh(self._look_at_all(), lazy)
+            return None
+        return changed
+
+    def _look_at_all(self) -> int:
+        rows, values = self._column(0)
+        return self._touch(rows[:0], values[:0], 0, 0.0)
+
+    def _touch(self, rows: Any, values: Any, k: int, amount: float) -> int:
+        count: int = passes.touch(
+            rows, values, k, amount, self._margins, self._shrink, *self._rows, *self._limits,
+            self._tolerance, self._c, self._stale, self._fresh,
+        )  # fmt: skip
+        return count
+
+    def _refresh(self, count: int, lazy: bool) -> Any:
+        """Refresh the listed rows: replace what they add, or add up everything anew."""
+        if lazy and 2 * count < len(self._c):
+            return self._replace(count)
+        self._c[self._stale[:count]] = self._fresh[:count]
+        self._sum()
+        return None
+
+
+class _SparseVertices(VertexKernel):
+    """CSR, with a copy by columns."""
+
+    def _read(self, X: Any) -> None:
+        data, indices, indptr = csr_parts(X)
+        self._csr: tuple[Any, ...] = (frozen(data), frozen(indices), frozen(indptr), self._d)
+        signed = [part.view(f"i{part.dtype.itemsize}") for part in (indices, indptr)]
+        by_column = sp.csr_matrix((data, *signed), shape=X.shape).tocsc()
+        self._csc = (by_column.data, by_column.indices, by_column.indptr)
+        self._all = (np.arange(X.shape[0], dtype=self._csc[1].dtype), X.shape[0])
+        self._mark = np.zeros(self.shape[0], dtype=np.bool_)
+        self._touched = np.empty(self.shape[0] + 1, dtype=np.int64)
+
+    def _tops(self, start: float) -> Any:
+        tops = np.empty(self._csr[2].size - 1)
+        passes.row_tops(self._csr[0], self._csr[2], start, tops)
+        return tops
+
+    def _column(self, j: int) -> tuple[Any, Any]:
+        data, rows, starts = self._csc
+        if j == self._d:
+            return self._all[0], np.full(self._all[1], self._kappa, dtype=data.dtype)
+        return rows[starts[j] : starts[j + 1]], data[starts[j] : starts[j + 1]]
+
+    def _sum(self) -> None:
+        passes.csr_sums(*self._csr, self._kappa, self._c, self.sums)
+
+    def _replace(self, count: int) -> NDArray[np.int64]:
+        passes.csr_replace(
+            *self._csr, self._kappa, self._stale, self._fresh, count, self._c, self.sums
+        )
+        _, indices, indptr, d = self._csr
+        p, n = self.shape[0], len(self._c)
+        if (
+            16 * count * (indices.size // max(1, n)) > p
+        ):  # listing them would cost more than it saves
+            return None
+        found = passes.csr_touched(
+            indices, indptr, d, p, self._stale, count, self._mark, self._touched
+        )
+        return self._touched[:found]
+
+
+class _DenseVertices(VertexKernel):
+    """C order or Fortran order; a step touches nearly all rows and features."""
+
+    def _read(self, X: Any) -> None:
+        self._X = frozen(X)
+        self._by_column = not X.flags.c_contiguous
+
+    def _tops(self, start: float) -> Any:
+        tops = np.full(self._X.shape[0], start)
+        for first in range(0, self._X.shape[0], 4096):
+            part = self._X[first : first + 4096]
+            if part.size:
+                found = np.maximum(part.max(axis=1), -part.min(axis=1)).astype(np.float64)
+                tops[first : first + 4096] = np.maximum(found, start)
+        return tops
+
+    def _column(self, j: int) -> tuple[Any, Any]:
+        if j == self._d:
+            n = self._X.shape[0]
+            return np.arange(n), np.full(n, self._kappa, dtype=self._X.dtype)
+        rows = np.flatnonzero(self._X[:, j])
+        return rows, self._X[rows, j]
+
+    def _sum(self) -> None:
+        passes.dense_sums(self._X, self._d, self._kappa, self._c, self.sums, self._by_column)
+
+    def _replace(self, count: int) -> None:
+        passes.dense_replace(
+            self._X, self._d, self._kappa, self._stale, self._fresh, count, self._c, self.sums,
+            self._by_column,
+        )  # fmt: skip
+
+
+def vertex_kernel(
+    X: Any,
+    y: Any,
+    loss: Any,
+    *,
+    fit_intercept: bool = True,
+    intercept_value: float = 1.0,
+    row_weight: Any = None,
+    sample_weight: Any = None,
+    tolerance: float = 0.0,
+) -> VertexKernel:
+    """Choose the kernel for sup-norm clipped gradient sums along a path of vertices.
+
+    Parameters
+    ----------
+    X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight
+        As for :func:`sup_gradient_kernel`.
+    tolerance : float, default=0.0
+        A row that a step touches is refreshed if an entry of its gradient would move by more than this share
+        of the clip.
+
+    Returns
+    -------
+    VertexKernel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.kernels import vertex_kernel
+    >>> from skdp.losses import SquaredLoss
+    >>> kernel = vertex_kernel(np.eye(2), [1.0, 2.0], SquaredLoss(), fit_intercept=False)
+    >>> kernel.start(clip_norm=8.0, unit=0.25)
+    >>> (kernel.sums.ravel() * 0.25).tolist()
+    [-1.0, -2.0]
+    >>> changed = kernel.move(1, 0, step=2.0, gamma=1.0, refresh=False)
+    >>> (kernel.sums.ravel() * 0.25).tolist()
+    [-1.0, 0.0]
+    """
+    inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
+    kind = _SparseVertices if sp.issparse(inputs[0]) else _DenseVertices
+    return kind(inputs, tolerance)
