@@ -12,6 +12,8 @@ _ESTIMATORS = {
     "DPAdaSSPRegressor": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",
+    "DPTwoStageClassifier": "skdp.linear_model",
+    "DPTwoStageRegressor": "skdp.linear_model",
     "IGHTClassifier": "skdp.linear_model",
     "IGHTRegressor": "skdp.linear_model",
     "PublicBinsEncoder": "skdp.preprocessing",

@@ -7,6 +7,8 @@ _NAMES = {
     "DPAdaSSPRegressor": "skdp.linear_model._adassp",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
+    "DPTwoStageClassifier": "skdp.linear_model._two_stage_estimators",
+    "DPTwoStageRegressor": "skdp.linear_model._two_stage_estimators",
     "IGHTClassifier": "skdp.linear_model._ight_estimators",
     "IGHTRegressor": "skdp.linear_model._ight_estimators",
 }
@@ -15,6 +17,8 @@ __all__ = [
     "DPAdaSSPRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
+    "DPTwoStageClassifier",
+    "DPTwoStageRegressor",
     "IGHTClassifier",
     "IGHTRegressor",
 ]
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
         IGHTClassifier,
         IGHTRegressor,
     )
+    from skdp.linear_model._two_stage_estimators import DPTwoStageClassifier, DPTwoStageRegressor
 
 
 def __getattr__(name: str) -> Any:
