@@ -38,6 +38,9 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
     their constructor and open their session with `_open_session`.
     """
 
+    # Share of (epsilon, delta) for a release that has no mu.
+    _set_aside = 0.0
+
     def _check_privacy_parameters(self) -> None:
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
@@ -68,6 +71,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
             random_state=self.random_state,
             estimator=type(self).__name__,
             context=repr(sorted(public.items())).encode(),
+            set_aside=self._set_aside,
         )
 
     def _check_unit_and_groups(self, groups: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._minimizer import UNIT, Domain, Objective, lipschitz, solve
+from skdp.privacy._minimizer import UNIT, Domain, Objective, lipschitz, row_squares, solve
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
@@ -42,6 +42,7 @@ class PerturbedMinimizer:
     radius : float
         Bound on the norm of a clipped row with the intercept's feature.
     row_norm : float
+    target_center : float
     n_parameters : int
     """
 
@@ -49,6 +50,7 @@ class PerturbedMinimizer:
     penalty: float
     radius: float
     row_norm: float
+    target_center: float
     n_parameters: int
     _records: Any
 
@@ -68,7 +70,7 @@ class PerturbedMinimizer:
 
 
 def perturbed_minimizer(
-    records: Any, loss: Any, *, penalty: float, row_norm: float
+    records: Any, loss: Any, *, penalty: float, row_norm: float, target_center: float = 0.0
 ) -> PerturbedMinimizer:
     """Make the objective described by `PrivateRecords.perturbed_minimizer`."""
     for name, value in (("penalty", penalty), ("row_norm", row_norm)):
@@ -87,8 +89,16 @@ def perturbed_minimizer(
     lipschitz(loss)
     intercept = records.intercept_value if records.fit_intercept else 0.0
     radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
+    if not math.isfinite(target_center):
+        raise ValueError(f"target_center must be finite, got {target_center!r}")
     return PerturbedMinimizer(
-        loss, float(penalty), radius, float(row_norm), records.n_parameters, records
+        loss,
+        float(penalty),
+        radius,
+        float(row_norm),
+        float(target_center),
+        records.n_parameters,
+        records,
     )
 
 
@@ -110,7 +120,7 @@ class PerturbedDomain(Domain):
         self.push = REACH * noise_std * math.sqrt(p) / n * (1 + 2.0**-40)
         mask = np.ones(p, dtype=bool)
         super().__init__(records, made.loss, made.penalty / n, made.row_norm, mask, adjacency)
-        self.penalty, self.n_units = made.penalty, n
+        self.penalty, self.n_units, self.center = made.penalty, n, made.target_center
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
@@ -129,7 +139,10 @@ class PerturbedDomain(Domain):
     def minimizer(self, records: Any, b: Array) -> Array:
         """Read the records and return the computed minimiser."""
         base = self.objective(records)
-        made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
+        y = base.y
+        if self.loss.name == "huber":  # a row that was scaled down takes its target along
+            y = (y - self.center) * kept_length(records._X, base.rows)
+        made = PerturbedObjective(self, base.rows, y, base.weight, base.mass)
         made.linear = b / self.n_units
         return solve(made, self.tau)
 
@@ -159,3 +172,13 @@ class PerturbedObjective(Objective):
             part = slice(start, start + BLOCK)
             total += self.gather_part(self.rows[part], r[part])
         return total
+
+
+def kept_length(X: Any, rows: Any) -> Array:
+    """Norm of each clipped row over that of the row; 1 where that is not a number."""
+    from skdp.kernels import is_cupy
+
+    X = X.get() if is_cupy(X) else X
+    with np.errstate(all="ignore"):
+        ratio = np.sqrt(row_squares(rows) / row_squares(X.astype(np.float64, copy=False)))
+        return np.where(ratio < 1.0, ratio, 1.0)

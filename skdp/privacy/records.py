@@ -255,7 +255,9 @@ class PrivateRecords:
             center=center,
         )
 
-    def perturbed_minimizer(self, loss: Any, *, penalty: float, row_norm: float) -> Any:
+    def perturbed_minimizer(
+        self, loss: Any, *, penalty: float, row_norm: float, target_center: float = 0.0
+    ) -> Any:
         """Objective for `PrivacySession.objective_perturbation`: sum of losses plus an l2 penalty.
 
         Rows are clipped to ``row_norm`` and the intercept's feature is appended; every coordinate is penalised.
@@ -269,6 +271,9 @@ class PrivateRecords:
             Weight of ``||theta||^2 / 2`` beside the **sum** of the losses, > 0.
         row_norm : float
             Largest l2 norm of a row, > 0.
+        target_center : float, default=0.0
+            Public or released number that is subtracted from the targets of a regression; then a target is
+            scaled down with its row.
 
         Returns
         -------
@@ -282,7 +287,9 @@ class PrivateRecords:
         """
         from skdp.privacy._perturbed import perturbed_minimizer
 
-        return perturbed_minimizer(self, loss, penalty=penalty, row_norm=row_norm)
+        return perturbed_minimizer(
+            self, loss, penalty=penalty, row_norm=row_norm, target_center=target_center
+        )
 
     def row_norm_count(self, bound: float) -> Bounded:
         """Count the units whose feature row has norm at most ``bound``, centred.
