@@ -11,6 +11,8 @@ from skdp._version import __version__
 
 _NAMES = {
     "BudgetAccountant": "skdp.privacy",
+    "DPAMPClassifier": "skdp.linear_model",
+    "DPAMPRegressor": "skdp.linear_model",
     "DPAdaSSPRegressor": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",
@@ -29,6 +31,8 @@ _ROOMS = ("datasets", "exceptions", "kernels", "linear_model", "losses", "prepro
 
 __all__ = [
     "BudgetAccountant",
+    "DPAMPClassifier",
+    "DPAMPRegressor",
     "DPAdaSSPRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
@@ -56,6 +60,8 @@ if TYPE_CHECKING:
     from skdp._discovery import all_estimators, show_versions
     from skdp.linear_model import (
         DPAdaSSPRegressor,
+        DPAMPClassifier,
+        DPAMPRegressor,
         DPIGHTClassifier,
         DPIGHTRegressor,
         DPTwoStageClassifier,

@@ -9,6 +9,8 @@ from skdp._version import __version__ as skdp_version
 __all__ = ["all_estimators", "show_versions"]
 
 _ESTIMATORS = {
+    "DPAMPClassifier": "skdp.linear_model",
+    "DPAMPRegressor": "skdp.linear_model",
     "DPAdaSSPRegressor": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",

@@ -4,6 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
+    "DPAMPClassifier": "skdp.linear_model._amp",
+    "DPAMPRegressor": "skdp.linear_model._amp",
     "DPAdaSSPRegressor": "skdp.linear_model._adassp",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
@@ -14,6 +16,8 @@ _NAMES = {
 }
 
 __all__ = [
+    "DPAMPClassifier",
+    "DPAMPRegressor",
     "DPAdaSSPRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
@@ -25,6 +29,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from skdp.linear_model._adassp import DPAdaSSPRegressor
+    from skdp.linear_model._amp import DPAMPClassifier, DPAMPRegressor
     from skdp.linear_model._ight_estimators import (
         DPIGHTClassifier,
         DPIGHTRegressor,
