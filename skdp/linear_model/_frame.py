@@ -60,6 +60,7 @@ class PrivateFit(PrivateEstimator):
     fit_intercept: bool
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _erratum: str | None = None  # of the published constant, for the report
+    _unproven = False  # whether noise is added that no valid proof supports; the session then is exact
     # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
     _poor_score = True
 
@@ -184,5 +185,10 @@ class PrivateFit(PrivateEstimator):
             )
         if getattr(self, "coef_init", None) is not None:
             assumptions.append("coef_init is a released model; its own cost is not counted here")
-        erratum = None if session.exact else self._erratum
-        return session.report(public=public, assumptions=tuple(assumptions), erratum=erratum)
+        erratum = None if session.exact and not self._unproven else self._erratum
+        return session.report(
+            public=public,
+            assumptions=tuple(assumptions),
+            unproven=self._unproven,
+            erratum=erratum,
+        )

@@ -93,6 +93,7 @@ class SessionLedger:
         *,
         public: dict[str, Any] | None = None,
         assumptions: tuple[str, ...] = (),
+        unproven: bool = False,
         **extra: Any,
     ) -> PrivacyReport:
         """Recheck the ledger and return the report of what the session cost.
@@ -102,6 +103,8 @@ class SessionLedger:
         public : dict, default=None
             Public quantities that the fit used.
         assumptions : tuple of str, default=()
+        unproven : bool, default=False
+            Of an exact session: the estimator added noise of its own that no valid proof supports.
 
         Returns
         -------
@@ -112,6 +115,8 @@ class SessionLedger:
         PrivacyAccountingError
             If the ledger costs more than the claim: a bug in skdp.
         """
+        if unproven and not self.exact:
+            raise ValueError("a session with a finite epsilon makes proven releases only")
         claim = math.inf if self.exact else self._claim()
         if not self.exact:
             self._recheck(claim)
@@ -123,7 +128,7 @@ class SessionLedger:
             delta=max(self.delta, self._slack[1]),
             adjacency=self.adjacency,
             unit=self.unit,
-            guarantee="none" if self.exact else "proven",
+            guarantee="unproven" if unproven else "none" if self.exact else "proven",
             accountant="none" if self.exact else self._accountant_name(),
             noise="none" if self.exact else self._noise_name(),
             public=dict(public or {}),

@@ -1,0 +1,361 @@
+"""Sparse learning by knowledge transfer (DPSL-KT): a convex teacher, noisy labels, a sparse student.
+
+A teacher is fitted to the private data, its linear predictors of public inputs are released with Gaussian noise,
+and a sparse student is fitted to them. The student sees public inputs and released labels only: it is
+post-processing, whatever it does.
+
+Dissertation ch. 3, Algorithm 2. Its teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3
+uses a first-order condition that holds on convex sets only: the published teacher is not stable, and nothing can
+be claimed for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from skdp.linear_model._frame import Solution, parameter_shape
+from skdp.linear_model._ight import ight, keep_largest, solve, step_rule
+from skdp.linear_model._quantiles import (
+    RANGE_SEARCHES,
+    released_range,
+    scale_share,
+    search_quantile,
+)
+from skdp.linear_model._scales import GRID, released_scales
+from skdp.linear_model._steps import AcceleratedStep
+from skdp.losses import HuberLoss
+from skdp.privacy.linear_map import linear_map, spectral_norm_bound
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["Transfer", "private_transfer", "published_transfer"]
+
+SUPPORT_SHARE = (
+    0.8  # of the budget, for the support and the point about which the teacher is penalised
+)
+SUPPORT_STEPS = 30
+SUPPORT_SCALE_SHARE = 0.02  # of that
+ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
+LEAST_ALPHA = 1e-4  # over R^2, where there is no noise
+ROW_QUANTILE = 0.5  # of the row norms, to which rows are clipped
+INTERCEPT = 0.25  # value of the intercept's feature over the row norm
+THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
+STUDENT_STEPS = 300
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Public inputs at which the teacher is asked.
+
+    Attributes
+    ----------
+    public_X : ndarray or CSR matrix of shape (m, n_features), or None
+    distribution : str or frozen scipy.stats distribution
+        "basis": one input a coefficient.
+    n_transfer : int or None
+        Number m of draws.
+    """
+
+    public_X: Any
+    distribution: Any
+    n_transfer: int | None
+
+    def inputs(
+        self, session: PrivacySession, features: np.ndarray, intercept: float | None
+    ) -> tuple[Any, float]:
+        """Inputs restricted to ``features``, the intercept's column last, and a bound on their norm."""
+        p = len(features) + (intercept is not None)
+        if self.public_X is not None:
+            X = self.public_X[:, features]
+            if intercept is not None:
+                last = np.full((X.shape[0], 1), intercept)
+                X = sp.hstack([X, last], format="csr") if sp.issparse(X) else np.hstack([X, last])
+            return X, spectral_norm_bound(X)
+        if isinstance(self.distribution, str) and self.distribution == "basis":
+            return sp.identity(p, format="csr"), 1.0
+        # Public and drawn without a look at the data; of the fit's own stream, so that a seed repeats it.
+        seed = session.integers(2**32, 8).tolist()
+        X = self._draw(np.random.default_rng(seed), self.rows(p), len(features))
+        if intercept is not None:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        return X, spectral_norm_bound(X)
+
+    def rows(self, p: int) -> int:
+        """Number of draws."""
+        return max(1000, 10 * p) if self.n_transfer is None else self.n_transfer
+
+    def _draw(self, rng: np.random.Generator, m: int, d: int) -> np.ndarray:
+        if self.distribution == "uniform":
+            return rng.uniform(-1.0, 1.0, size=(m, d))
+        if self.distribution == "gaussian":
+            return rng.normal(size=(m, d))
+        return np.asarray(self.distribution.rvs(size=(m, d), random_state=rng), dtype=np.float64)
+
+
+def private_transfer(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    transfer: Transfer,
+    *,
+    n_nonzero_coefs: int | None,
+    row_norm: float | str,
+    alpha: float | str,
+    huber_threshold: float | str | None,
+    with_support: bool,
+) -> Solution:
+    """Fit teacher and student.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+        Of the private support's steps; regression then goes on with the Huber loss.
+    transfer : Transfer
+    n_nonzero_coefs : int or None
+    row_norm : float or "adaptive"
+    alpha : float or "auto"
+    huber_threshold : float, "adaptive" or None
+        None for classification.
+    with_support : bool
+        Whether 80 % of the budget go to a private support and a first fit on it.
+
+    Returns
+    -------
+    Solution
+    """
+    d, width = records.n_features, loss.n_outputs
+    s = d if n_nonzero_coefs is None else n_nonzero_coefs
+    ranged = isinstance(huber_threshold, str)
+    searches = RANGE_SEARCHES * ranged + isinstance(row_norm, str)
+    scales = scale_share(session, records.n_units, searches)
+    share = (1 - scales) * (1 - SUPPORT_SHARE if with_support else 1.0)
+    require_feasible(session, records, width, scales, share, with_support=with_support)
+    center = 0.0
+    if ranged:
+        target = released_range(session, records, scales * RANGE_SEARCHES / searches)
+        records, center = records.centered(target.center), target.center
+        huber_threshold = THRESHOLD * target.bound
+    features, start = np.arange(d), None
+    if with_support:
+        part = (1 - scales) * SUPPORT_SHARE
+        features, start = private_support(session, records, loss, s, part)
+    few = records.restricted(features) if len(features) < d else records
+    if huber_threshold is not None:
+        loss = HuberLoss(float(huber_threshold))
+    if isinstance(row_norm, str):
+        row_norm = released_row_norm(session, few, scales / searches)
+    found = teach(
+        session,
+        few,
+        loss,
+        transfer,
+        features,
+        s=min(s, len(features)),
+        row_norm=row_norm,
+        alpha=alpha,
+        share=share,
+        start=start,
+    )
+    theta = np.zeros(parameter_shape(records, loss))
+    theta[np.append(features, np.arange(d, len(theta)))] = found.theta
+    theta[d:] += center
+    if huber_threshold is not None:
+        found.attributes["huber_threshold_"] = float(huber_threshold)
+    return Solution(theta, 1 + SUPPORT_STEPS * with_support, attributes=found.attributes)
+
+
+def teach(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    transfer: Transfer,
+    features: np.ndarray,
+    *,
+    s: int,
+    row_norm: float,
+    alpha: float | str,
+    share: float,
+    start: np.ndarray | None,
+) -> Solution:
+    """Release the teacher's labels of the public inputs, and fit the student to them.
+
+    ``start`` is released; its intercept multiplies 1. The teacher is penalised about it.
+    """
+    value = INTERCEPT * row_norm
+    records = records.with_intercept(value)
+    factor = value if records.fit_intercept else 1.0
+    longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
+    plan = session.plan_gaussian(1, share, purpose="labels")
+    if isinstance(alpha, str):
+        noise = math.sqrt(plan.noise_multiplier / records.n_units)
+        alpha = longest**2 * max(ALPHA * noise / s**0.125, LEAST_ALPHA)
+    inner = None if start is None else scaled_intercept(start, records, 1 / factor)
+    teacher = records.ridge_minimizer(
+        loss,
+        alpha=alpha,
+        row_norm=row_norm,
+        adjacency=session.adjacency,
+        center=inner,
+    )
+    inputs, norm = transfer.inputs(session, features, value if records.fit_intercept else None)
+    labels = linear_map(teacher, inputs, norm=norm)
+    released = session.gaussian(labels, plan)
+    theta = student(inputs, released, norm, s, len(features))
+    theta = scaled_intercept(theta, records, factor)
+    return Solution(
+        theta,
+        attributes={
+            "alpha_": float(alpha),
+            "row_norm_": float(row_norm),
+            "n_transfer_": int(labels.shape[0]),
+            "label_noise_": session.noise_std(labels, plan),
+        },
+    )
+
+
+def private_support(
+    session: PrivacySession, records: PrivateRecords, loss: Any, s: int, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Release a support by a few steps of DP-IGHT.
+
+    Returns
+    -------
+    features : ndarray of int
+        At most s, sorted.
+    theta : ndarray
+        Where the steps ended, on these features and the intercept.
+    """
+    shape, d = parameter_shape(records, loss), records.n_features
+    theta, part = np.zeros(shape), share * SUPPORT_SCALE_SHARE
+    scales = released_scales(session, records, loss, theta, share=part, literal=False)
+    records = records.with_intercept(scales.intercept)
+    width = theta.size // len(theta)
+    kept = s * width if s < d else theta.size
+    found = ight(
+        session,
+        records,
+        loss,
+        step_rule("auto", theta, scales.distance, SUPPORT_STEPS, theta.size, kept),
+        n_nonzero_coefs=s,
+        max_iter=SUPPORT_STEPS,
+        clip_norm=scales.clip_norm,
+        alpha=0.0,
+        share=share - part,
+        theta=theta,
+        monitor=lambda iteration, point: None,
+    ).theta
+    features = np.flatnonzero(np.any(found[:d].reshape(d, -1) != 0, axis=1))
+    if not len(features):  # without noise, and with labels that no feature tells apart
+        features = np.arange(s)
+    found = scaled_intercept(found, records, scales.intercept)
+    return features, found[np.append(features, np.arange(d, len(found)))]
+
+
+def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
+    """Fit s features to released labels by accelerated IGHT on the mean squared error: post-processing."""
+    p = inputs.shape[1]
+    theta = np.zeros((p, *labels.shape[1:]))
+    rule = AcceleratedStep(1.0 / norm**2, theta)
+    for _ in range(STUDENT_STEPS):
+        gradient = np.asarray(inputs.T @ (inputs @ theta - labels))
+        before, theta = (
+            theta,
+            rule.moved(keep_largest(rule.move(theta, gradient, 0.0), s, n_features)),
+        )
+        if np.array_equal(before, theta):
+            break
+    return rule.output(theta)
+
+
+def published_transfer(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    transfer: Transfer,
+    *,
+    epsilon: float,
+    delta: float,
+    n_nonzero_coefs: int | None,
+    alpha: float | str,
+) -> Solution:
+    """Run Algorithm 2 as published, with the noise of Theorem 3.3.3, which no proof supports.
+
+    ``session`` is exact. gamma is the largest entry of any record's gradient at the teacher, as in the theorem.
+    """
+    d, n = records.n_features, records.n_units
+    s = d if n_nonzero_coefs is None else n_nonzero_coefs
+    if isinstance(alpha, str):
+        alpha = 0.1 * math.sqrt(s * math.log(max(d, 2)) * math.log(1 / delta) / (n * epsilon))
+    quiet: Any = lambda iteration, point: None  # noqa: E731
+    teacher = solve(
+        session,
+        records,
+        loss,
+        n_nonzero_coefs=n_nonzero_coefs,
+        learning_rate="auto",
+        max_iter=1000,
+        clip_norm=math.inf,
+        alpha=alpha,
+        refit=0.0,
+        selection="gaussian",
+        theta=np.zeros(parameter_shape(records, loss)),
+        monitor=quiet,
+        tol=1e-8,
+    ).theta
+    gamma = largest_gradient_entry(session, records, loss, teacher)
+    inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
+    spread = math.sqrt(8 * s * math.log(2.5 / delta)) * norm * gamma / (n * epsilon * alpha)
+    rng = np.random.default_rng(session.integers(2**32, 8).tolist())
+    clean = np.asarray(inputs @ teacher)
+    theta = student(inputs, clean + spread * rng.normal(size=clean.shape), norm, s, d)
+    attributes = {"alpha_": float(alpha), "n_transfer_": len(clean), "label_noise_": spread}
+    return Solution(theta, 1, attributes=attributes)
+
+
+def largest_gradient_entry(
+    session: PrivacySession, records: PrivateRecords, loss: Any, theta: np.ndarray
+) -> float:
+    """Smallest grid point that no record's gradient exceeds in the sup norm, exactly."""
+    plan = session.plan_gaussian(len(GRID), purpose="gamma")
+    low, high = 0, len(GRID) - 1
+    while low < high:
+        middle = (low + high) // 2
+        count = records.gradient_sup_norm_count(loss, theta, float(GRID[middle]))
+        everyone = float(session.gaussian(count, plan)[0]) >= 0.5 * records.n_records
+        low, high = (low, middle) if everyone else (middle + 1, high)
+    return float(GRID[low])
+
+
+def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float) -> float:
+    """Release a grid point near a quantile of the row norms."""
+    offset = (ROW_QUANTILE - 0.5) * records.n_units
+    return search_quantile(session, share, GRID, records.row_norm_count, offset)
+
+
+def require_feasible(
+    session: PrivacySession,
+    records: PrivateRecords,
+    width: int,
+    scales: float,
+    share: float,
+    *,
+    with_support: bool,
+) -> None:
+    """Refuse a fit whose releases the budget cannot hold, before the first of them."""
+    size = records.n_parameters * width
+    session.require_feasible(size, 1, share)
+    if with_support:
+        part = (1 - scales) * SUPPORT_SHARE * (1 - SUPPORT_SCALE_SHARE)
+        session.require_feasible(size, SUPPORT_STEPS, part)
+
+
+def scaled_intercept(theta: np.ndarray, records: PrivateRecords, factor: float) -> np.ndarray:
+    """Theta with its intercept times ``factor``, if there is one."""
+    scaled = theta.copy()
+    scaled[records.n_features :] *= factor
+    return scaled
