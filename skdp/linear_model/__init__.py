@@ -9,6 +9,11 @@ _NAMES = {
     "DPAdaSSPRegressor": "skdp.linear_model._adassp",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
+    "DPSLKTClassifier": "skdp.linear_model._slkt_estimators",
+    "DPSLKTRegressor": "skdp.linear_model._slkt_estimators",
+    "DPSparseERM": "skdp.linear_model._sparse_erm_estimators",
+    "DPSparseERMClassifier": "skdp.linear_model._sparse_erm_estimators",
+    "DPSparseERMRegressor": "skdp.linear_model._sparse_erm_estimators",
     "DPTwoStageClassifier": "skdp.linear_model._two_stage_estimators",
     "DPTwoStageRegressor": "skdp.linear_model._two_stage_estimators",
     "IGHTClassifier": "skdp.linear_model._ight_estimators",
@@ -21,6 +26,11 @@ __all__ = [
     "DPAdaSSPRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
+    "DPSLKTClassifier",
+    "DPSLKTRegressor",
+    "DPSparseERM",
+    "DPSparseERMClassifier",
+    "DPSparseERMRegressor",
     "DPTwoStageClassifier",
     "DPTwoStageRegressor",
     "IGHTClassifier",
@@ -35,6 +45,12 @@ if TYPE_CHECKING:
         DPIGHTRegressor,
         IGHTClassifier,
         IGHTRegressor,
+    )
+    from skdp.linear_model._slkt_estimators import DPSLKTClassifier, DPSLKTRegressor
+    from skdp.linear_model._sparse_erm_estimators import (
+        DPSparseERM,
+        DPSparseERMClassifier,
+        DPSparseERMRegressor,
     )
     from skdp.linear_model._two_stage_estimators import DPTwoStageClassifier, DPTwoStageRegressor
 

@@ -26,7 +26,7 @@ __all__ = ["automatic_steps", "solve", "sparse_erm"]
 
 MIN_STEPS, MAX_STEPS = 20, 100
 REACH = 90.0  # see automatic_steps
-THRESHOLD = 1.0  # over the level that about one query noise in p / n_hits passes
+THRESHOLD = 0.9  # times the level that about n_hits of p queries of value 0 reach
 BELIEVED = 0.5  # a released value below this part of the threshold is a false alarm
 INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm of the rows
 
@@ -230,9 +230,10 @@ def sup_scales(
     if residual is not None:
         clip_norm = largest * residual
     else:
-        scaled = records.with_intercept(value)
+        scaled, start = records.with_intercept(value), theta.copy()
+        start[records.n_features :] *= records.intercept_value / value
         clip_norm = median(
-            session, part, lambda bound: scaled.gradient_sup_norm_count(loss, theta, bound)
+            session, part, lambda bound: scaled.gradient_sup_norm_count(loss, start, bound)
         )
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2))
 
