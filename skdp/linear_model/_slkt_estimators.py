@@ -229,9 +229,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     With rows x~ = (x, v) of norm at most R~, v the intercept's feature, and a loss whose derivative is at most L
     (1 logistic, sqrt(2) softmax), the minimisers of two neighbours differ in l2 norm by at most
     ``2 L R~ / (n alpha)`` when a record (or group) is replaced, by half of that under the other adjacencies; the
-    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of public inputs X~, so they
-    differ by at most ``||X~||_2`` times that, a norm that is certified from above. They are released once with
-    Gaussian noise, and the sparse student sees nothing else.
+    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of
+    public inputs X~, so they differ by at most ``||X~||_2`` times that, a norm that is certified from above. They
+    are released once with Gaussian noise, and the sparse student sees nothing else.
 
     The published proof (Theorem 3.3.3 of [1]_) charges for a teacher under a sparsity constraint what holds for
     convex ones: replacing one of 1001 records can move it by 83 times the bound.
@@ -382,9 +382,9 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     With rows x~ = (x, v) of norm at most R~, v the intercept's feature, and a loss whose derivative is at most L
     (the Huber threshold), the minimisers of two neighbours differ in l2 norm by at most
     ``2 L R~ / (n alpha)`` when a record (or group) is replaced, by half of that under the other adjacencies; the
-    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of public inputs X~, so they
-    differ by at most ``||X~||_2`` times that, a norm that is certified from above. They are released once with
-    Gaussian noise, and the sparse student sees nothing else.
+    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of
+    public inputs X~, so they differ by at most ``||X~||_2`` times that, a norm that is certified from above. They
+    are released once with Gaussian noise, and the sparse student sees nothing else.
 
     The published proof (Theorem 3.3.3 of [1]_) charges for a teacher under a sparsity constraint what holds for
     convex ones: replacing one of 1001 records can move it by 83 times the bound.
