@@ -70,7 +70,7 @@ def adassp(
     if isinstance(y_bounds, str):
         target = released_range(session, records, RANGE_SEARCHES * part)
     else:
-        target = TargetRange(0.5 * (y_bounds[0] + y_bounds[1]), 0.5 * (y_bounds[1] - y_bounds[0]))
+        target = TargetRange.between(*y_bounds)
     records = records.with_intercept(INTERCEPT * norm)
     moment = records.second_moment(
         norm,
@@ -93,7 +93,7 @@ def adassp(
         theta[-1] = theta[-1] * records.intercept_value + target.center
     return theta, {
         "row_norm_": float(norm),
-        "y_bounds_": (target.center - target.bound, target.center + target.bound),
+        "y_bounds_": target.bounds,
         "alpha_": float(ridge) / records.n_units,
     }
 

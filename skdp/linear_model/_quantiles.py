@@ -39,6 +39,16 @@ class TargetRange:
     center: float
     bound: float
 
+    @classmethod
+    def between(cls, low: float, high: float) -> "TargetRange":
+        """Make the range of a pair of public bounds."""
+        return cls(0.5 * (low + high), 0.5 * (high - low))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range as (low, high)."""
+        return self.center - self.bound, self.center + self.bound
+
 
 def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
     """Share of mu^2 for all searches together: 5 %, more (at most 20 %) where the units are few.

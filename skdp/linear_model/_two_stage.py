@@ -67,25 +67,25 @@ def two_stage(
     attributes : dict
     """
     d, s = records.n_features, plan.n_nonzero_coefs
-    regression = loss.name in ("squared", "huber")
-    ranged, chosen = regression and isinstance(plan.y_bounds, str), s < d
+    regression, chosen = loss.name in ("squared", "huber"), s < d
+    ranged = regression and isinstance(plan.y_bounds, str)
     searches = RANGE_SEARCHES * ranged + isinstance(plan.row_norm, str)
     searches += chosen and plan.selection == "gumbel"
     part = scale_share(session, records.n_units, searches) / max(searches, 1)
     rest = 1.0 - part * searches
-    target = TargetRange(0.0, 1.0)
-    if ranged:
-        target = released_range(session, records, RANGE_SEARCHES * part)
+    selection = SELECTION_SHARE * rest if chosen else 0.0
+    entries = (s + 2) ** 2 if loss.name == "squared" else (s + 1) * loss.n_outputs
+    session.require_feasible(entries, 1, rest - selection)
+    target = TargetRange(0.0, 2 * LOGIT_SPREAD)
+    if isinstance(plan.y_bounds, tuple):
+        target = TargetRange.between(*plan.y_bounds)
     elif regression:
-        low, high = plan.y_bounds
-        target = TargetRange(0.5 * (low + high), 0.5 * (high - low))
+        target = released_range(session, records, RANGE_SEARCHES * part)
     if regression:
         records = records.centered(target.center)
     support = np.arange(d)
     if chosen:
-        share = SELECTION_SHARE * rest
-        rest -= share
-        support = select_support(session, records, loss, s, plan, (part, share))
+        support = select_support(session, records, loss, s, plan, (part, selection))
     few = records.restricted(support)
     norm = plan.row_norm
     if isinstance(norm, str):
@@ -97,21 +97,31 @@ def two_stage(
             row_norm=norm,
             y_bounds=(-target.bound, target.bound),
             alpha=plan.alpha,
-            share=rest,
+            share=rest - selection,
         )
     else:
-        spread = 0.5 * target.bound if regression else LOGIT_SPREAD
         theta, attributes = output_perturbation(
-            session, few, loss, row_norm=norm, alpha=plan.alpha, spread=spread, share=rest
+            session,
+            few,
+            loss,
+            row_norm=norm,
+            alpha=plan.alpha,
+            spread=0.5 * target.bound,
+            share=rest - selection,
         )
     if regression:
-        attributes["y_bounds_"] = (target.center - target.bound, target.center + target.bound)
+        attributes["y_bounds_"] = target.bounds
         if records.fit_intercept:
             theta[-1] += target.center
+    return spread_out(theta, support, records), attributes
+
+
+def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
+    """Put the coefficients of the support where they belong; the others are 0."""
     full = np.zeros((records.n_parameters, *theta.shape[1:]))
     full[support] = theta[: len(support)]
-    full[d:] = theta[len(support) :]
-    return full, attributes
+    full[records.n_features :] = theta[len(support) :]
+    return full
 
 
 def default_support(session: PrivacySession, records: PrivateRecords) -> int:

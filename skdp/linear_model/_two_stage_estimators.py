@@ -48,7 +48,8 @@ class _TwoStageFit(PrivateFit):
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        plan = Plan(s, self.selection, self.n_blocks, self.row_norm, self.y_bounds, self.alpha)
+        bounds = self.y_bounds if isinstance(self.y_bounds, str) else tuple(self.y_bounds)
+        plan = Plan(s, self.selection, self.n_blocks, self.row_norm, bounds, self.alpha)
         theta, attributes = two_stage(session, records, loss, plan)
         stages = 1 + (s < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
