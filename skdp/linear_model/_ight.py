@@ -14,6 +14,7 @@ import numpy as np
 
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._progress import Monitor
+from skdp.linear_model._pursuit import pays, pursue, require_room
 from skdp.linear_model._scales import CLIP_SHARE, given_scales, released_scales
 from skdp.linear_model._steps import (
     AcceleratedStep,
@@ -205,7 +206,7 @@ def solve(
     monitor: Monitor,
     **options: Any,
 ) -> Solution:
-    """Decide what "auto" is, divide the budget, and run: scales, steps, refit."""
+    """Decide what "auto" is, divide the budget, and run: scales, then rounds, or steps and refit."""
     d = records.n_features
     s = d if n_nonzero_coefs is None else n_nonzero_coefs
     literal = not isinstance(learning_rate, str)
@@ -213,7 +214,17 @@ def solve(
     plan = Schedule.of(
         loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
     )
-    require_feasible(session, plan, records.n_parameters * loss.n_outputs)
+    untouched = all(isinstance(v, str) for v in (learning_rate, max_iter, clip_norm, refit))
+    rounds = (
+        untouched
+        and selection == "gaussian"
+        and not theta.any()
+        and pays(session, records, s * loss.n_outputs)
+    )
+    if rounds:
+        require_room(session, records, s, loss.n_outputs, 1 - plan.clip_share)
+    else:
+        require_feasible(session, plan, records.n_parameters * loss.n_outputs)
     scales = (
         given_scales(float(clip_norm))
         if not adaptive
@@ -224,6 +235,20 @@ def solve(
     records = records.with_intercept(scales.intercept)
     inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
     theta = inner.inward(theta)
+    if rounds:
+        left = plan.first_share + plan.last_share
+        found = pursue(
+            session,
+            records,
+            loss,
+            n_nonzero_coefs=s,
+            scales=scales,
+            alpha=alpha,
+            share=left,
+            theta=theta,
+            monitor=inner,
+        )
+        return replace(found, theta=inner.outward(found.theta))
     clip, width = scales.clip_norm, theta.size // len(theta)
     all_noisy, few_noisy = theta.size, (s + 1) * width
     n_noisy = few_noisy if selection == "peeling" else all_noisy

@@ -16,10 +16,11 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["CLIP_SHARE", "Scales", "given_scales", "released_scales"]
+__all__ = ["CLIP_SHARE", "Scales", "given_scales", "gradient_median", "released_scales"]
 
 CLIP_SHARE = 0.02  # of mu^2, for all medians together
 QUESTIONS = 8
+EVERYTHING = (0.0, math.inf)
 # Quarter octaves from 2^-32 to 2^32, off the powers of sqrt(2) at which normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
@@ -34,6 +35,8 @@ class Scales:
     intercept: float
     clip_norm: float
     distance: float
+    row: float = 0.0  # median row norm
+    gradient: float = 0.0  # median gradient norm of the rows
 
 
 def given_scales(clip_norm: float) -> Scales:
@@ -48,7 +51,10 @@ def released_scales(
     theta: np.ndarray,
     *,
     share: float,
-    literal: bool,
+    literal: bool = False,
+    row_between: tuple[float, float] = EVERYTHING,
+    gradient_between: tuple[float, float] = EVERYTHING,
+    unit_between: tuple[float, float] = EVERYTHING,
 ) -> Scales:
     """Release the scales from the median row norm and the median gradient norm at the start.
 
@@ -62,11 +68,13 @@ def released_scales(
     records : PrivateRecords
     loss : object from `skdp.losses`
     theta : ndarray
-        Start.
+        Start; its intercept multiplies the records' present feature.
     share : float
         Share of the session's mu^2.
-    literal : bool
+    literal : bool, default=False
         Whether the user's own step size is used: the intercept's feature then is 1.
+    row_between, gradient_between, unit_between : tuple of float
+        Where the medians lie, as far as that is public or released: fewer questions then find them.
 
     Returns
     -------
@@ -74,21 +82,38 @@ def released_scales(
     """
     residual, grouped = start_residual(loss), records.unit == "group"
     part = share / (1 + (residual is None) + grouped)
-    row = median(session, part, lambda bound: records.row_norm_count(bound))
+    row = median(session, part, lambda bound: records.row_norm_count(bound), row_between)
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row
-    scaled = records.with_intercept(value)
+    scaled, start = records.with_intercept(value), theta.copy()
+    start[records.n_features :] *= records.intercept_value / value
 
     def gradient_norm(each_row: bool) -> float:
-        def count(bound: float) -> Bounded:
-            return scaled.gradient_norm_count(loss, theta, bound, each_row=each_row)
-
-        return median(session, part, count)
+        between = gradient_between if each_row else unit_between
+        return gradient_median(session, scaled, loss, start, part, between, each_row=each_row)
 
     of_row = gradient_norm(each_row=True) if residual is None else full * residual
     of_unit = gradient_norm(each_row=False) if grouped else of_row
     distance = START * of_row / (loss.smoothness * full**2)
-    return Scales(value, CLIP_FACTOR * of_unit, distance)
+    return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
+
+
+def gradient_median(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    theta: np.ndarray,
+    share: float,
+    between: tuple[float, float],
+    *,
+    each_row: bool = False,
+) -> float:
+    """Release a grid point near the median gradient norm at ``theta``, of the units or of their rows."""
+
+    def count(bound: float) -> Bounded:
+        return records.gradient_norm_count(loss, theta, bound, each_row=each_row)
+
+    return median(session, share, count, between)
 
 
 def start_residual(loss: Any) -> float | None:
@@ -98,14 +123,21 @@ def start_residual(loss: Any) -> float | None:
     return math.sqrt(1 - 1 / loss.n_outputs) if isinstance(loss, MultinomialLoss) else None
 
 
-def median(session: PrivacySession, share: float, count: Any) -> float:
+def median(
+    session: PrivacySession,
+    share: float,
+    count: Any,
+    between: tuple[float, float] = EVERYTHING,
+) -> float:
     """Release a grid point near the median, by at most `QUESTIONS` noisy counts.
 
     An answer that is not larger than its noise ends the search: the point is near the median as far as
-    can be known. With very few units that is the first point, a norm of about 1.
+    can be known. With very few units that is the first point, in the middle of ``between``.
     """
-    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
-    low, high = 0, GRID.size - 1
+    low, high = (min(int(np.searchsorted(GRID, end)), GRID.size - 1) for end in between)
+    if low >= high:
+        return float(GRID[low])
+    plan = session.plan_gaussian((high - low).bit_length(), share, purpose="scale")
     while low < high:
         middle = (low + high) // 2
         asked: Bounded = count(float(GRID[middle]))

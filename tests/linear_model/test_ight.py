@@ -5,15 +5,28 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.linear_model._ight import Schedule, keep_largest
+from skdp.linear_model._ight import MAX_ITER, Schedule, keep_largest
+from skdp.linear_model._pursuit import (
+    CLIP_SHARE,
+    FIT_SHARES,
+    GRADIENT_SHARE,
+    LEAST,
+    ROUNDS,
+    SCALE_SHARES,
+    Evidence,
+    pays,
+    shrinkage,
+)
 from skdp.linear_model._scales import GRID, median, released_scales
 from skdp.linear_model._steps import AcceleratedStep, ConstantStep, DistanceOverGradients
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy.accounting import gaussian_mu
 
 RNG = np.random.default_rng(3)
 
@@ -284,3 +297,145 @@ def test_small_data_give_small_models_not_wild_ones(n):
     for seed in range(5):
         model = DPIGHTClassifier(classes=(0, 1), random_state=seed).fit(X, y)
         assert np.abs(model.decision_function(X)).max() < 500
+
+
+# ------------------------------------------------------------------ rounds
+
+
+def rounds_and_steps(cls, X, y, **params):
+    """The default, which takes rounds here, and many steps on all features with the same budget."""
+    return [
+        cls(random_state=0, **params, **extra).fit(X, y) for extra in ({}, {"max_iter": MAX_ITER})
+    ]
+
+
+def test_rounds_are_taken_where_they_pay_by_public_numbers():
+    records = PrivateRecords(np.zeros((1000, 100)), np.zeros(1000))
+    session = PrivacySession(epsilon=1.0, delta=1e-5)
+    mu = gaussian_mu(1.0, 1e-5)
+    assert pays(session, records, 10)
+    assert not pays(session, records, 11)  # more than a tenth of the features
+    wide = PrivateRecords(np.zeros((1000, 1000)), np.zeros(1000))
+    limit = int(math.sqrt(1000 * mu))
+    assert pays(session, wide, limit)
+    assert not pays(session, wide, limit + 1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_iter": 83},
+        {"learning_rate": 0.1},
+        {"clip_norm": 5.0},
+        {"refit": 0.0},
+        {"selection": "peeling"},
+        {"coef_init": np.eye(1, 60)},
+    ],
+)
+def test_a_number_that_is_given_is_honoured_literally(given):
+    X, y = make_sparse_regression(300, 60, n_informative=4, random_state=4)
+    purposes = {row["purpose"]: row for row in fit_rounds(X, y, **given).privacy_.mechanisms}
+    assert purposes["steps"]["count"] != ROUNDS
+    free = fit_rounds(X, y).privacy_.mechanisms
+    assert sum(row["count"] for row in free if row["purpose"] == "steps") == ROUNDS
+
+
+def fit_rounds(X, y, **params):
+    return DPIGHTRegressor(epsilon=2.0, n_nonzero_coefs=4, random_state=0, **params).fit(X, y)
+
+
+def test_rounds_spend_the_budget_and_no_more():
+    X, y = make_sparse_regression(500, 100, n_informative=4, random_state=4)
+    report = fit_rounds(X, y).privacy_
+    spent = sum(row["count"] / row["noise_multiplier"] ** 2 for row in report.mechanisms)
+    assert 0.95 * report.mu**2 < spent <= report.mu**2 * (1 + 1e-9)
+    assert 1 == pytest.approx(
+        GRADIENT_SHARE + CLIP_SHARE + sum(FIT_SHARES) + sum(SCALE_SHARES), abs=1e-12
+    )
+    assert report.epsilon == 2.0
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_rounds_beat_many_steps_on_the_published_setting(task):
+    """Means over three data sets at epsilon = 6 differ by many standard errors."""
+    regression, errors = task == "regression", []
+    make = make_sparse_regression if regression else make_sparse_classification
+    params = {"epsilon": 6.0, "delta": 0.01, "n_nonzero_coefs": 10, "fit_intercept": False}
+    for seed in range(3):
+        X, y, truth = make(1000, 1000, n_informative=10, coef=True, random_state=seed)
+        truth = truth if regression else -truth
+        cls = DPIGHTRegressor if regression else DPIGHTClassifier
+        more = {} if regression else {"classes": (0, 1)}
+        fits = rounds_and_steps(cls, X, y, **params, **more)
+        errors.append([np.linalg.norm(m.coef_ - truth) / np.linalg.norm(truth) for m in fits])
+    rounds, steps = np.mean(errors, axis=0)
+    assert rounds < (0.12 if regression else 0.75)
+    assert rounds < steps
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("unit", ["record", "group"])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_rounds_find_coefficients_and_intercept(sparse, unit, loss):
+    X = np.random.default_rng(0).normal(size=(3000, 100))
+    X *= np.abs(X) > 0.5
+    y = 2 * X[:, 0] - X[:, 5] + 1 + 0.1 * RNG.normal(size=3000)
+    groups = None if unit == "record" else np.arange(3000) // 3
+    model = DPIGHTRegressor(
+        loss=loss, epsilon=3.0, n_nonzero_coefs=3, unit=unit, random_state=0
+    ).fit(sp.csr_matrix(X) if sparse else X, y, groups=groups)
+    assert {0, 5} <= set(model.support_)
+    assert model.score(X, y) > 0.9
+    assert abs(model.intercept_ - 1) < 0.3
+
+
+def test_rounds_with_several_classes_and_the_penalty():
+    X = np.random.default_rng(0).normal(size=(3000, 200))
+    y = np.argmax(3 * X[:, :3] + RNG.gumbel(size=(3000, 3)), axis=1)
+    params = {"epsilon": 2.0, "n_nonzero_coefs": 4, "classes": (0, 1, 2), "random_state": 0}
+    model = DPIGHTClassifier(**params).fit(X, y)
+    assert {0, 1, 2} <= set(model.support_)
+    assert model.score(X, y) > 0.75
+    smaller = DPIGHTClassifier(alpha=1.0, **params).fit(X, y)
+    assert np.linalg.norm(smaller.coef_) < 0.5 * np.linalg.norm(model.coef_)
+
+
+def test_targets_that_are_noise_give_a_model_near_zero():
+    """Shrinkage: what the noise alone would give is taken out."""
+    X = np.random.default_rng(0).normal(size=(500, 300))
+    y = np.random.default_rng(1).integers(0, 2, 500)
+    sizes = [
+        np.linalg.norm(
+            DPIGHTClassifier(epsilon=0.5, n_nonzero_coefs=5, classes=(0, 1), random_state=seed)
+            .fit(X, y)
+            .coef_
+        )
+        for seed in range(5)
+    ]
+    assert np.median(sizes) < 0.3
+    assert shrinkage(np.array([3.0, 4.0]), 1.0) == pytest.approx(1 - 2 / 25)
+    assert shrinkage(np.array([0.1, 0.1]), 1.0) == LEAST
+    assert shrinkage(np.zeros(2), 1.0) == 1.0
+
+
+def test_evidence_is_the_weighted_mean_of_one_step_estimates():
+    truth, evidence = np.array([3.0, 0.0, -2.0, 0.1]), Evidence()
+    points = [np.zeros(4), np.array([2.0, 1.0, 0.0, 0.0])]
+    for theta, noise in zip(points, (1.0, 0.5)):
+        evidence.add(theta, 2.0 * (theta - truth), noise)  # exact gradients, curvature 2
+    evidence.calibrate(2.0 * (points[0] - truth), truth)
+    assert evidence.curvature == pytest.approx(2.0)
+    values = evidence.points - evidence.gradients / evidence.curvature
+    assert np.allclose(values / evidence.weight, truth)
+    assert evidence.largest(2, 4).tolist() == [0, 2]
+
+
+def test_a_search_between_bounds_stays_there_and_asks_less():
+    X = np.ones((50, 4))  # rows of norm 2
+    records = PrivateRecords(X, np.zeros(50))
+    for between, found in (((1.0, 8.0), 2.0), ((4.0, 8.0), 4.0), ((0.1, 1.0), 1.0)):
+        session = PrivacySession(epsilon=20.0, delta=1e-5, random_state=0)
+        value = median(session, 0.5, records.row_norm_count, between)
+        assert found <= value <= found * 1.2
+        (row,) = session.report().mechanisms
+        assert row["count"] <= 4
