@@ -431,10 +431,11 @@ def row_squares(rows: Any) -> Array:
 
 def scaled(rows: Any, scale: Array) -> Any:
     """Return a copy of the rows times ``scale``; a factor 0 leaves zeros whatever the row holds."""
-    if not sp.issparse(rows):
-        return np.where(scale[:, None] == 0, 0.0, rows * scale[:, None])
-    each = np.repeat(scale, np.diff(rows.indptr))
-    data = np.where(each == 0, 0.0, rows.data * each)
+    with np.errstate(all="ignore"):
+        if not sp.issparse(rows):
+            return np.where(scale[:, None] == 0, 0.0, rows * scale[:, None])
+        each = np.repeat(scale, np.diff(rows.indptr))
+        data = np.where(each == 0, 0.0, rows.data * each)
     return sp.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
