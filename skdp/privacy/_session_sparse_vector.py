@@ -24,9 +24,9 @@ class NumericSparseReleases(SessionLedger):
         """Fix a number of numeric-sparse runs and their noise.
 
         Finding one entry is eps0-DP, releasing its value eps0'-DP. A run is charged ``n_hits`` of each,
-        whether or not it halts, and all runs together take ``share`` of the budget: with delta > 0
-        ``runs n_hits (pure_mu(eps0)^2 + pure_mu(eps0')^2)`` of mu^2, with delta = 0
-        ``runs n_hits (eps0 + eps0')`` of epsilon.
+        whether or not it halts, and all K = ``runs n_hits`` together take ``share`` of the budget: with
+        delta > 0 ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of mu^2, with delta = 0
+        ``K (eps0 + eps0')`` of epsilon.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class NumericSparseReleases(SessionLedger):
         >>> session = PrivacySession(epsilon=1.0, delta=1e-6)
         >>> plan = session.plan_numeric_sparse(runs=10, n_hits=5)
         >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
-        (0.0262, 0.0052)
+        (0.0327, 0.0065)
         """
         self._check_open()
         runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
@@ -87,9 +87,9 @@ class NumericSparseReleases(SessionLedger):
             )
             self._plans.append(plan)
             return plan
-        mu2 = share * self._mu2 / runs if self.delta > 0 else None
+        mu2 = share * self._mu2 if self.delta > 0 else None
         whole = share * (self.epsilon - self._epsilon_slack) / runs * (1 - 2.0**-40)
-        query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole)
+        query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
         cost = run_epsilon(n_hits, query, value, rate)
         plan = NumericSparsePlan(
             runs, n_hits, query, value, part, cost, share, rate, purpose, parts

@@ -9,10 +9,14 @@ cost nothing, however many there are, so the round is eps0-DP with ``eps0 = D/t 
 reaches the end costs D/t only and is charged the same. The released value costs ``eps0' = D/v``. Since
 ``||u'_i| - |u_i|| <= D``, the same holds for absolute values.
 
-A run is ``n_hits`` adaptive rounds of each, whether or not it halts. In a session with delta > 0 they
-compose with ``mu^2 = n_hits (pure_mu(eps0)^2 + pure_mu(eps0')^2)``; with delta = 0 the epsilons add up.
-An AboveThreshold round is charged as randomised response: no bound below that of pure eps0-DP is used,
-because none is proven here for queries that do not all move in one direction.
+A run is ``n_hits`` adaptive rounds of each, whether or not it halts; a plan is K = runs n_hits. With delta = 0
+the epsilons add up. With delta > 0 the plan takes ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of the
+session's mu^2. This is valid also if other releases and plans come between: every step is dominated by a
+fixed pair (randomised response, Gaussian), products of pairs do not depend on their order, and a new plan
+replaces a part of what is left of the Gaussian pair by randomised responses that it dominates. So, by
+induction over the steps, nothing exceeds the Gaussian pair of the whole budget. A round is charged as
+randomised response: no bound below that of pure eps0-DP is used, because none is proven here for queries
+that do not all move in one direction.
 
 A sampled run. Let a run be e-DP under replace-one, e = n_hits (eps0 + eps0'). On a fresh subset of b of n
 records, uniform, secret and independent of the data, it is ``log(1 + q (e^e - 1))``-DP with q = b/n; on one
@@ -102,29 +106,29 @@ def run_epsilon(n_hits: int, query: float, value: float, rate: float | None) -> 
 
 def calibrate(
     split: str, n_hits: int, size: int | None, rate: float | None,
-    *, mu2: float | None, epsilon: float,
+    *, mu2: float | None, epsilon: float, runs: int,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """(eps0, eps0', part of the threshold) of one run that may cost ``mu2``, or ``epsilon`` if that is None."""
+    """(eps0, eps0', part of the threshold) of runs that may cost ``mu2``, or ``epsilon`` each if that is None."""
     linear = mu2 is None or rate is not None
     r = ratio(split, linear, size)
     if mu2 is not None and rate is None:
-        value = _smaller_epsilon(r, mu2 / n_hits)
+        value = _smaller_epsilon(r, mu2, runs * n_hits)
     else:
-        whole = epsilon if mu2 is None else accounting.pure_epsilon(math.sqrt(mu2))
+        whole = epsilon if mu2 is None else accounting.pure_epsilon(math.sqrt(mu2), runs)
         if rate is not None:
             whole = accounting.unamplified_epsilon(whole, rate)
         value = whole / (n_hits * (1 + r)) * (1 - 2.0**-40)
     return r * value, value, _THRESHOLD_PART[split]
 
 
-def _smaller_epsilon(r: float, mu2: float) -> float:
-    """The largest e with pure_mu(r e)^2 + pure_mu(e)^2 <= mu2, by bisection, rounded down."""
+def _smaller_epsilon(r: float, mu2: float, count: int) -> float:
+    """The largest e of which ``count``, with as many r e, cost at most mu2; by bisection, rounded down."""
 
     def cost(e: float) -> float:
-        return accounting.pure_mu(r * e) ** 2 + accounting.pure_mu(e) ** 2
+        return accounting.pure_mu(r * e, count) ** 2 + accounting.pure_mu(e, count) ** 2
 
-    low, high = 0.0, accounting.pure_epsilon(math.sqrt(mu2)) / r * (1 + 1e-9)
-    while high - low > 1e-13 * high:
+    low, high = 0.0, accounting.pure_epsilon(math.sqrt(mu2), count) / r * (1 + 1e-9)
+    while high - low > 1e-12 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if cost(middle) <= mu2 else (low, middle)
     return low

@@ -29,7 +29,7 @@ def composed_delta(epsilon, count, claim):
     ways = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1)
     log_p = ways + k * epsilon - count * np.log1p(np.exp(epsilon))
     log_q = ways + (count - k) * epsilon - count * np.log1p(np.exp(epsilon))
-    return float(np.maximum(np.exp(log_p) - np.exp(claim + log_q), 0).sum())
+    return float(np.maximum(np.exp(log_p) - np.exp(np.minimum(claim + log_q, 1.0)), 0).sum())
 
 
 def exact_epsilon(epsilon, count, delta):
@@ -53,13 +53,58 @@ def test_pure_rows_by_every_accountant(name, epsilon, count):
         assert pld == pytest.approx(exact, rel=1e-3)
         assert exact * (1 - 1e-6) <= rdp <= 1.15 * exact
     claim = accounting.rows_epsilon(rows, delta)
-    assert exact * (1 - 1e-9) <= claim <= 1.31 * exact
-    assert accounting.recheck_epsilon(rows, delta) == pytest.approx(claim, rel=1e-9)
+    assert exact * (1 - 1e-9) <= claim <= 1.04 * exact
+    assert accounting.recheck_epsilon(rows, delta) == pytest.approx(claim, rel=1e-8)
+    assert accounting.recheck_epsilon(rows, delta) <= claim
     # What is amplified passes through its inner epsilon, in 1e-11 relative.
     assert accounting.recheck_epsilon(rows, 0.0) == pytest.approx(count * epsilon, rel=1e-10)
-    assert accounting.rows_mu(rows) == pytest.approx(
-        math.sqrt(count) * accounting.pure_mu(epsilon), rel=1e-12
+    assert accounting.rows_mu(rows) == pytest.approx(accounting.pure_mu(epsilon, count), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.05, 0.7, 3.0, 12.0])
+@pytest.mark.parametrize("count", [1, 2, 3, 10, 101])
+def test_mu_of_many_covers_every_point_of_their_exact_composition(epsilon, count):
+    mu = accounting.pure_mu(epsilon, count)
+    claims = np.linspace(0, epsilon * count, 300)
+    exact = np.array([composed_delta(epsilon, count, claim) for claim in claims])
+    bound = np.array([accounting.gaussian_delta(mu, claim) for claim in claims])
+    assert np.all(bound >= exact * (1 - 1e-9))
+    assert mu <= math.sqrt(count) * accounting.pure_mu(epsilon) * (1 + 1e-12)
+    if count * epsilon < 50:  # beyond, the tails need more digits
+        # At a vertex of the trade-off function nothing smaller would do.
+        assert touches(0.999 * mu, epsilon, count) < -1e-6
+        assert touches(mu, epsilon, count) >= -1e-25
+
+
+def touches(mu, epsilon, count):
+    """Smallest distance of the vertices of the composition above G_mu, in mpmath."""
+    import mpmath
+
+    with mpmath.workdps(100):
+        p = mpmath.exp(epsilon) / (1 + mpmath.exp(epsilon))
+        mass = [mpmath.binomial(count, k) * p**k * (1 - p) ** (count - k) for k in range(count + 1)]
+        gaps = []
+        for j in range(1, count + 1):
+            missed, false = mpmath.fsum(mass[:j]), mpmath.fsum(mass[: count + 1 - j])
+            # Phi(Phi^-1(1 - false) - mu) <= missed, with Phi^-1 by erfinv.
+            z = -mpmath.sqrt(2) * mpmath.erfinv(2 * false - 1)
+            gaps.append(float((missed - mpmath.ncdf(z - mu)) / missed))
+        return min(gaps)
+
+
+def test_inverse_of_mu_of_many():
+    for count in (1, 2, 50, 25_000):
+        for mu in (1e-3, 0.2, 3.0, 20.0):
+            epsilon = accounting.pure_epsilon(mu, count)
+            assert accounting.pure_mu(epsilon, count) <= mu
+            assert accounting.pure_mu(epsilon * (1 + 1e-6) + 1e-9, count) > mu
+    assert accounting.pure_mu(0.5, 0) == accounting.pure_mu(0.0, 9) == 0.0
+    assert accounting.pure_mu(math.inf, 2) == accounting.pure_epsilon(math.inf, 3) == math.inf
+    assert accounting.pure_mu(0.1, 20_005) ** 2 == pytest.approx(
+        2 * accounting.pure_mu(0.1, 10_000) ** 2 + accounting.pure_mu(0.1, 5) ** 2
     )
+    with pytest.raises(ValueError, match="count"):
+        accounting.pure_mu(0.1, 1.5)
 
 
 def test_accountant_events_and_the_pld_that_forgets_the_count():

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import erf, erfcx, erfinv, log_ndtr, ndtr, ndtri, ndtri_exp
+from scipy.special import erf, erfcx, erfinv, gammaln, log_ndtr, ndtr, ndtri, ndtri_exp
 
 __all__ = [
     "bounded_range_epsilon",
@@ -37,6 +37,7 @@ _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 # budget buys is rounded down by 1e-10: a calibrated plan, rechecked by other code, stays inside.
 _COST_UP = 1.0 + 1e-11
 _BUDGET_DOWN = 1.0 - 1e-10
+_PURE_BLOCK = 10_000
 # A delta near 1 is known to one unit in its last place only.
 _LOG_MARGIN = 1e-15
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
@@ -255,31 +256,70 @@ def compose_mu(mus: Iterable[float]) -> float:
     return math.hypot(*(_check_mu(mu) for mu in mus)) * (1.0 + 1e-15)
 
 
-def pure_mu(epsilon: float) -> float:
-    """The mu of a pure epsilon-DP mechanism, rounded up: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+def pure_mu(epsilon: float, count: int = 1) -> float:
+    """The mu of ``count`` adaptive pure epsilon-DP mechanisms together, rounded up.
 
-    Its trade-off function lies above that of randomised response, which is piecewise linear with
-    one inner vertex (a, a), a = 1/(1 + e^epsilon). The vertex lies on G_mu for this mu, and G_mu is
-    convex, hence below the two chords.
+    For one it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)). For many it is less than their mu^2 added up
+    (by a factor that goes to pi/2), so a number that is fixed in advance is charged at once.
 
     Parameters
     ----------
     epsilon : float >= 0
+    count : int >= 0, default=1
+
+    Returns
+    -------
+    float >= 0
+
+    Notes
+    -----
+    The composition is dominated by that many randomised responses (Kairouz, Oh and Viswanath 2015). The
+    likely answers are counted: binomial K, with p = e^epsilon / (1 + e^epsilon) on one side and 1 - p on
+    the other. The trade-off function is piecewise linear; its inner vertices are (P(K >= j | 1 - p),
+    P(K < j | p)). G_mu is convex, so it lies below if it does at the vertices: mu is the largest of
+    Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one there is one vertex, (1 - p, 1 - p). More than
+    10,000 are charged in blocks of as many.
 
     Examples
     --------
     >>> from skdp.privacy.accounting import pure_mu
     >>> round(pure_mu(1.0), 6)
     1.232035
+    >>> round(pure_mu(0.01, 100), 4), round(10 * pure_mu(0.01), 4)
+    (0.1002, 0.1253)
     """
     epsilon = _check_epsilon(epsilon)
-    if epsilon < 4.0:
-        mu = math.sqrt(8.0) * float(erfinv(math.tanh(0.5 * epsilon)))
-    elif epsilon < math.inf:
-        mu = -2.0 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
-    else:
+    if count != int(count) or count < 0:
+        raise ValueError(f"count must be an integer >= 0, got {count!r}.")
+    if epsilon == math.inf and count:
         return math.inf
-    return mu * _COST_UP
+    blocks, rest = divmod(int(count), _PURE_BLOCK)
+    square = blocks * _pure_block_mu(epsilon, _PURE_BLOCK) ** 2 if blocks else 0.0
+    return (
+        math.sqrt(square + _pure_block_mu(epsilon, rest) ** 2)
+        if blocks
+        else _pure_block_mu(epsilon, rest)
+    )
+
+
+def _pure_block_mu(epsilon: float, count: int) -> float:
+    if count == 0 or epsilon == 0.0:
+        return 0.0
+    if epsilon < 4.0:
+        one = math.sqrt(8.0) * float(erfinv(math.tanh(0.5 * epsilon)))
+    else:
+        one = -2.0 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+    if count == 1:
+        return one * _COST_UP
+    k, likely = np.arange(count + 1.0), -math.log1p(math.exp(-epsilon))
+    ways = gammaln(count + 1.0) - gammaln(k + 1.0) - gammaln(count - k + 1.0)
+    log_mass = ways + k * likely + (count - k) * (likely - epsilon)
+    at_least = np.logaddexp.accumulate(log_mass[::-1])[::-1][1:]  # P(K >= j), j = 1 .. count
+    below = np.logaddexp.accumulate(log_mass)[:-1]  # P(K < j)
+    lower = below < at_least
+    z = np.where(lower, -ndtri_exp(np.minimum(below, 0.0)), ndtri_exp(np.minimum(at_least, 0.0)))
+    # P(K >= j | 1 - p) = P(K < count + 1 - j | p). The last term covers the error of the sums.
+    return min(math.sqrt(count) * one * _COST_UP, float(np.max(z + z[::-1])) * (1.0 + 1e-9) + 1e-9)
 
 
 def bounded_range_mu(epsilon: float) -> float:
@@ -306,12 +346,13 @@ def bounded_range_mu(epsilon: float) -> float:
     return pure_mu(0.5 * _check_epsilon(epsilon))
 
 
-def pure_epsilon(mu: float) -> float:
-    """Largest pure epsilon whose cost is at most `mu` (the inverse of `pure_mu`), rounded down.
+def pure_epsilon(mu: float, count: int = 1) -> float:
+    """Largest pure epsilon of which ``count`` cost at most ``mu`` (the inverse of `pure_mu`), rounded down.
 
     Parameters
     ----------
     mu : float >= 0
+    count : int >= 1, default=1
 
     Examples
     --------
@@ -320,12 +361,17 @@ def pure_epsilon(mu: float) -> float:
     1.0
     """
     mu = _check_mu(mu)
+    if mu == math.inf:
+        return math.inf
+    if count > 1:
+        epsilon = _bisect(lambda e: pure_mu(e, count) <= mu, 0.0, pure_epsilon(mu), 0.0)
+        while pure_mu(epsilon, count) > mu:  # the last digits of `pure_mu` may not be monotone
+            epsilon *= 1.0 - 1e-9
+        return epsilon
     if mu < 3.0:
         epsilon = 2.0 * math.atanh(float(erf(mu / math.sqrt(8.0))))
-    elif mu < math.inf:
-        epsilon = float(log_ndtr(0.5 * mu) - log_ndtr(-0.5 * mu))
     else:
-        return math.inf
+        epsilon = float(log_ndtr(0.5 * mu) - log_ndtr(-0.5 * mu))
     return epsilon * _BUDGET_DOWN
 
 

@@ -84,10 +84,10 @@ def _row_mu(row: Mapping[str, Any]) -> float:
         )
     if count == 0:
         return 0.0
+    if name in PURE_DP:
+        return pure_mu(parameter, count)
     if name == "gaussian":
         mu = 1.0 / parameter if parameter > 0.0 else math.inf
-    elif name in PURE_DP:
-        mu = pure_mu(parameter)
     elif name in APPROXIMATE_DP:
         mu = math.inf
     else:
