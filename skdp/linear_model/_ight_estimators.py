@@ -28,16 +28,19 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         half of each step on choosing the support by Gumbel noise and adds Gaussian noise to it alone.
     refit : float or "auto", default="auto"
         Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only.
-        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; it has no effect
-        without thresholding.
+        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
+        ``max_iter``) about a quarter. It has no effect without thresholding.
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
         clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
         of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
-        Number of noisy gradient steps, the refit's included; "auto" is 100. Every step is paid for, so there
-        is no stopping rule.
+        Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
+        of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
+        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) it is three rounds of one step on all
+        features and 20, 20 and 40 on the best ones (user guide). Every step is paid for, so there is no stopping
+        rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user
@@ -195,16 +198,19 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
         half of each step on choosing the support by Gumbel noise and adds Gaussian noise to it alone.
     refit : float or "auto", default="auto"
         Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only.
-        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; it has no effect
-        without thresholding.
+        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
+        ``max_iter``) about a quarter. It has no effect without thresholding.
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
         clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
         of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
-        Number of noisy gradient steps, the refit's included; "auto" is 100. Every step is paid for, so there
-        is no stopping rule.
+        Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
+        of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
+        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) it is three rounds of one step on all
+        features and 20, 20 and 40 on the best ones (user guide). Every step is paid for, so there is no stopping
+        rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user

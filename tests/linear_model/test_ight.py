@@ -316,7 +316,7 @@ def test_rounds_are_taken_where_they_pay_by_public_numbers():
     assert pays(session, records, 10)
     assert not pays(session, records, 11)  # more than a tenth of the features
     wide = PrivateRecords(np.zeros((1000, 1000)), np.zeros(1000))
-    limit = int(math.sqrt(1000 * mu))
+    limit = int(2 * math.sqrt(1000 * mu))
     assert pays(session, wide, limit)
     assert not pays(session, wide, limit + 1)
 
