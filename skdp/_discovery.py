@@ -12,6 +12,8 @@ _ESTIMATORS = {
     "DPAMPClassifier": "skdp.linear_model",
     "DPAMPRegressor": "skdp.linear_model",
     "DPAdaSSPRegressor": "skdp.linear_model",
+    "DPFrankWolfeClassifier": "skdp.linear_model",
+    "DPFrankWolfeRegressor": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",
     "DPSLKTClassifier": "skdp.linear_model",

@@ -7,6 +7,8 @@ _NAMES = {
     "DPAMPClassifier": "skdp.linear_model._amp",
     "DPAMPRegressor": "skdp.linear_model._amp",
     "DPAdaSSPRegressor": "skdp.linear_model._adassp",
+    "DPFrankWolfeClassifier": "skdp.linear_model._frank_wolfe",
+    "DPFrankWolfeRegressor": "skdp.linear_model._frank_wolfe",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
     "DPSLKTClassifier": "skdp.linear_model._slkt_estimators",
@@ -24,6 +26,8 @@ __all__ = [
     "DPAMPClassifier",
     "DPAMPRegressor",
     "DPAdaSSPRegressor",
+    "DPFrankWolfeClassifier",
+    "DPFrankWolfeRegressor",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
     "DPSLKTClassifier",
@@ -40,6 +44,7 @@ __all__ = [
 if TYPE_CHECKING:
     from skdp.linear_model._adassp import DPAdaSSPRegressor
     from skdp.linear_model._amp import DPAMPClassifier, DPAMPRegressor
+    from skdp.linear_model._frank_wolfe import DPFrankWolfeClassifier, DPFrankWolfeRegressor
     from skdp.linear_model._ight_estimators import (
         DPIGHTClassifier,
         DPIGHTRegressor,
