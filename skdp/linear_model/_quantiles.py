@@ -24,6 +24,7 @@ __all__ = [
 
 QUESTIONS = 10
 SURE = 1.5  # standard deviations that decide a question
+ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)
 EVEN_GRID = np.arange(-48, 49) / 32
 FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)
 RANGE_SEARCHES = 3
@@ -62,9 +63,12 @@ def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, wanted))
 
 
-def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float) -> float:
-    """Release a grid point near the median row norm."""
-    return search_quantile(session, share, GRID, records.row_norm_count)
+def released_row_norm(
+    session: PrivacySession, records: PrivateRecords, share: float, level: float = 0.5
+) -> float:
+    """Release a grid point near a quantile of the row norms, by default the median."""
+    offset = (level - 0.5) * records.n_units
+    return search_quantile(session, share, ROW_GRID, records.row_norm_count, offset=offset)
 
 
 def released_range(session: PrivacySession, records: PrivateRecords, share: float) -> TargetRange:

@@ -30,7 +30,9 @@ __all__ = ["Plan", "default_support", "select_support", "two_stage"]
 SELECTION_SHARE = 0.5  # of what the scales leave of mu^2
 PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
 CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
-UNITS_PER_FEATURE = 50.0  # times mu: how many units a kept feature needs by default
+UNITS_PER_FEATURE = 150.0  # times mu: how many units a kept feature needs by default
+NORM_LEVEL = 0.65  # quantile of the row norms on the support at which rows are clipped
+NEGLIGIBLE = 2.0**-40
 PENALTY = 2.0
 SMALLEST_PENALTY = 1e-8  # over the squared row norm
 LOGIT_SPREAD = 3.0  # size that logits are expected to have
@@ -83,13 +85,14 @@ def two_stage(
         target = released_range(session, records, RANGE_SEARCHES * part)
     if regression:
         records = records.centered(target.center)
-    support = np.arange(d)
+    support, largest = np.arange(d), 0.0
     if chosen:
-        support = select_support(session, records, loss, s, plan, (part, selection))
+        support, largest = select_support(session, records, loss, s, plan, (part, selection))
     few = records.restricted(support)
     norm = plan.row_norm
     if isinstance(norm, str):
-        norm = released_row_norm(session, few, part)
+        least = largest / typical_slope(loss, target)  # most rows may be 0 on the support
+        norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
     if loss.name == "squared":
         theta, attributes = adassp(
             session,
@@ -140,7 +143,7 @@ def select_support(
     s: int,
     plan: Plan,
     shares: tuple[float, float],
-) -> np.ndarray:
+) -> tuple[np.ndarray, float]:
     """Release s features by Gumbel noise on their votes or on their gradient scores.
 
     Parameters
@@ -156,24 +159,40 @@ def select_support(
 
     Returns
     -------
-    ndarray of int64, sorted
+    support : ndarray of int64, sorted
+    largest : float
+        A released number near the median sup norm of a row's gradient; 0 if nobody asked for it.
     """
     scale, share = shares
     if plan.selection == "votes":
         scores = records.support_votes(
             loss, s, random_blocks(session, records, plan.n_blocks), adjacency=session.adjacency
         )
-        return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share)))
+        return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), 0.0
     start = np.zeros(
         records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs)
     )
     if records.fit_intercept and start_residual(loss) is not None:
         start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
         share *= 1 - PRIOR_SHARE
+    # The intercept takes no part in the choice: its feature is made so small that no row is clipped for it.
+    start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
+    records = records.with_intercept(NEGLIGIBLE)
     count = GradientCount(records, loss, start)
-    clip_norm = CLIP_FACTOR * search_quantile(session, scale, GRID, count)
-    scores = records.gradient_scores(loss, start, clip_norm)
-    return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share)))
+    largest = search_quantile(session, scale, GRID, count)
+    scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
+    return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), largest
+
+
+def typical_slope(loss: Any, target: TargetRange) -> float:
+    """Size of a row's loss derivative at the start, about: what its gradient's norm is over its own."""
+    residual = start_residual(loss)
+    if residual is not None:
+        return residual
+    size = (
+        0.3 * target.bound
+    )  # the median distance where the bound is a 98 % quantile, of normal targets
+    return min(size, loss.threshold) if loss.name == "huber" else size
 
 
 @dataclass(frozen=True)

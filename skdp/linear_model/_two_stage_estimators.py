@@ -72,7 +72,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     n_nonzero_coefs : int, default=None
-        Number of features to keep. None takes one for about 50/mu records (mu: the budget in Gaussian DP; 185
+        Number of features to keep. None takes one for about 150/mu records (mu: the budget in Gaussian DP; 560
         records at the default budget), at least 5. The intercept is always kept. Where all features are kept
         there is no first stage.
     selection : {"gumbel", "votes"}, default="gumbel"
@@ -208,7 +208,7 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     n_nonzero_coefs : int, default=None
-        Number of features to keep. None takes one for about 50/mu records (mu: the budget in Gaussian DP; 185
+        Number of features to keep. None takes one for about 150/mu records (mu: the budget in Gaussian DP; 560
         records at the default budget), at least 5. The intercept is always kept. Where all features are kept
         there is no first stage.
     loss : {"squared", "huber"}, default="squared"

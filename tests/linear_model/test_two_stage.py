@@ -108,7 +108,7 @@ def test_rows_of_the_report():
 def test_default_support_follows_from_public_numbers():
     session = PrivacySession(epsilon=1.0, delta=1e-5)
     mu = accounting.gaussian_mu(1.0, 1e-5)
-    for n, d, expected in ((100, 500, 5), (20_000, 500, int(20_000 * mu / 50)), (100, 3, 3)):
+    for n, d, expected in ((100, 500, 5), (20_000, 500, int(20_000 * mu / 150)), (100, 3, 3)):
         assert default_support(session, PrivateRecords(np.zeros((n, d)), np.zeros(n))) == expected
     assert default_support(PrivacySession.without_privacy(), PrivateRecords(np.eye(7))) == 7
 
@@ -238,7 +238,8 @@ def attack_selection(runs=700):
     def one(table, seed):
         session = PrivacySession(epsilon=EPSILON, delta=DELTA, random_state=seed)
         records = PrivateRecords(table, y)
-        return float(select_support(session, records, SquaredLoss(), 1, plan, (0.05, 0.9))[0])
+        support, _ = select_support(session, records, SquaredLoss(), 1, plan, (0.05, 0.9))
+        return float(support[0])
 
     low = np.array([one(X, 2 * run) for run in range(runs)])
     high = np.array([one(other, 2 * run + 1) for run in range(runs)])
