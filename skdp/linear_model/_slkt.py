@@ -289,9 +289,9 @@ def published_transfer(
     """
     d, n = records.n_features, records.n_units
     s = d if n_nonzero_coefs is None else n_nonzero_coefs
-    if isinstance(alpha, str):
+    if isinstance(alpha, str):  # the form of the paper's grid
         alpha = 0.1 * math.sqrt(s * math.log(max(d, 2)) * math.log(1 / delta) / (n * epsilon))
-    quiet: Any = lambda iteration, point: None  # noqa: E731
+    charge = 0.0 if math.isinf(epsilon) else math.sqrt(8 * math.log(2.5 / delta)) / epsilon
     teacher = solve(
         session,
         records,
@@ -304,12 +304,12 @@ def published_transfer(
         refit=0.0,
         selection="gaussian",
         theta=np.zeros(parameter_shape(records, loss)),
-        monitor=quiet,
+        monitor=lambda iteration, point: None,
         tol=1e-8,
     ).theta
     gamma = largest_gradient_entry(session, records, loss, teacher)
     inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
-    spread = math.sqrt(8 * s * math.log(2.5 / delta)) * norm * gamma / (n * epsilon * alpha)
+    spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0
     rng = np.random.default_rng(session.integers(2**32, 8).tolist())
     clean = np.asarray(inputs @ teacher)
     theta = student(inputs, clean + spread * rng.normal(size=clean.shape), norm, s, d)

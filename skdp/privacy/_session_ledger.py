@@ -130,7 +130,11 @@ class SessionLedger:
             unit=self.unit,
             guarantee="unproven" if unproven else "none" if self.exact else "proven",
             accountant="none" if self.exact else self._accountant_name(),
-            noise="none" if self.exact else self._noise_name(),
+            noise="the method's own, without a proof"
+            if unproven
+            else "none"
+            if self.exact
+            else self._noise_name(),
             public=dict(public or {}),
             assumptions=list(assumptions),
             mechanisms=[] if self.exact else [dict(line) for line in self._rows],
