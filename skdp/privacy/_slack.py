@@ -107,7 +107,7 @@ def numeric_sparse_slack(
     n_hits : int >= 0
     runs : int >= 0, default=1
     epsilon : float >= 0, default=0
-        The largest of the shifts over their scales: one half of what a hit costs, or the cost of a value.
+        A bound on the shifts over their scales: what finding an entry costs, or its value if that is more.
 
     Returns
     -------
