@@ -28,6 +28,7 @@ __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 STEPS = 0.3  # times (n mu)^(2/3)
 PURE_STEPS = 0.5  # times sqrt(n epsilon), with delta = 0
 MAX_STEPS = 1000
+TOLERANCE = 0.02  # of the clip: the largest move of a row's gradient that may wait
 CLASSIFIER_RADIUS = (
     0.32  # times sqrt(n mu), and at most 100, in units of gradient norm / (row norm)^2
 )
@@ -73,8 +74,10 @@ def frank_wolfe(
     Solution
         With at most ``max_iter`` non-zero coefficients.
     """
-    vertices = VertexScores(records, loss, clip_norm, **options)
     epsilon = session.selection_epsilon(max_iter, share)
+    # Stale gradients may be off by about the scale of the noise, which for small n would be too much.
+    tolerance = min(TOLERANCE, 2 / (epsilon * records.n_units))
+    vertices = VertexScores(records, loss, clip_norm, **{"tolerance": tolerance, **options})
     n_outputs = loss.n_outputs
     point, shrink = np.zeros(records.n_parameters * n_outputs), 1.0
     for t in range(max_iter):
@@ -280,11 +283,11 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     scale 2 Delta / eps0 is one eps0-bounded-range choice; the factor 2 stays because the scores of +e_j and -e_j
     move against each other. T choices compose in Gaussian DP, with delta=0 by adding up their epsilons.
 
-    On CSR input a step costs about the non-zeros of the rows that its column touches; no intermediate is dense
-    in d but the scores themselves. A row's part in the scores is refreshed when a step touches it and its gradient
-    has moved by more than 1 % of the clip, and every row is looked at after steps 1, 2, 3, ..., whose distance
-    grows like a quarter of the step's number: a rule for dense and sparse input alike, under which the sensitivity
-    stays what it is (user guide). Time and memory depend on the data and are not protected.
+    On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the scores
+    is refreshed when a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip (at most
+    2 %); all rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's
+    number. This rule holds for dense and sparse input alike, and the sensitivity stays what it is (user guide).
+    Time and memory depend on the data and are not protected.
 
     References
     ----------
@@ -416,11 +419,11 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     scale 2 Delta / eps0 is one eps0-bounded-range choice; the factor 2 stays because the scores of +e_j and -e_j
     move against each other. T choices compose in Gaussian DP, with delta=0 by adding up their epsilons.
 
-    On CSR input a step costs about the non-zeros of the rows that its column touches; no intermediate is dense
-    in d but the scores themselves. A row's part in the scores is refreshed when a step touches it and its gradient
-    has moved by more than 1 % of the clip, and every row is looked at after steps 1, 2, 3, ..., whose distance
-    grows like a quarter of the step's number: a rule for dense and sparse input alike, under which the sensitivity
-    stays what it is (user guide). Time and memory depend on the data and are not protected.
+    On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the scores
+    is refreshed when a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip (at most
+    2 %); all rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's
+    number. This rule holds for dense and sparse input alike, and the sensitivity stays what it is (user guide).
+    Time and memory depend on the data and are not protected.
 
     References
     ----------

@@ -15,8 +15,6 @@ from skdp.privacy.records import PrivateRecords
 
 __all__ = ["VertexScores"]
 
-# A row that is looked at is refreshed if an entry of its gradient would move by more than this share of the clip.
-TOLERANCE = 0.01
 # All rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's number.
 REFRESH_RATIO = 1.25
 
@@ -33,7 +31,7 @@ class VertexScores:
         1 / (rows of its group).
     lazy : bool, default=True
         False computes scores and weights anew in every step; the draws are the same.
-    tolerance : float, default=0.01
+    tolerance : float, default=0.0
         A row that is looked at is refreshed if an entry of its gradient would move by more than this share of
         ``clip_norm``.
     refresh_ratio : float, default=1.25
@@ -61,7 +59,7 @@ class VertexScores:
         clip_norm: float,
         *,
         lazy: bool = True,
-        tolerance: float = TOLERANCE,
+        tolerance: float = 0.0,
         refresh_ratio: float = REFRESH_RATIO,
     ) -> None:
         if not (math.isfinite(clip_norm) and clip_norm > 0):
