@@ -373,6 +373,32 @@ def test_pure_session_adds_up_and_refuses_more():
     assert report.delta < 1e-20
 
 
+def test_disjoint_parts_are_charged_once_and_each_has_its_own_runs():
+    """Parallel composition: one record is in one part."""
+    s = session(epsilon=2.0)
+    plan = s.plan_numeric_sparse(2, 3, parts=3)
+    alone = session(epsilon=2.0).plan_numeric_sparse(2, 3)
+    assert (plan.epsilon_query, plan.epsilon_value) == (alone.epsilon_query, alone.epsilon_value)
+    for part in (0, 1, 0, 2, 2):
+        s.numeric_sparse(large(), plan, 1e5, part=part)
+    before = s._stream.counter
+    for part in (0, 2):
+        with pytest.raises(PrivacyBudgetExceeded, match="this part took all"):
+            s.numeric_sparse(large(), plan, 1e5, part=part)
+    for part in (-1, 3):
+        with pytest.raises(ValueError, match="part must be"):
+            s.numeric_sparse(large(), plan, 1e5, part=part)
+    assert s._stream.counter == before
+    s.numeric_sparse(large(), plan, 1e5, part=1)
+    report = s.report()
+    assert [row["count"] for row in report.mechanisms] == [6, 6]
+    assert report.epsilon == 2.0
+    with pytest.raises(UnsupportedAccounting, match="not a fresh sample"):
+        session().plan_numeric_sparse(1, 1, parts=2, rate=0.5)
+    with pytest.raises(UnsupportedAccounting, match="sizes of parts"):
+        session(adjacency="add-remove").plan_numeric_sparse(1, 1, parts=2)
+
+
 def test_amplification_needs_replace_one():
     """The proof exchanges two records of a batch, which is two steps of zero-out."""
     for adjacency in ("zero-out", "add-remove"):
