@@ -23,7 +23,14 @@ from skdp.linear_model._quantiles import (
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["LARGEST", "DPAdaSSPRegressor", "adassp", "check_scales", "given_scales_assumption"]
+__all__ = [
+    "LARGEST",
+    "DPAdaSSPRegressor",
+    "adassp",
+    "check_scales",
+    "count_assumption",
+    "given_scales_assumption",
+]
 
 LARGEST = 4096  # features: the release has their square in entries
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
@@ -272,7 +279,8 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         return Solution(theta, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        return given_scales_assumption(self.row_norm, self.y_bounds)
+        given = given_scales_assumption(self.row_norm, self.y_bounds)
+        return given + count_assumption(self.adjacency)
 
 
 def check_scales(row_norm: Any, y_bounds: Any) -> None:
@@ -289,6 +297,13 @@ def check_scales(row_norm: Any, y_bounds: Any) -> None:
         check_number("y_bounds", bound, Real, low=-1e100, high=1e100)
     if not 1e-100 <= y_bounds[1] - y_bounds[0]:
         raise ValueError(f"y_bounds must be (low, high) with low < high, got {y_bounds!r}")
+
+
+def count_assumption(adjacency: str) -> tuple[str, ...]:
+    """What the exact sums assume of a private number of rows."""
+    if adjacency != "add-remove":
+        return ()
+    return ("there are at most 4 million rows, or a billion where n_public is above 2 million",)
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:

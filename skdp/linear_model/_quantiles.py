@@ -11,7 +11,7 @@ from skdp.linear_model._scales import GRID
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.privacy.session import GaussianPlan, PrivacySession
 
 __all__ = [
     "RANGE_SEARCHES",
@@ -58,7 +58,7 @@ def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
     """
     if not searches or session.exact:
         return SMALLEST_SHARE if searches else 0.0
-    mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
     wanted = searches * QUESTIONS * (PRECISION / (n_units * mu)) ** 2
     return min(LARGEST_SHARE, max(SMALLEST_SHARE, wanted))
 
@@ -83,15 +83,15 @@ def released_range(session: PrivacySession, records: PrivateRecords, share: floa
         session, part, GRID[::4], lambda b: records.target_count(b, absolute=True)
     )
     center = search_quantile(session, part, size * EVEN_GRID, records.target_count)
-    n, tail = records.n_units, TAIL
-    if not session.exact:
-        mu = accounting.gaussian_mu(session.epsilon, session.delta)
-        tail = min(0.5, max(TAIL, 2.0 * math.sqrt(QUESTIONS / part) / (mu * n)))
 
     def count(bound: float) -> Bounded:
         return records.target_count(bound, center=center, absolute=True)
 
-    reach = search_quantile(session, part, size * FINE_GRID, count, offset=(0.5 - tail) * n)
+    plan = session.plan_gaussian(QUESTIONS, part, purpose="scale")
+    noise = session.noise_std(count(size), plan) / records.n_units
+    tail = min(0.5, max(TAIL, 2.0 * noise))
+    offset = (0.5 - tail) * records.n_units
+    reach = _search(session, plan, size * FINE_GRID, count, offset)
     return TargetRange(center, reach * float(ndtri(TAIL / 2) / ndtri(tail / 2)))
 
 
@@ -123,6 +123,16 @@ def search_quantile(
     float
     """
     plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
+    return _search(session, plan, grid, count, offset)
+
+
+def _search(
+    session: PrivacySession,
+    plan: GaussianPlan,
+    grid: np.ndarray,
+    count: Callable[[float], Bounded],
+    offset: float,
+) -> float:
     low, high, total, asked = 0, grid.size - 1, 0.0, 0
     for _ in range(QUESTIONS):
         if low == high:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdp.linear_model._adassp import INTERCEPT, adassp
+from skdp.linear_model._amp import perturbed_minimum
 from skdp.linear_model._quantiles import (
     RANGE_SEARCHES,
     TargetRange,
@@ -25,9 +26,11 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["Plan", "default_support", "select_support", "two_stage"]
+__all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
 
 SELECTION_SHARE = 0.5  # of what the scales leave of mu^2
+AMP_SHARE = 0.4  # of (epsilon, delta), for the second stage where it is minima perturbation
+AMP_SELECTION_SHARE = 0.9  # of mu^2 of the rest; what is left covers the computed point
 PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
 CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
 UNITS_PER_FEATURE = 150.0  # times mu: how many units a kept feature needs by default
@@ -48,6 +51,7 @@ class Plan:
     row_norm: float | str
     y_bounds: tuple[float, float] | str
     alpha: float | str
+    second_stage: str = "output"
 
 
 def two_stage(
@@ -75,7 +79,8 @@ def two_stage(
     searches += chosen and plan.selection == "gumbel"
     part = scale_share(session, records.n_units, searches) / max(searches, 1)
     rest = 1.0 - part * searches
-    selection = SELECTION_SHARE * rest if chosen else 0.0
+    ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
+    selection = ratio * rest if chosen else 0.0
     entries = (s + 2) ** 2 if loss.name == "squared" else (s + 1) * loss.n_outputs
     session.require_feasible(entries, 1, rest - selection)
     target = TargetRange(0.0, 2 * LOGIT_SPREAD)
@@ -93,30 +98,43 @@ def two_stage(
     if isinstance(norm, str):
         least = largest / typical_slope(loss, target)  # most rows may be 0 on the support
         norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
-    if loss.name == "squared":
-        theta, attributes = adassp(
-            session,
-            few,
-            row_norm=norm,
-            y_bounds=(-target.bound, target.bound),
-            alpha=plan.alpha,
-            share=rest - selection,
-        )
-    else:
-        theta, attributes = output_perturbation(
-            session,
-            few,
-            loss,
-            row_norm=norm,
-            alpha=plan.alpha,
-            spread=0.5 * target.bound,
-            share=rest - selection,
-        )
+    theta, attributes = fit_on_support(session, few, loss, plan, norm, target, rest - selection)
     if regression:
         attributes["y_bounds_"] = target.bounds
         if records.fit_intercept:
             theta[-1] += target.center
     return spread_out(theta, support, records), attributes
+
+
+def fit_on_support(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    plan: Plan,
+    row_norm: float,
+    target: TargetRange,
+    share: float,
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Run the second stage on restricted records with centred targets."""
+    if loss.name == "squared":
+        bounds = (-target.bound, target.bound)
+        return adassp(
+            session, records, row_norm=row_norm, y_bounds=bounds, alpha=plan.alpha, share=share
+        )
+    if plan.second_stage == "amp":
+        theta, alpha = perturbed_minimum(
+            session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share
+        )
+        return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
+    return output_perturbation(
+        session,
+        records,
+        loss,
+        row_norm=row_norm,
+        alpha=plan.alpha,
+        spread=0.5 * target.bound,
+        share=share,
+    )
 
 
 def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:

@@ -4,10 +4,15 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.base import check_choice, check_number
-from skdp.linear_model._adassp import LARGEST, check_scales, given_scales_assumption
+from skdp.linear_model._adassp import (
+    LARGEST,
+    check_scales,
+    count_assumption,
+    given_scales_assumption,
+)
 from skdp.linear_model._frame import PrivateFit, Solution
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model._two_stage import Plan, default_support, two_stage
+from skdp.linear_model._two_stage import AMP_SHARE, Plan, default_support, two_stage
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
@@ -22,6 +27,7 @@ class _TwoStageFit(PrivateFit):
     row_norm: float | str
     alpha: float | str
     y_bounds: Any = "adaptive"
+    second_stage = "output"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -33,7 +39,7 @@ class _TwoStageFit(PrivateFit):
         # Without a penalty the minimiser has no bounded sensitivity; the second moment needs none.
         squared = getattr(self, "loss", None) == "squared"
         low = 0.0 if squared else 1e-50
-        check_number("alpha", self.alpha, Real, low=low, high=1e50, word="auto")
+        check_number("alpha", self.alpha, Real, low=low, high=1e45, word="auto")
 
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
@@ -49,13 +55,22 @@ class _TwoStageFit(PrivateFit):
                 "number is released. Give n_nonzero_coefs"
             )
         bounds = self.y_bounds if isinstance(self.y_bounds, str) else tuple(self.y_bounds)
-        plan = Plan(s, self.selection, self.n_blocks, self.row_norm, bounds, self.alpha)
+        plan = Plan(
+            s, self.selection, self.n_blocks, self.row_norm, bounds, self.alpha, self.second_stage
+        )
         theta, attributes = two_stage(session, records, loss, plan)
         stages = 1 + (s < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        return given_scales_assumption(self.row_norm, self.y_bounds)
+        found = given_scales_assumption(self.row_norm, self.y_bounds)
+        if problem.loss.name == "squared":
+            return found + count_assumption(self.adjacency)
+        if self.adjacency == "add-remove":
+            found += ("there are at most 16 times n_public records or groups",)
+        if self.unit == "group":
+            found += ("there are at most 64 rows a group on average, or a million rows",)
+        return found
 
 
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
@@ -85,6 +100,10 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     row_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of a record's features on the chosen support; longer rows are scaled down. "adaptive"
         releases a number near the median norm.
+    second_stage : {"output", "amp"}, default="output"
+        How the model is fitted on the support. "output": noise on the minimiser of the penalised loss. "amp":
+        minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only; its coefficients are
+        more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by basic composition.
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss of the second stage, > 0.
         "auto" balances bias and noise, from public numbers.
@@ -167,6 +186,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
         selection="gumbel",
         n_blocks="auto",
         row_norm="adaptive",
+        second_stage="output",
         alpha="auto",
         fit_intercept=True,
         classes=None,
@@ -183,6 +203,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
         self.selection = selection
         self.n_blocks = n_blocks
         self.row_norm = row_norm
+        self.second_stage = second_stage
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
@@ -192,6 +213,26 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _set_aside(self) -> float:  # type: ignore[override]
+        return AMP_SHARE if self.second_stage == "amp" else 0.0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("second_stage", self.second_stage, ("output", "amp"))
+        if self.second_stage == "amp" and self.unit == "group":
+            raise ValueError(
+                "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
+            )
+
+    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        if self.second_stage == "amp" and problem.loss.n_outputs > 1:
+            raise ValueError(
+                f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; "
+                "use second_stage='output'"
+            )
+        return super()._solve(session, problem)
 
 
 class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):

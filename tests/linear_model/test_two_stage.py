@@ -257,3 +257,19 @@ def test_the_choice_stays_below_its_epsilon_and_a_twin_with_little_noise_is_caug
         lambda scores, k, scale, stream: honest(scores, k, scale / 4, stream),
     )
     assert attack_selection() > claim / 2
+
+
+def test_minima_perturbation_as_second_stage():
+    X, y = make_sparse_classification(5000, 200, n_informative=5, coef=False, random_state=0)
+    options = dict(epsilon=4.0, n_nonzero_coefs=5, classes=(0, 1), random_state=0)
+    model = DPTwoStageClassifier(second_stage="amp", **options).fit(X, y)
+    assert {row["purpose"] for row in model.privacy_.mechanisms} >= {"selection", "minimiser"}
+    assert model.privacy_.epsilon == 4.0
+    assert model.score(X, y) > 0.65
+    groups = np.arange(5000) // 2
+    with pytest.raises(ValueError, match="unit='group'"):
+        DPTwoStageClassifier(second_stage="amp", unit="group").fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match="two classes"):
+        DPTwoStageClassifier(second_stage="amp", classes=(0, 1, 2)).fit(X, y)
+    with pytest.raises(ValueError, match="second_stage"):
+        DPTwoStageClassifier(second_stage="exact").fit(X, y)
