@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacyReport, accounting
-from skdp.privacy.accounting import adapter
+from skdp.privacy.accounting import adapter, ledger, recheck
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 PURE = ("above_threshold", "sampled_pure", "laplace")
@@ -90,6 +90,22 @@ def touches(mu, epsilon, count):
             z = -mpmath.sqrt(2) * mpmath.erfinv(2 * false - 1)
             gaps.append(float((missed - mpmath.ncdf(z - mu)) / missed))
         return min(gaps)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.05, 1.0, 10.0, 300.0])
+@pytest.mark.parametrize("count", [2, 401, 23_456])
+def test_recheck_of_many_agrees_by_other_code(epsilon, count):
+    found = math.sqrt(recheck._pure_square(epsilon, count))
+    claim = accounting.pure_mu(epsilon, count)
+    assert found <= claim
+    assert found == pytest.approx(claim, rel=3e-9, abs=5e-9)
+
+
+def test_recheck_notices_a_wrong_mu_of_many(monkeypatch):
+    honest = accounting.pure_mu
+    monkeypatch.setattr(ledger, "pure_mu", lambda e, count: 0.999 * honest(e, count))
+    rows = [row("above_threshold", 0.02, 200)]
+    assert accounting.recheck_epsilon(rows, 1e-6) > accounting.rows_epsilon(rows, 1e-6) * (1 + 1e-4)
 
 
 def test_inverse_of_mu_of_many():
