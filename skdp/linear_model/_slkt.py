@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from skdp.linear_model._frame import Solution, parameter_shape
 from skdp.linear_model._ight import ight, keep_largest, solve, step_rule
+from skdp.linear_model._pursuit import N_RELEASES, pays, pursue, require_room
 from skdp.linear_model._quantiles import (
     RANGE_SEARCHES,
     released_range,
@@ -33,17 +34,44 @@ from skdp.privacy.session import PrivacySession
 
 __all__ = ["Transfer", "private_transfer", "published_transfer"]
 
-SUPPORT_SHARE = (
-    0.8  # of the budget, for the support and the point about which the teacher is penalised
-)
-SUPPORT_STEPS = 30
-SUPPORT_SCALE_SHARE = 0.02  # of that
+SCALE_SHARE = 0.02  # of what the private support takes, for the scale of its gradients
+STEPS = 30
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
 LEAST_ALPHA = 1e-4  # over R^2, where there is no noise
 ROW_QUANTILE = 0.5  # of the row norms, to which rows are clipped
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 STUDENT_STEPS = 300
+
+
+@dataclass(frozen=True)
+class Support:
+    """How a private support is found, and what follows from that: public numbers only.
+
+    Attributes
+    ----------
+    share : float
+        Of the budget, for the support and the point about which the teacher is penalised.
+    releases : int
+    alpha : float
+        The teacher's penalty over R^2 sqrt(z / n) s^(-1/8): a good starting point deserves a larger one.
+    rounds : bool
+        By the rounds of DP-IGHT, where they pay, or by its steps.
+    """
+
+    share: float = 0.8
+    releases: int = STEPS
+    alpha: float = ALPHA
+    rounds: bool = False
+
+    @classmethod
+    def of(cls, session: PrivacySession, records: PrivateRecords, s: int, width: int) -> "Support":
+        """Choose."""
+        rounds = pays(session, records, s * width)
+        return cls(0.9, N_RELEASES, 3 * ALPHA, rounds=True) if rounds else cls()
+
+
+NO_SUPPORT = Support(share=0.0, releases=0)
 
 
 @dataclass(frozen=True)
@@ -122,7 +150,7 @@ def private_transfer(
     huber_threshold : float, "adaptive" or None
         None for classification.
     with_support : bool
-        Whether 80 % of the budget go to a private support and a first fit on it.
+        Whether most of the budget goes to a private support and a first fit on it.
 
     Returns
     -------
@@ -133,8 +161,8 @@ def private_transfer(
     ranged = isinstance(huber_threshold, str)
     searches = RANGE_SEARCHES * ranged + isinstance(row_norm, str)
     scales = scale_share(session, records.n_units, searches)
-    share = (1 - scales) * (1 - SUPPORT_SHARE if with_support else 1.0)
-    require_feasible(session, records, width, scales, share, with_support=with_support)
+    support = Support.of(session, records, s, width) if with_support else NO_SUPPORT
+    require_feasible(session, records, s, width, 1 - scales, support)
     center = 0.0
     if ranged:
         target = released_range(session, records, scales * RANGE_SEARCHES / searches)
@@ -142,8 +170,8 @@ def private_transfer(
         huber_threshold = THRESHOLD * target.bound
     features, start = np.arange(d), None
     if with_support:
-        part = (1 - scales) * SUPPORT_SHARE
-        features, start = private_support(session, records, loss, s, part)
+        part = (1 - scales) * support.share
+        features, start = private_support(session, records, loss, s, part, support)
     few = records.restricted(features) if len(features) < d else records
     if huber_threshold is not None:
         loss = HuberLoss(float(huber_threshold))
@@ -158,15 +186,16 @@ def private_transfer(
         s=min(s, len(features)),
         row_norm=row_norm,
         alpha=alpha,
-        share=share,
+        share=(1 - scales) * (1 - support.share),
         start=start,
+        strength=support.alpha,
     )
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
     theta[d:] += center
     if huber_threshold is not None:
         found.attributes["huber_threshold_"] = float(huber_threshold)
-    return Solution(theta, 1 + SUPPORT_STEPS * with_support, attributes=found.attributes)
+    return Solution(theta, support.releases + 1, attributes=found.attributes)
 
 
 def teach(
@@ -181,23 +210,24 @@ def teach(
     alpha: float | str,
     share: float,
     start: np.ndarray | None,
+    strength: float,
 ) -> Solution:
     """Release the teacher's labels of the public inputs, and fit the student to them.
 
-    ``start`` is released; its intercept multiplies 1. The teacher is penalised about it.
+    ``start`` is released; its intercept multiplies 1. The teacher is penalised about it, with ``strength``.
     """
     value = INTERCEPT * row_norm
     records = records.with_intercept(value)
     factor = value if records.fit_intercept else 1.0
     longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
     plan = session.plan_gaussian(1, share, purpose="labels")
-    if isinstance(alpha, str):
-        noise = math.sqrt(plan.noise_multiplier / records.n_units)
-        alpha = longest**2 * max(ALPHA * noise / s**0.125, LEAST_ALPHA)
+    noise = math.sqrt(plan.noise_multiplier / records.n_units)
+    auto = longest**2 * max(strength * noise / s**0.125, LEAST_ALPHA)
+    penalty = auto if isinstance(alpha, str) else float(alpha)
     inner = None if start is None else scaled_intercept(start, records, 1 / factor)
     teacher = records.ridge_minimizer(
         loss,
-        alpha=alpha,
+        alpha=penalty,
         row_norm=row_norm,
         adjacency=session.adjacency,
         center=inner,
@@ -210,7 +240,7 @@ def teach(
     return Solution(
         theta,
         attributes={
-            "alpha_": float(alpha),
+            "alpha_": penalty,
             "row_norm_": float(row_norm),
             "n_transfer_": int(labels.shape[0]),
             "label_noise_": session.noise_std(labels, plan),
@@ -219,9 +249,14 @@ def teach(
 
 
 def private_support(
-    session: PrivacySession, records: PrivateRecords, loss: Any, s: int, share: float
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    s: int,
+    share: float,
+    support: Support,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Release a support by a few steps of DP-IGHT.
+    """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
     Returns
     -------
@@ -231,24 +266,23 @@ def private_support(
         Where the steps ended, on these features and the intercept.
     """
     shape, d = parameter_shape(records, loss), records.n_features
-    theta, part = np.zeros(shape), share * SUPPORT_SCALE_SHARE
+    theta, part = np.zeros(shape), share * SCALE_SHARE
     scales = released_scales(session, records, loss, theta, share=part, literal=False)
     records = records.with_intercept(scales.intercept)
-    width = theta.size // len(theta)
-    kept = s * width if s < d else theta.size
-    found = ight(
-        session,
-        records,
-        loss,
-        step_rule("auto", theta, scales.distance, SUPPORT_STEPS, theta.size, kept),
-        n_nonzero_coefs=s,
-        max_iter=SUPPORT_STEPS,
-        clip_norm=scales.clip_norm,
-        alpha=0.0,
-        share=share - part,
-        theta=theta,
-        monitor=lambda iteration, point: None,
-    ).theta
+    settings: dict[str, Any] = {
+        "n_nonzero_coefs": s,
+        "alpha": 0.0,
+        "share": share - part,
+        "theta": theta,
+        "monitor": lambda iteration, point: None,
+    }
+    if support.rounds:
+        found = pursue(session, records, loss, scales=scales, **settings).theta
+    else:
+        kept = s * loss.n_outputs if s < d else theta.size
+        rule = step_rule("auto", theta, scales.distance, STEPS, theta.size, kept)
+        steps: dict[str, Any] = {"max_iter": STEPS, "clip_norm": scales.clip_norm}
+        found = ight(session, records, loss, rule, **steps, **settings).theta
     features = np.flatnonzero(np.any(found[:d].reshape(d, -1) != 0, axis=1))
     if not len(features):  # without noise, and with labels that no feature tells apart
         features = np.arange(s)
@@ -340,18 +374,19 @@ def released_row_norm(session: PrivacySession, records: PrivateRecords, share: f
 def require_feasible(
     session: PrivacySession,
     records: PrivateRecords,
+    s: int,
     width: int,
-    scales: float,
     share: float,
-    *,
-    with_support: bool,
+    support: Support,
 ) -> None:
     """Refuse a fit whose releases the budget cannot hold, before the first of them."""
     size = records.n_parameters * width
-    session.require_feasible(size, 1, share)
-    if with_support:
-        part = (1 - scales) * SUPPORT_SHARE * (1 - SUPPORT_SCALE_SHARE)
-        session.require_feasible(size, SUPPORT_STEPS, part)
+    session.require_feasible(size, 1, share * (1 - support.share))
+    part = share * support.share * (1 - SCALE_SHARE)
+    if support.rounds:
+        require_room(session, records, s, width, part)
+    elif support.releases:
+        session.require_feasible(size, support.releases, part)
 
 
 def scaled_intercept(theta: np.ndarray, records: PrivateRecords, factor: float) -> np.ndarray:

@@ -69,7 +69,7 @@ class PrivateTransferFit(PrivateFit):
         return X
 
     @property
-    def _unproven(self) -> bool:
+    def _unproven(self) -> bool:  # type: ignore[override]
         return self.teacher == "published" and not math.isinf(self.epsilon)
 
     def _open_session(self) -> PrivacySession:
@@ -161,9 +161,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         Number of features to keep; None keeps all. With several classes the features of
         largest l2 norm over the classes are kept. The intercept is always kept.
     teacher : {"private-support", "ridge", "published"}, default="private-support"
-        ``"private-support"`` spends 80 % of the budget on choosing the features, and a first fit on them, by
-        30 steps of DP-IGHT; the teacher then is convex on these features and penalised about that fit. It was
-        the better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
+        ``"private-support"`` spends most of the budget on choosing the features, and a first fit on them, as
+        DP-IGHT does; the teacher then is convex on these features and penalised about that fit. It was the
+        better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
         all features, penalised about 0. ``"published"`` is the paper's and **not private by any proof**: it
         warns `UnprovenPrivacyWarning`, reports epsilon = inf and is refused where an accountant would pay.
     row_norm : float or "adaptive", default="adaptive"
@@ -312,9 +312,9 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all. The intercept is always kept.
     teacher : {"private-support", "ridge", "published"}, default="private-support"
-        ``"private-support"`` spends 80 % of the budget on choosing the features, and a first fit on them, by
-        30 steps of DP-IGHT; the teacher then is convex on these features and penalised about that fit. It was
-        the better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
+        ``"private-support"`` spends most of the budget on choosing the features, and a first fit on them, as
+        DP-IGHT does; the teacher then is convex on these features and penalised about that fit. It was the
+        better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
         all features, penalised about 0. ``"published"`` is the paper's and **not private by any proof**: it
         warns `UnprovenPrivacyWarning`, reports epsilon = inf and is refused where an accountant would pay.
     row_norm : float or "adaptive", default="adaptive"

@@ -21,7 +21,7 @@ from skdp.linear_model._scales import Scales
 from skdp.privacy import PrivacySession, accounting
 from tests.privacy.audit import epsilon_lower, mu_lower
 
-RUNS = 400
+RUNS = 300
 N, EPSILON, DELTA = 8, 8.0, 1e-5
 TARGETS = (-1e6, 1e6)
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
@@ -74,7 +74,7 @@ starts = []
 
 
 def label_multiplier():
-    return math.sqrt(1 / (1 - slkt.SUPPORT_SHARE)) / CLAIM
+    return math.sqrt(1 / (1 - slkt.Support().share)) / CLAIM
 
 
 def attack(teacher, monkeypatch, runs=RUNS, targets=TARGETS, **params):
