@@ -27,6 +27,7 @@ __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 Array = NDArray[np.float64]
 
 BLOCK = 1024  # rows summed at once
+LIMIT = 1000.0  # Huber thresholds to which centred targets are clipped: it bounds the minimiser
 REACH = 14.0  # the sampler stops at 13.25, up to a bin
 GAP = 1e-9  # tau over the largest gradient of one record, where rounding allows it
 
@@ -124,11 +125,14 @@ class PerturbedDomain(Domain):
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
-        self.reach = super().farthest(mass)
         if self.loss.name == "logistic":
-            # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) = mass log 2.
-            root = math.sqrt(self.push**2 + 2 * self.alpha * mass * math.log(2.0))
-            self.reach = min(self.reach, (self.push + root) / self.alpha * (1 + 2.0**-40))
+            start = math.log(2.0)
+        else:
+            start = LIMIT * self.loss.threshold**2
+        # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
+        root = math.sqrt(self.push**2 + 2 * self.alpha * mass * start)
+        self.reach = (self.push + root) / self.alpha * (1 + 2.0**-40)
+        self.reach = min(self.reach, super().farthest(mass))
         return self.reach
 
     def rounding(self, rows: int, mass: float, size: float) -> float:
@@ -142,6 +146,7 @@ class PerturbedDomain(Domain):
         y = base.y
         if self.loss.name == "huber":  # a row that was scaled down takes its target along
             y = (y - self.center) * kept_length(records._X, base.rows)
+            y = np.clip(y, -LIMIT * self.loss.threshold, LIMIT * self.loss.threshold)
         made = PerturbedObjective(self, base.rows, y, base.weight, base.mass)
         made.linear = b / self.n_units
         return solve(made, self.tau)

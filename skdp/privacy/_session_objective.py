@@ -115,8 +115,10 @@ class ObjectiveReleases(SessionLedger):
         self._check(computed)
         self._check_plan(plan, plan.releases)
         mechanisms.gaussian_grid(computed, plan.noise_multiplier, self.adjacency)
-        self._check_slack(noise.gaussian_slack(p, plan.noise_multiplier))
-        self._charge_slack(noise.gaussian_slack(p, std / terms.sensitivity))
+        first = noise.gaussian_slack(p, std / terms.sensitivity)
+        second = noise.gaussian_slack(p, plan.noise_multiplier)
+        self._check_slack((first[0] + second[0], first[1] + second[1]))
+        self._charge_slack(first)
         drawn = noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, self._key_stream())
         line = mechanisms.row(
             "objective_perturbation",

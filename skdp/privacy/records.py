@@ -273,7 +273,7 @@ class PrivateRecords:
             Largest l2 norm of a row, > 0.
         target_center : float, default=0.0
             Public or released number that is subtracted from the targets of a regression; then a target is
-            scaled down with its row.
+            scaled down with its row, and clipped to 1000 Huber thresholds.
 
         Returns
         -------
@@ -673,6 +673,35 @@ class PrivateRecords:
         return PrivateRecords(
             self._X,
             np.asarray(self._y, dtype=np.float64) - float(value),
+            groups=self._groups,
+            sample_weight=self._weight,
+            fit_intercept=self.fit_intercept,
+            intercept_value=self.intercept_value,
+            n_public=self.n_public,
+        )
+
+    def residual(self, theta: NDArray[np.float64]) -> "PrivateRecords":
+        """Return the same records with what a linear model predicts subtracted from their targets.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Public or released, the intercept last.
+
+        Returns
+        -------
+        PrivateRecords
+            A record's new target is a function of that record and ``theta`` alone.
+        """
+        from skdp.privacy._moments import predictions
+
+        theta = np.array(theta, dtype=np.float64)
+        fitted = predictions(self._X, theta[: self.n_features])
+        if self.fit_intercept:
+            fitted = fitted + self.intercept_value * theta[-1]
+        return PrivateRecords(
+            self._X,
+            np.asarray(self._y, dtype=np.float64) - fitted,
             groups=self._groups,
             sample_weight=self._weight,
             fit_intercept=self.fit_intercept,
