@@ -8,7 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import PrivacyReport, accounting
+from skdp.privacy import PrivacyReport, PrivacySession, accounting
 from skdp.privacy.accounting import adapter, ledger, recheck
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
@@ -106,6 +106,29 @@ def test_recheck_notices_a_wrong_mu_of_many(monkeypatch):
     monkeypatch.setattr(ledger, "pure_mu", lambda e, count: 0.999 * honest(e, count))
     rows = [row("above_threshold", 0.02, 200)]
     assert accounting.recheck_epsilon(rows, 1e-6) > accounting.rows_epsilon(rows, 1e-6) * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("split", ["optimal", "published"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-8), (1.0, 1e-5), (6.0, 1e-3)])
+@pytest.mark.parametrize(("runs", "hits"), [(1, 2), (10, 5), (100, 3)])
+def test_a_plan_keeps_epsilon_delta_by_exact_composition(split, epsilon, delta, runs, hits):
+    """Without Gaussian DP: the hockey stick of all randomised responses of a plan, exactly."""
+    plan = PrivacySession(epsilon=epsilon, delta=delta).plan_numeric_sparse(runs, hits, split=split)
+    count = runs * hits
+    k = np.arange(count + 1)
+    ways = gammaln(count + 1) - gammaln(k + 1) - gammaln(count - k + 1)
+    masses = [
+        np.exp(ways - k * np.log1p(np.exp(-e)) - (count - k) * np.log1p(np.exp(e)))
+        for e in (plan.epsilon_query, plan.epsilon_value)
+    ]
+    loss = np.add.outer((2 * k - count) * plan.epsilon_query, (2 * k - count) * plan.epsilon_value)
+
+    def exact(claim):
+        return float((np.outer(*masses) * np.maximum(-np.expm1(claim - loss), 0)).sum())
+
+    assert exact(epsilon) <= delta
+    if count > 10:  # few rounds have no tails, so that a Gaussian bound is loose for them
+        assert exact(0.9 * epsilon) > delta
 
 
 def test_inverse_of_mu_of_many():
