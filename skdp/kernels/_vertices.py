@@ -158,7 +158,7 @@ class _SparseVertices(VertexKernel):
 
     def _read(self, X: Any) -> None:
         data, indices, indptr = csr_parts(X)
-        self._csr: tuple[Any, ...] = (frozen(data), frozen(indices), frozen(indptr), self._d)
+        self._csr: tuple[Any, Any, Any] = (frozen(data), frozen(indices), frozen(indptr))
         signed = [part.view(f"i{part.dtype.itemsize}") for part in (indices, indptr)]
         by_column = sp.csr_matrix((data, *signed), shape=X.shape).tocsc()
         self._csc = (by_column.data, by_column.indices, by_column.indptr)
@@ -174,24 +174,32 @@ class _SparseVertices(VertexKernel):
     def _column(self, j: int) -> tuple[Any, Any]:
         data, rows, starts = self._csc
         if j == self._d:
-            return self._all[0], np.full(self._all[1], self._kappa, dtype=data.dtype)
+            return self._all[0], np.full(self._all[1], self._kappa)
         return rows[starts[j] : starts[j + 1]], data[starts[j] : starts[j + 1]]
 
     def _sum(self) -> None:
-        passes.csr_sums(*self._csr, self._kappa, self._c, self.sums)
+        passes.csr_sums(*self._csr, self._d, self._kappa, self._c, self.sums)
 
-    def _replace(self, count: int) -> NDArray[np.int64]:
+    def _replace(self, count: int) -> NDArray[np.int64] | None:
+        data, indices, indptr = self._csr
         passes.csr_replace(
-            *self._csr, self._kappa, self._stale, self._fresh, count, self._c, self.sums
+            data,
+            indices,
+            indptr,
+            self._d,
+            self._kappa,
+            self._stale,
+            self._fresh,
+            count,
+            self._c,
+            self.sums,
         )
-        _, indices, indptr, d = self._csr
         p, n = self.shape[0], len(self._c)
-        if (
-            16 * count * (indices.size // max(1, n)) > p
-        ):  # listing them would cost more than it saves
+        # Listing a large part of all features would cost more than it saves.
+        if 16 * count * (indices.size // max(1, n)) > p:
             return None
         found = passes.csr_touched(
-            indices, indptr, d, p, self._stale, count, self._mark, self._touched
+            indices, indptr, self._d, p, self._stale, count, self._mark, self._touched
         )
         return self._touched[:found]
 
@@ -215,7 +223,7 @@ class _DenseVertices(VertexKernel):
     def _column(self, j: int) -> tuple[Any, Any]:
         if j == self._d:
             n = self._X.shape[0]
-            return np.arange(n), np.full(n, self._kappa, dtype=self._X.dtype)
+            return np.arange(n), np.full(n, self._kappa)
         rows = np.flatnonzero(self._X[:, j])
         return rows, self._X[rows, j]
 

@@ -99,7 +99,7 @@ class VertexScores:
         """
         source = Source(
             self._on_grid,
-            lambda: self._on_grid(self._fine()) * self._fine(),
+            lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
             roundings=0,
             magnitude=self._clip * self._count / self._divisor,
             owner=self._owner,

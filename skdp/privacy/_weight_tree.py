@@ -17,6 +17,7 @@ n e^-144 2^64 < n 2^-143 < 2^-100 for n <= 2^40. These are the two numbers that 
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def _sweep(tree: Floats, starts: Integers) -> None:
 
 
 @jit
-def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> int:
+def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> Any:
     """Build the tree with a new reference, which is returned."""
     top = np.int64(0)
     for q in range(sums.size):
@@ -122,9 +123,7 @@ def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> int:
 
 
 @jit
-def rebuild(
-    sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers
-) -> np.int64:
+def rebuild(sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers) -> Any:
     """Build the tree from scratch with the reference that `update` would leave; returns it."""
     for q in range(sums.size):
         if abs(sums[q]) > reference:
@@ -140,7 +139,7 @@ def rebuild(
 def update(
     sums: Integers, n_outputs: int, touched: Integers, scale: float, reference: int, tree: Floats,
     starts: Integers, mark: NDArray[np.bool_], nodes: Integers,
-) -> np.int64:  # fmt: skip
+) -> Any:  # fmt: skip
     """Follow the sums of the touched features; returns the reference, a new one if there had to be one.
 
     ``mark`` is false before and after, for every node above the leaves; ``nodes`` is workspace.
@@ -180,7 +179,7 @@ def _note(node: int, found: int, mark: NDArray[np.bool_], nodes: Integers) -> in
 
 
 @jit
-def select(words: Words, tree: Floats, starts: Integers) -> np.int64:
+def select(words: Words, tree: Floats, starts: Integers) -> Any:
     """Draw a leaf with probability proportional to its weight; ``words`` holds more than this can use."""
     w = 0
     at = np.int64(0)
