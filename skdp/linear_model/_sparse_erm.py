@@ -15,7 +15,15 @@ import numpy as np
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._scales import CLIP_SHARE, Scales, given_scales, median, start_residual
+from skdp.linear_model._pursuit import FitOnFeatures
+from skdp.linear_model._scales import (
+    CLIP_SHARE,
+    Scales,
+    given_scales,
+    median,
+    released_scales,
+    start_residual,
+)
 from skdp.linear_model._sparse_batches import Batches
 from skdp.linear_model._steps import FLOOR, POWER, square
 from skdp.privacy import accounting
@@ -25,7 +33,10 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["automatic_steps", "solve", "sparse_erm"]
 
 MIN_STEPS, MAX_STEPS = 20, 100
-REACH = 90.0  # see automatic_steps
+REACH = 72.0  # see automatic_steps
+REFIT_SHARE = 0.2  # of what the scales leave of the budget
+REFIT_SCALES = 0.25  # of the scales' share: the scale of the restricted rows
+REFIT_STEPS = 40
 THRESHOLD = 0.9  # times the level that about n_hits of p queries of value 0 reach
 BELIEVED = 0.5  # a released value below this part of the threshold is a false alarm
 INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm of the rows
@@ -134,7 +145,7 @@ def sparse_erm(
     *,
     theta: np.ndarray,
     monitor: Monitor,
-) -> Solution:
+) -> tuple[Solution, np.ndarray]:
     """Run Algorithm 2 of the paper: one numeric-sparse run a step.
 
     Parameters
@@ -156,9 +167,11 @@ def sparse_erm(
     -------
     Solution
         With the threshold of the last step and the number of released values.
+    seen : ndarray of bool of the shape of theta
+        Which entries were released at all.
     """
     plan = batches.plan(session, settings.n_hits, settings.share, settings.split, theta.size)
-    released, threshold = 0, 0.0
+    released, threshold, seen = 0, 0.0, np.zeros(theta.size, dtype=bool)
     for step in range(batches.steps):
         batch = batches.draw(session, step)
         mean = records.mean_sup_gradient(
@@ -172,6 +185,7 @@ def sparse_erm(
         )
         hits, values = batches.release(session, mean, plan, threshold, batch)
         released += len(hits)
+        seen[hits] = True
         believed = np.abs(values) >= rule.believed * threshold
         gradient = np.zeros(theta.size)
         gradient[hits[believed]] = values[believed]
@@ -179,7 +193,7 @@ def sparse_erm(
         theta = rule.move(theta, gradient.reshape(theta.shape), energy)
         monitor(step, theta)
     attributes = {"threshold_": threshold, "n_released_": released}
-    return Solution(rule.output(theta), batches.steps, attributes)
+    return Solution(rule.output(theta), batches.steps, attributes), seen.reshape(theta.shape)
 
 
 def automatic_threshold(query_scale: float, size: int, n_hits: int) -> float:
@@ -198,8 +212,8 @@ def automatic_steps(
     """Number of runs for which the threshold stays below about a tenth of the clip norm; None: no limit.
 
     Everything here is public. With a sensitivity of 2 C / n and T runs of one hit, the queries' noise has a scale
-    of about 9 C sqrt(T) / (n mu), so that the threshold is C / 10 at T = (n mu / (90 log p))^2; with delta = 0,
-    where epsilons add up, at T = n epsilon / (90 log p).
+    of about 8 C sqrt(T) / (n mu), so that the threshold is C / 10 at T = (n mu / (72 log p))^2; with delta = 0,
+    where epsilons add up, at about T = n epsilon / (72 log p).
     """
     if math.isinf(epsilon):
         return None
@@ -245,6 +259,75 @@ def largest_residual(loss: Any) -> float | None:
     return start_residual(loss)
 
 
+@dataclass(frozen=True)
+class Shares:
+    """How the budget is divided.
+
+    Attributes
+    ----------
+    scales, steps : float
+    refit : tuple of float
+        Of the scale of the restricted rows, and of the steps on them.
+    """
+
+    scales: float
+    steps: float
+    refit: tuple[float, float]
+
+    @classmethod
+    def of(cls, adaptive: bool, refit_share: float) -> "Shares":
+        """Scales take `CLIP_SHARE` in all; the refit and the sparse steps divide the rest."""
+        again = REFIT_SCALES * CLIP_SHARE if refit_share else 0.0
+        first = CLIP_SHARE - again if adaptive else 0.0
+        rest = 1.0 - first - again
+        return cls(first, rest * (1 - refit_share), (again, rest * refit_share))
+
+
+class RefitOnFound(FitOnFeatures):
+    """Noisy gradient steps on the features that have a coefficient, and on them alone."""
+
+    def __init__(self, chosen: np.ndarray) -> None:
+        super().__init__(chosen, given_scales(1.0), 1.0, REFIT_STEPS)
+
+    def _scales(
+        self,
+        session: PrivacySession,
+        few: PrivateRecords,
+        loss: Any,
+        theta: np.ndarray,
+        share: float,
+        least: float,
+    ) -> Scales:
+        """Scales of the restricted rows; nothing is known of their l2 norms yet."""
+        return released_scales(session, few, loss, theta, share=share)
+
+
+def refit(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    theta: np.ndarray,
+    seen: np.ndarray,
+    *,
+    shares: tuple[float, float],
+    monitor: Monitor,
+    first: int,
+) -> np.ndarray:
+    """Sharpen the coefficients that were found; which they are is released.
+
+    A step of the sparse vector knows one coordinate, and that with the noise of one of many releases. A few
+    features have short rows, so their common gradient needs little of the budget. Where no value was
+    believed the features that were released at all take part; where there are none, nothing is spent.
+    """
+    d = records.n_features
+    for entries in (theta[:d] != 0, seen[:d]):
+        chosen = np.flatnonzero(np.any(entries.reshape(d, -1), axis=1))
+        if shares[1] and chosen.size:
+            run = RefitOnFound(chosen).run
+            return run(session, records, loss, 0.0, shares, theta, monitor, first)
+    return theta
+
+
 def solve(
     session: PrivacySession,
     records: PrivateRecords,
@@ -256,25 +339,31 @@ def solve(
     clip_norm: float | str,
     threshold: float | str,
     split: str,
+    refit_share: float | str,
     theta: np.ndarray,
     monitor: Monitor,
 ) -> Solution:
-    """Decide what "auto" is, divide the budget, and run."""
+    """Decide what "auto" is, divide the budget, and run: scales, sparse steps, refit."""
     literal = not isinstance(learning_rate, str)
     adaptive = isinstance(clip_norm, str) or not literal
-    share = CLIP_SHARE if adaptive else 0.0
-    scales = given_scales(1.0)
-    if adaptive:
-        scales = sup_scales(session, records, loss, theta, share=share, literal=literal)
-    clip = scales.clip_norm if isinstance(clip_norm, str) else float(clip_norm)
+    if isinstance(refit_share, str):
+        refit_share = 0.0 if literal or session.exact or session.delta == 0 else REFIT_SHARE
+    shares = Shares.of(adaptive, refit_share)
     if isinstance(n_hits, str):  # without noise nothing is gained by releasing few
         n_hits = theta.size if session.exact else 1
+    if refit_share:
+        found_at_most = min(theta.size, batches.steps * int(n_hits) + loss.n_outputs)
+        session.require_feasible(found_at_most, REFIT_STEPS, shares.refit[1])
+    scales = given_scales(1.0)
+    if adaptive:
+        scales = sup_scales(session, records, loss, theta, share=shares.scales, literal=literal)
+    clip = scales.clip_norm if isinstance(clip_norm, str) else float(clip_norm)
     settings = Settings(
         min(int(n_hits), theta.size),
         clip,
         None if isinstance(threshold, str) else float(threshold),
         split,
-        1.0 - share,
+        shares.steps,
     )
     inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
     theta = inner.inward(theta)
@@ -283,15 +372,19 @@ def solve(
         if isinstance(learning_rate, str)
         else LiteralStep(float(learning_rate))
     )
-    found = sparse_erm(
+    records = records.with_intercept(scales.intercept)
+    found, seen = sparse_erm(
+        session, records, loss, rule, batches, settings, theta=theta, monitor=inner
+    )
+    theta = refit(
         session,
-        records.with_intercept(scales.intercept),
+        records,
         loss,
-        rule,
-        batches,
-        settings,
-        theta=theta,
+        found.theta,
+        seen,
+        shares=shares.refit,
         monitor=inner,
+        first=found.n_iter,
     )
     attributes = {
         **found.attributes,
@@ -299,4 +392,4 @@ def solve(
         "clip_norm_": clip,
         "n_hits_": settings.n_hits,
     }
-    return Solution(inner.outward(found.theta), found.n_iter, attributes)
+    return Solution(inner.outward(theta), found.n_iter, attributes)

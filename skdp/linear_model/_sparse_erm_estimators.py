@@ -50,6 +50,10 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
+    refit : float or "auto", default="auto"
+        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
+        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
+        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
     schedule : {"cyclic", "published"}, default="cyclic"
         Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
         "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
@@ -149,6 +153,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         clip_norm="adaptive",
         threshold="auto",
         split="optimal",
+        refit="auto",
         schedule="cyclic",
         batch_size=None,
         fit_intercept=True,
@@ -171,6 +176,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         self.clip_norm = clip_norm
         self.threshold = threshold
         self.split = split
+        self.refit = refit
         self.schedule = schedule
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept
@@ -221,6 +227,10 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
+    refit : float or "auto", default="auto"
+        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
+        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
+        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
     schedule : {"cyclic", "published"}, default="cyclic"
         Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
         "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
@@ -323,6 +333,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         clip_norm="adaptive",
         threshold="auto",
         split="optimal",
+        refit="auto",
         schedule="cyclic",
         batch_size=None,
         fit_intercept=True,
@@ -345,6 +356,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         self.clip_norm = clip_norm
         self.threshold = threshold
         self.split = split
+        self.refit = refit
         self.schedule = schedule
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept
@@ -399,6 +411,10 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
+    refit : float or "auto", default="auto"
+        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
+        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
+        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
     schedule : {"cyclic", "published"}, default="cyclic"
         Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
         "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
@@ -497,6 +513,7 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         clip_norm="adaptive",
         threshold="auto",
         split="optimal",
+        refit="auto",
         schedule="cyclic",
         batch_size=None,
         fit_intercept=True,
@@ -520,6 +537,7 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         self.clip_norm = clip_norm
         self.threshold = threshold
         self.split = split
+        self.refit = refit
         self.schedule = schedule
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept

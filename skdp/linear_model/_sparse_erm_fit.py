@@ -49,6 +49,7 @@ class SparseGradientFit:
     clip_norm: float | str
     threshold: float | str
     split: str
+    refit: float | str
     schedule: str
     batch_size: int | None
     coef_init: Any
@@ -132,6 +133,9 @@ class SparseGradientFit:
                 f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
                 "(inf is possible with epsilon=inf only)"
             )
+        check_number("refit", self.refit, Real, low=0, word="auto")
+        if not isinstance(self.refit, str) and self.refit >= 1:
+            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
         check_choice("split", self.split, ("optimal", "published"))
         check_choice("schedule", self.schedule, tuple(SCHEDULES))
         if self.batch_size is not None:
@@ -147,6 +151,10 @@ class SparseGradientFit:
             raise ValueError(
                 "delta=0 needs pure mechanisms, but 'adaptive' and 'auto' release medians with Gaussian "
                 "noise; give clip_norm and learning_rate as numbers, or delta > 0"
+            )
+        if not isinstance(self.refit, str) and self.refit > 0:
+            raise ValueError(
+                "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
             )
 
     def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> BatchedProblem:
@@ -185,6 +193,7 @@ class SparseGradientFit:
                 clip_norm=self.clip_norm,
                 threshold=self.threshold,
                 split=self.split,
+                refit_share=self.refit,
                 theta=theta,
                 monitor=progress,
             )

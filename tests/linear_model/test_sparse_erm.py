@@ -17,6 +17,7 @@ from skdp.linear_model._sparse_erm import (
     automatic_threshold,
 )
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.privacy.accounting import rows_mu
 
 
 @pytest.fixture(autouse=True)
@@ -143,7 +144,7 @@ def test_exactly_max_iter_steps_are_made_and_paid_for():
     X, y = problem(SquaredLoss())
     seen = []
     model = DPSparseERMRegressor(
-        max_iter=7, n_hits=3, callback=lambda i, coef: seen.append((i, coef.copy()))
+        max_iter=7, n_hits=3, refit=0, callback=lambda i, coef: seen.append((i, coef.copy()))
     ).fit(X, y)
     assert [i for i, _ in seen] == list(range(7))
     rows = {row["name"]: row for row in model.privacy_.mechanisms}
@@ -200,6 +201,38 @@ def test_few_of_many_features_are_found(storage):
     assert len(model.support_) <= model.n_released_ <= model.n_iter_ * model.n_hits_
 
 
+# ------------------------------------------------------------------ refit
+
+
+def test_refit_moves_the_found_features_only_and_is_paid_for():
+    X, y, theta = make_sparse_regression(2000, 300, n_informative=4, coef=True, random_state=1)
+    seen = []
+    model = DPSparseERMRegressor(
+        epsilon=3.0, random_state=0, callback=lambda i, coef: seen.append((i, coef.copy()))
+    ).fit(X, y)
+    assert [i for i, _ in seen] == list(range(model.n_iter_ + 40))
+    before = seen[model.n_iter_ - 1][1]
+    assert set(model.support_) <= set(np.flatnonzero(before))
+    rows = {row["purpose"]: row for row in model.privacy_.mechanisms}
+    assert rows["refit"]["count"] == 40
+    shares = {}
+    for row in model.privacy_.mechanisms:
+        mu2 = rows_mu([row]) ** 2
+        shares[row["purpose"]] = shares.get(row["purpose"], 0.0) + mu2 / model.privacy_.mu**2
+    assert shares["refit"] == pytest.approx(0.98 * 0.2, rel=1e-3)
+    assert shares["steps"] <= 0.98 * 0.8 * (1 + 1e-9)
+    without = DPSparseERMRegressor(epsilon=3.0, random_state=0, refit=0).fit(X, y)
+    error = [np.linalg.norm(m.coef_ - theta) for m in (model, without)]
+    assert error[0] < error[1]
+
+
+def test_without_a_found_feature_the_refit_is_not_spent():
+    X, y = problem(SquaredLoss())
+    model = DPSparseERMRegressor(threshold=1e9, fit_intercept=False).fit(X, y)
+    assert not model.coef_.any()
+    assert all(row["purpose"] != "refit" for row in model.privacy_.mechanisms)
+
+
 # ------------------------------------------------------------------ defaults
 
 
@@ -207,12 +240,12 @@ def test_automatic_steps_grow_with_what_is_known_publicly():
     def steps(n=20_000, size=30_000, epsilon=1.0, delta=1e-5, adjacency="replace-one"):
         return automatic_steps(n, size, epsilon=epsilon, delta=delta, adjacency=adjacency)
 
-    assert steps() == 33
+    assert steps() == 52
     assert steps(n=100) == 1
     assert steps(n=10**7) == 100
-    assert steps() < steps(epsilon=1.5) < steps(epsilon=1.5, size=300) <= 100
+    assert steps() < steps(epsilon=1.2) < steps(epsilon=1.2, size=3000) <= 100
     assert steps() < steps(adjacency="zero-out")
-    assert steps(delta=0.0, epsilon=0.5) == 10
+    assert steps(delta=0.0, epsilon=0.5) == 13
     assert steps(epsilon=math.inf) is None
     X, y = problem(SquaredLoss())
     assert DPSparseERMRegressor().fit(X, y).n_iter_ == 20
@@ -314,6 +347,12 @@ def test_classifier_and_regressor_are_the_same_fit():
         ({"threshold": math.inf}, ValueError, "threshold"),
         ({"learning_rate": 0.0}, ValueError, "learning_rate"),
         ({"clip_norm": math.inf}, ValueError, "clip_norm"),
+        ({"refit": 1.0}, ValueError, "refit"),
+        (
+            {"refit": 0.5, "delta": 0.0, "clip_norm": 1.0, "learning_rate": 1.0},
+            ValueError,
+            "refit=0",
+        ),
         ({"split": "half"}, ValueError, "split"),
         ({"schedule": "random"}, ValueError, "schedule"),
         ({"batch_size": 0}, ValueError, "batch_size"),
