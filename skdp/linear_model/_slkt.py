@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from skdp.linear_model._frame import Solution, parameter_shape
 from skdp.linear_model._ight import ight, keep_largest, solve, step_rule
-from skdp.linear_model._pursuit import N_RELEASES, pays, pursue, require_room
+from skdp.linear_model._pursuit import pays, pursue, require_room
 from skdp.linear_model._quantiles import (
     RANGE_SEARCHES,
     released_range,
@@ -52,7 +52,6 @@ class Support:
     ----------
     share : float
         Of the budget, for the support and the point about which the teacher is penalised.
-    releases : int
     alpha : float
         The teacher's penalty over R^2 sqrt(z / n) s^(-1/8): a good starting point deserves a larger one.
     rounds : bool
@@ -60,7 +59,6 @@ class Support:
     """
 
     share: float = 0.8
-    releases: int = STEPS
     alpha: float = ALPHA
     rounds: bool = False
 
@@ -68,10 +66,10 @@ class Support:
     def of(cls, session: PrivacySession, records: PrivateRecords, s: int, width: int) -> "Support":
         """Choose."""
         rounds = pays(session, records, s * width)
-        return cls(0.9, N_RELEASES, 3 * ALPHA, rounds=True) if rounds else cls()
+        return cls(0.9, 3 * ALPHA, rounds=True) if rounds else cls()
 
 
-NO_SUPPORT = Support(share=0.0, releases=0)
+NO_SUPPORT = Support(share=0.0)
 
 
 @dataclass(frozen=True)
@@ -168,10 +166,10 @@ def private_transfer(
         target = released_range(session, records, scales * RANGE_SEARCHES / searches)
         records, center = records.centered(target.center), target.center
         huber_threshold = THRESHOLD * target.bound
-    features, start = np.arange(d), None
+    features, start, before = np.arange(d), None, 0
     if with_support:
         part = (1 - scales) * support.share
-        features, start = private_support(session, records, loss, s, part, support)
+        features, start, before = private_support(session, records, loss, s, part, support)
     few = records.restricted(features) if len(features) < d else records
     if huber_threshold is not None:
         loss = HuberLoss(float(huber_threshold))
@@ -195,7 +193,7 @@ def private_transfer(
     theta[d:] += center
     if huber_threshold is not None:
         found.attributes["huber_threshold_"] = float(huber_threshold)
-    return Solution(theta, support.releases + 1, attributes=found.attributes)
+    return Solution(theta, before + 1, attributes=found.attributes)
 
 
 def teach(
@@ -255,7 +253,7 @@ def private_support(
     s: int,
     share: float,
     support: Support,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, int]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
     Returns
@@ -264,6 +262,7 @@ def private_support(
         At most s, sorted.
     theta : ndarray
         Where the steps ended, on these features and the intercept.
+    n_iter : int
     """
     shape, d = parameter_shape(records, loss), records.n_features
     theta, part = np.zeros(shape), share * SCALE_SHARE
@@ -277,17 +276,17 @@ def private_support(
         "monitor": lambda iteration, point: None,
     }
     if support.rounds:
-        found = pursue(session, records, loss, scales=scales, **settings).theta
+        found = pursue(session, records, loss, scales=scales, **settings)
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule("auto", theta, scales.distance, STEPS, theta.size, kept)
         steps: dict[str, Any] = {"max_iter": STEPS, "clip_norm": scales.clip_norm}
-        found = ight(session, records, loss, rule, **steps, **settings).theta
-    features = np.flatnonzero(np.any(found[:d].reshape(d, -1) != 0, axis=1))
+        found = ight(session, records, loss, rule, **steps, **settings)
+    features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
     if not len(features):  # without noise, and with labels that no feature tells apart
         features = np.arange(s)
-    found = scaled_intercept(found, records, scales.intercept)
-    return features, found[np.append(features, np.arange(d, len(found)))]
+    point = scaled_intercept(found.theta, records, scales.intercept)
+    return features, point[np.append(features, np.arange(d, len(point)))], found.n_iter
 
 
 def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
@@ -385,8 +384,8 @@ def require_feasible(
     part = share * support.share * (1 - SCALE_SHARE)
     if support.rounds:
         require_room(session, records, s, width, part)
-    elif support.releases:
-        session.require_feasible(size, support.releases, part)
+    elif part:
+        session.require_feasible(size, STEPS, part)
 
 
 def scaled_intercept(theta: np.ndarray, records: PrivateRecords, factor: float) -> np.ndarray:

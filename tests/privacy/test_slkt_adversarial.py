@@ -81,9 +81,9 @@ def attack(teacher, monkeypatch, runs=RUNS, targets=TARGETS, **params):
     honest = slkt.private_support
 
     def watched(*args, **options):
-        features, theta = honest(*args, **options)
-        starts.append(float(theta[0]))
-        return features, theta
+        found = honest(*args, **options)
+        starts.append(float(found[1][0]))
+        return found
 
     with monkeypatch.context() as patch:
         patch.setattr(slkt, "private_support", watched)
