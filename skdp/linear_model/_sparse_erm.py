@@ -15,16 +15,15 @@ import numpy as np
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._pursuit import FitOnFeatures
 from skdp.linear_model._scales import (
     CLIP_SHARE,
     Scales,
     given_scales,
     median,
-    released_scales,
     start_residual,
 )
 from skdp.linear_model._sparse_batches import Batches
+from skdp.linear_model._sparse_refit import REFIT_STEPS, refit
 from skdp.linear_model._steps import FLOOR, POWER, square
 from skdp.privacy import accounting
 from skdp.privacy.records import PrivateRecords
@@ -36,7 +35,6 @@ MIN_STEPS, MAX_STEPS = 20, 100
 REACH = 72.0  # see automatic_steps
 REFIT_SHARE = 0.2  # of what the scales leave of the budget
 REFIT_SCALES = 0.25  # of the scales' share: the scale of the restricted rows
-REFIT_STEPS = 40
 THRESHOLD = 0.9  # times the level that about n_hits of p queries of value 0 reach
 BELIEVED = 0.5  # a released value below this part of the threshold is a false alarm
 INTERCEPT = 0.5  # value of the intercept's feature over the median sup norm of the rows
@@ -223,6 +221,13 @@ def automatic_steps(
     return max(1, int(min(runs, MAX_STEPS)))
 
 
+def automatic_hits(session: PrivacySession, n_hits: int | str, size: int) -> int:
+    """Number of values that a step may release: one; without noise nothing is gained by releasing few."""
+    if isinstance(n_hits, str):
+        return size if session.exact else 1
+    return min(int(n_hits), size)
+
+
 def sup_scales(
     session: PrivacySession,
     records: PrivateRecords,
@@ -275,57 +280,25 @@ class Shares:
     refit: tuple[float, float]
 
     @classmethod
-    def of(cls, adaptive: bool, refit_share: float) -> "Shares":
+    def of(
+        cls, session: PrivacySession, *, adaptive: bool, literal: bool, refit_share: float | str
+    ) -> "Shares":
         """Scales take `CLIP_SHARE` in all; the refit and the sparse steps divide the rest."""
+        if isinstance(refit_share, str):
+            refit_share = 0.0 if literal or session.exact or session.delta == 0 else REFIT_SHARE
         again = REFIT_SCALES * CLIP_SHARE if refit_share else 0.0
         first = CLIP_SHARE - again if adaptive else 0.0
         rest = 1.0 - first - again
         return cls(first, rest * (1 - refit_share), (again, rest * refit_share))
 
 
-class RefitOnFound(FitOnFeatures):
-    """Noisy gradient steps on the features that have a coefficient, and on them alone."""
-
-    def __init__(self, chosen: np.ndarray) -> None:
-        super().__init__(chosen, given_scales(1.0), 1.0, REFIT_STEPS)
-
-    def _scales(
-        self,
-        session: PrivacySession,
-        few: PrivateRecords,
-        loss: Any,
-        theta: np.ndarray,
-        share: float,
-        least: float,
-    ) -> Scales:
-        """Scales of the restricted rows; nothing is known of their l2 norms yet."""
-        return released_scales(session, few, loss, theta, share=share)
-
-
-def refit(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    theta: np.ndarray,
-    seen: np.ndarray,
-    *,
-    shares: tuple[float, float],
-    monitor: Monitor,
-    first: int,
-) -> np.ndarray:
-    """Sharpen the coefficients that were found; which they are is released.
-
-    A step of the sparse vector knows one coordinate, and that with the noise of one of many releases. A few
-    features have short rows, so their common gradient needs little of the budget. Where no value was
-    believed the features that were released at all take part; where there are none, nothing is spent.
-    """
-    d = records.n_features
-    for entries in (theta[:d] != 0, seen[:d]):
-        chosen = np.flatnonzero(np.any(entries.reshape(d, -1), axis=1))
-        if shares[1] and chosen.size:
-            run = RefitOnFound(chosen).run
-            return run(session, records, loss, 0.0, shares, theta, monitor, first)
-    return theta
+def found_features(theta: np.ndarray, seen: np.ndarray, n_features: int) -> np.ndarray:
+    """Features that have a coefficient; where no value was believed, those that were released at all."""
+    for entries in (theta[:n_features] != 0, seen[:n_features]):
+        chosen = np.flatnonzero(np.any(entries.reshape(n_features, -1), axis=1))
+        if chosen.size:
+            return chosen
+    return chosen
 
 
 def solve(
@@ -346,20 +319,17 @@ def solve(
     """Decide what "auto" is, divide the budget, and run: scales, sparse steps, refit."""
     literal = not isinstance(learning_rate, str)
     adaptive = isinstance(clip_norm, str) or not literal
-    if isinstance(refit_share, str):
-        refit_share = 0.0 if literal or session.exact or session.delta == 0 else REFIT_SHARE
-    shares = Shares.of(adaptive, refit_share)
-    if isinstance(n_hits, str):  # without noise nothing is gained by releasing few
-        n_hits = theta.size if session.exact else 1
-    if refit_share:
-        found_at_most = min(theta.size, batches.steps * int(n_hits) + loss.n_outputs)
+    shares = Shares.of(session, adaptive=adaptive, literal=literal, refit_share=refit_share)
+    hits = automatic_hits(session, n_hits, theta.size)
+    if shares.refit[1]:
+        found_at_most = min(theta.size, (batches.steps * hits + 1) * loss.n_outputs)
         session.require_feasible(found_at_most, REFIT_STEPS, shares.refit[1])
     scales = given_scales(1.0)
     if adaptive:
         scales = sup_scales(session, records, loss, theta, share=shares.scales, literal=literal)
     clip = scales.clip_norm if isinstance(clip_norm, str) else float(clip_norm)
     settings = Settings(
-        min(int(n_hits), theta.size),
+        hits,
         clip,
         None if isinstance(threshold, str) else float(threshold),
         split,
@@ -376,16 +346,18 @@ def solve(
     found, seen = sparse_erm(
         session, records, loss, rule, batches, settings, theta=theta, monitor=inner
     )
-    theta = refit(
-        session,
-        records,
-        loss,
-        found.theta,
-        seen,
-        shares=shares.refit,
-        monitor=inner,
-        first=found.n_iter,
-    )
+    theta, chosen = found.theta, found_features(found.theta, seen, records.n_features)
+    if shares.refit[1] and chosen.size:  # if nothing was found the share is not spent
+        theta = refit(
+            session,
+            records,
+            loss,
+            theta,
+            chosen,
+            shares=shares.refit,
+            monitor=inner,
+            first=found.n_iter,
+        )
     attributes = {
         **found.attributes,
         "learning_rate_": rule.learning_rate,
