@@ -29,11 +29,9 @@ STEPS = 0.3  # times (n mu)^(2/3)
 PURE_STEPS = 0.5  # times sqrt(n epsilon), with delta = 0
 MAX_STEPS = 1000
 TOLERANCE = 0.02  # of the clip: the largest move of a row's gradient that may wait
-CLASSIFIER_RADIUS = (
-    0.32  # times sqrt(n mu), and at most 100, in units of gradient norm / (row norm)^2
-)
-LARGEST_RADIUS = 100.0
-REGRESSOR_RADIUS = 10.0
+# In units of gradient norm / (row norm)^2: factor and power of n mu, and the largest value.
+CLASSIFIER_RADIUS = (0.32, 1 / 2, 100.0)
+REGRESSOR_RADIUS = (0.7, 1 / 3, 30.0)
 
 
 def frank_wolfe(
@@ -134,12 +132,10 @@ def released_scales(
         gradient = median(
             session, part, lambda bound: scaled.gradient_sup_norm_count(loss, start, bound)
         )
-    size = REGRESSOR_RADIUS
-    if residual is not None:
-        size = LARGEST_RADIUS
-        if not session.exact:
-            mu = accounting.gaussian_mu(session.epsilon, session.delta)
-            size = min(size, CLASSIFIER_RADIUS * math.sqrt(records.n_units * mu))
+    factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
+    if not session.exact:
+        mu = accounting.gaussian_mu(session.epsilon, session.delta)
+        size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if isinstance(clip_norm, str) else float(clip_norm)
     ball = size * gradient / row**2 if isinstance(radius, str) else float(radius)
     return row, clip, ball, 1 - CLIP_SHARE
@@ -359,8 +355,9 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 (pure differential
         privacy) needs ``radius`` and ``clip_norm`` as numbers.
     radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients. "auto" is 10 g / m^2, with m the
-        released median sup norm of the rows and g that of the gradients at 0.
+        Radius of the l1 ball that holds the coefficients. "auto" is
+        0.7 (n mu)^(1/3) g / m^2, at most 30 g / m^2, with m the released median sup norm of the rows and g that
+        of the gradients at 0.
     max_iter : int or "auto", default="auto"
         Number of steps T, each a private choice; at most as many coefficients are not zero. "auto" is
         0.3 (n mu)^(2/3), between 2 and 1000, mu the Gaussian-DP parameter of (epsilon, delta) and n the number of
