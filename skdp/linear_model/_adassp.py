@@ -1,11 +1,12 @@
-"""AdaSSP: private linear regression from one noisy second moment (Wang 2018, Algorithm 2).
+"""AdaSSP: private linear regression from a noisy second moment (Wang 2018, Algorithm 2), in rounds.
 
 The released matrix holds the normal equations of least squares. Everything after it is post-processing: its two
-triangles are averaged, its smallest eigenvalue says how much of a ridge the known noise needs.
+triangles are averaged, its smallest eigenvalue says how much of a ridge the known noise needs. Further rounds do
+the same to the residuals, which are smaller than the targets, and so is their noise.
 """
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from skdp.linear_model._quantiles import (
     RANGE_SEARCHES,
     TargetRange,
     released_range,
+    released_reach,
     released_row_norm,
     scale_share,
 )
@@ -34,7 +36,11 @@ __all__ = [
 
 LARGEST = 4096  # features: the release has their square in entries
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-TARGET_WEIGHT = 0.5  # of the targets in the stacked rows: noise of X^T X against noise of X^T y
+# Weight of the targets in the stacked rows, noise of X^T X against that of X^T y: in the first round, and later.
+TARGET_WEIGHT = (0.5, 1.0)
+ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of the rounds
+REACH_SHARE = 0.02  # for the reach of the residuals, each
+RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
 
 def adassp(
@@ -45,6 +51,7 @@ def adassp(
     y_bounds: tuple[float, float] | str,
     alpha: float | str,
     share: float,
+    n_rounds: int = 3,
     mask: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
@@ -59,6 +66,8 @@ def adassp(
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; "auto" is AdaSSP's rule.
     share : float
         Share of the session's mu^2.
+    n_rounds : {1, 2, 3}, default=3
+        After the first each round fits the residuals. An exact session needs one.
     mask : ndarray of bool of shape (n_parameters,), default=None
         Released coordinates that take part; the others are 0.
 
@@ -68,54 +77,98 @@ def adassp(
     attributes : dict
         ``row_norm_``, ``y_bounds_``, ``alpha_``.
     """
+    n_rounds = 1 if session.exact else n_rounds
     searches = isinstance(row_norm, str) + RANGE_SEARCHES * isinstance(y_bounds, str)
     part = share * scale_share(session, records.n_units, searches) / max(searches, 1)
     size = (records.n_parameters if mask is None else int(np.sum(mask))) + 1
     rest = share - part * searches
-    session.require_feasible(size * size, 1, rest)
+    session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
     norm = released_row_norm(session, records, part) if isinstance(row_norm, str) else row_norm
     if isinstance(y_bounds, str):
         target = released_range(session, records, RANGE_SEARCHES * part)
     else:
         target = TargetRange.between(*y_bounds)
-    records = records.with_intercept(INTERCEPT * norm)
-    moment = records.second_moment(
-        norm,
-        target.bound,
-        adjacency=session.adjacency,
-        target_center=target.center,
-        target_weight=TARGET_WEIGHT,
-        mask=mask,
-    )
-    plan = session.plan_gaussian(1, rest, purpose="second moment")
-    released = session.gaussian(moment, plan)
-    gram, cross = normal_equations(released, records, norm, target)
-    ridge = alpha if isinstance(alpha, str) else records.n_units * alpha
-    if isinstance(ridge, str):
-        ridge = adaptive_ridge(gram, session.noise_std(moment, plan))
-    theta = np.zeros(records.n_parameters)
-    kept = np.ones(records.n_parameters, dtype=bool) if mask is None else mask
-    theta[kept] = solve_ridge(gram, cross, ridge)
+    records = records.with_intercept(INTERCEPT * norm).centered(target.center)
+    equations = NormalEquations(session, records, norm, mask)
+    bound, theta = target.bound, np.zeros(records.n_parameters)
+    for k, portion in enumerate(ROUNDS[n_rounds]):
+        if k:
+            bound = released_reach(
+                session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID
+            )
+        paid = portion * rest * (1 - REACH_SHARE * (n_rounds - 1))
+        theta = theta + equations.solve(theta, bound, alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
         theta[-1] = theta[-1] * records.intercept_value + target.center
     return theta, {
         "row_norm_": float(norm),
         "y_bounds_": target.bounds,
-        "alpha_": float(ridge) / records.n_units,
+        "alpha_": equations.ridge / records.n_units,
     }
 
 
-def normal_equations(
-    released: np.ndarray, records: PrivateRecords, norm: float, target: TargetRange
-) -> tuple[np.ndarray, np.ndarray]:
+class NormalEquations:
+    """The released normal equations: each round adds to what is known of X^T X.
+
+    A round fits the residuals of the last one. These are smaller, so their clip and the noise of their moments are
+    too; the matrix X^T X is released along with them each time, and averaged with inverse variances.
+    """
+
+    def __init__(
+        self, session: PrivacySession, records: PrivateRecords, norm: float, mask: Any
+    ) -> None:
+        self.session, self.records, self.norm, self.mask = session, records, norm, mask
+        self.gram: Any = 0.0
+        self.weight, self.ridge = 0.0, 0.0
+
+    def solve(
+        self,
+        theta: np.ndarray,
+        bound: float,
+        alpha: float | str,
+        target_weight: float,
+        share: float,
+    ) -> np.ndarray:
+        """Release the moments of the residuals at ``theta`` and return what to add to it."""
+        session, records = self.session, self.records
+        moment = records.residual(theta).second_moment(
+            self.norm,
+            bound,
+            adjacency=session.adjacency,
+            target_weight=target_weight,
+            mask=self.mask,
+        )
+        plan = session.plan_gaussian(1, share, purpose="second moment")
+        released = session.gaussian(moment, plan)
+        scale = bound / (target_weight * math.hypot(self.norm, self._intercept))
+        gram, cross = normal_equations(released, scale)
+        std = session.noise_std(moment, plan)
+        weight = 1.0 / std**2 if std else 1.0
+        self.weight += weight
+        self.gram = self.gram + (gram - self.gram) * (weight / self.weight)
+        kept = np.ones(records.n_parameters, dtype=bool) if self.mask is None else self.mask
+        if isinstance(alpha, str):
+            self.ridge = adaptive_ridge(self.gram, std and 1.0 / math.sqrt(self.weight))
+        else:
+            self.ridge = records.n_units * alpha
+            cross = cross - self.ridge * theta[kept]
+        step = np.zeros(records.n_parameters)
+        step[kept] = solve_ridge(self.gram, cross, self.ridge)
+        return step
+
+    @property
+    def _intercept(self) -> float:
+        return self.records.intercept_value if self.records.fit_intercept else 0.0
+
+
+def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Split the released matrix; averaging its triangles halves the noise's variance off the diagonal.
 
     Only the symmetric part holds data, so this is the Gaussian mechanism on the upper triangle with its
-    off-diagonal entries times sqrt(2), an isometry.
+    off-diagonal entries times sqrt(2), an isometry. ``scale`` undoes that of the targets.
     """
     matrix = 0.5 * (released + released.T)
-    largest = math.hypot(norm, records.intercept_value if records.fit_intercept else 0.0)
-    return matrix[:-1, :-1], matrix[:-1, -1] * (target.bound / (TARGET_WEIGHT * largest))
+    return matrix[:-1, :-1], matrix[:-1, -1] * scale
 
 
 def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
@@ -139,12 +192,13 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 
 
 class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
-    """Linear regression from one noisy second moment, differentially private.
+    """Linear regression from noisy second moments, differentially private.
 
-    The sums of x x^T and x y are released once, with Gaussian noise, and the normal equations are solved
-    with a ridge that adapts to the noise (AdaSSP [1]_). Meant for few features (up to a few dozen): the noise
-    grows with their number squared. The guarantee is (epsilon, delta)-differential privacy for one fit, under
-    the given ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    The sums of x x^T and x y are released with Gaussian noise, and the normal equations are solved with a
+    ridge that adapts to the noise (AdaSSP [1]_); then the same is done to the residuals. Meant for few features
+    (up to a few dozen): what is released has the square of their number. The guarantee is (epsilon,
+    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
+    rests on.
 
     Parameters
     ----------
@@ -162,6 +216,9 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss. "auto" is the rule of
         AdaSSP: as much as the known noise makes necessary, given the released eigenvalues.
+    n_rounds : {1, 2, 3}, default=3
+        1 is the published algorithm. Each further round releases a bound of the residuals (2 % of the budget) and
+        their moments, which are noised in proportion to it.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
@@ -187,7 +244,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     support_ : ndarray of int64
         Indices of the coefficients that are not 0.
     n_iter_ : int
-        1.
+        Number of rounds; 1 without privacy.
     row_norm_ : float
         The bound given, or the one that was released.
     y_bounds_ : tuple of (float, float)
@@ -202,11 +259,12 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
 
     Notes
     -----
-    With rows of norm at most R (the intercept's feature included) and a target scaled to at most R/2, a record
-    z has squared norm at most B^2 = 1.25 R^2, and the sum of z z^T moves by at most sqrt(2) B^2 in Frobenius norm
-    when a record (or group) is replaced, by B^2 under the other adjacencies. Everything after that one release
-    is post-processing. The paper releases the eigenvalue, the matrix and the vector one by one, with a third of
-    the budget each; together, and with the exact Gaussian formula, they cost less.
+    With rows of norm at most R (the intercept's feature included) and a target scaled to at most w R, a record z
+    has squared norm at most B^2 = (1 + w^2) R^2, and the sum of z z^T moves by at most sqrt(2) B^2 in Frobenius
+    norm when a record (or group) is replaced, by B^2 under the other adjacencies. Residuals are taken at released
+    coefficients, so a later round is a Gaussian release like the first; all else is post-processing. The paper
+    releases the eigenvalue, the matrix and the vector one by one, with a third of the budget each; together,
+    and with the exact Gaussian formula, they cost less.
 
     References
     ----------
@@ -236,6 +294,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         row_norm="adaptive",
         y_bounds="adaptive",
         alpha="auto",
+        n_rounds=3,
         fit_intercept=True,
         adjacency="replace-one",
         unit="record",
@@ -249,6 +308,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         self.row_norm = row_norm
         self.y_bounds = y_bounds
         self.alpha = alpha
+        self.n_rounds = n_rounds
         self.fit_intercept = fit_intercept
         self.adjacency = adjacency
         self.unit = unit
@@ -260,6 +320,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     def _check_targets(self) -> None:
         check_scales(self.row_norm, self.y_bounds)
         check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
+        check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
 
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
@@ -275,8 +336,9 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
             y_bounds=self.y_bounds,
             alpha=self.alpha,
             share=1.0,
+            n_rounds=self.n_rounds,
         )
-        return Solution(theta, attributes=attributes)
+        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         given = given_scales_assumption(self.row_norm, self.y_bounds)

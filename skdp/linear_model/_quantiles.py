@@ -17,6 +17,7 @@ __all__ = [
     "RANGE_SEARCHES",
     "TargetRange",
     "released_range",
+    "released_reach",
     "released_row_norm",
     "scale_share",
     "search_quantile",
@@ -75,24 +76,34 @@ def released_range(session: PrivacySession, records: PrivateRecords, share: floa
     """Release the targets' centre and reach, by `RANGE_SEARCHES` searches that divide the share.
 
     The median of |y| first: the median of y lies within it, and is searched for on an even grid; last a quantile
-    of the distances from that. How far into the tail it may look follows from the noise of its counts; what is
-    missing to a tail of 2 % is made up for as if the targets were normal.
+    of the distances from that.
     """
     part = share / RANGE_SEARCHES
     size = search_quantile(
         session, part, GRID[::4], lambda b: records.target_count(b, absolute=True)
     )
     center = search_quantile(session, part, size * EVEN_GRID, records.target_count)
+    reach = released_reach(session, records.centered(center), part, size * FINE_GRID)
+    return TargetRange(center, reach)
+
+
+def released_reach(
+    session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray
+) -> float:
+    """Release a number that about 98 % of the targets do not exceed in magnitude.
+
+    How far into the tail the search looks follows from the noise of its counts; what is missing to a tail of 2 %
+    is made up for as if the targets were normal.
+    """
 
     def count(bound: float) -> Bounded:
-        return records.target_count(bound, center=center, absolute=True)
+        return records.target_count(bound, absolute=True)
 
-    plan = session.plan_gaussian(QUESTIONS, part, purpose="scale")
-    noise = session.noise_std(count(size), plan) / records.n_units
+    plan = session.plan_gaussian(QUESTIONS, share, purpose="scale")
+    noise = session.noise_std(count(1.0), plan) / records.n_units
     tail = min(0.5, max(TAIL, 2.0 * noise))
-    offset = (0.5 - tail) * records.n_units
-    reach = _search(session, plan, size * FINE_GRID, count, offset)
-    return TargetRange(center, reach * float(ndtri(TAIL / 2) / ndtri(tail / 2)))
+    reach = _search(session, plan, grid, count, (0.5 - tail) * records.n_units)
+    return reach * float(ndtri(TAIL / 2) / ndtri(tail / 2))
 
 
 def search_quantile(

@@ -152,22 +152,41 @@ class RowMoments:
         return np.asarray(1.0 / np.sqrt(sizes[self.groups[rows]]))
 
     def _dense(self, rows: slice) -> NDArray[np.float64]:
-        """A block of the chosen columns; of a CSR matrix nothing else is ever made dense."""
-        block = self.X[rows]
-        if is_cupy(block):
-            block = block.get()
-        if not hasattr(block, "indptr"):
-            return np.asarray(block[:, self.columns], dtype=np.float64)
-        position = np.full(block.shape[1], -1, dtype=np.int64)
-        position[self.columns] = np.arange(self.columns.size)
-        column = position[block.indices]
-        row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        kept = column >= 0
-        dense = np.zeros((block.shape[0], self.columns.size))
-        np.add.at(dense, (row[kept], column[kept]), block.data[kept].astype(np.float64))
-        return dense
+        return dense_block(self.X, rows, self.columns)
 
     def _blocks(self) -> list[slice]:
-        size = max(64, min(2**13, _BLOCK_CELLS // self.width))
-        n = len(self.y)
-        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        return row_blocks(len(self.y), self.width)
+
+
+def row_blocks(n: int, width: int) -> list[slice]:
+    """Blocks of at most 2^13 rows, of public size."""
+    size = max(64, min(2**13, _BLOCK_CELLS // width))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def dense_block(X: Any, rows: slice, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A block of some rows and columns; of a CSR matrix nothing else is ever made dense."""
+    block = X[rows]
+    if is_cupy(block):
+        block = block.get()
+    if not hasattr(block, "indptr"):
+        return np.asarray(block[:, columns], dtype=np.float64)
+    position = np.full(block.shape[1], -1, dtype=np.int64)
+    position[columns] = np.arange(columns.size)
+    column = position[block.indices]
+    row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    kept = column >= 0
+    dense = np.zeros((block.shape[0], columns.size))
+    np.add.at(dense, (row[kept], column[kept]), block.data[kept].astype(np.float64))
+    return dense
+
+
+def predictions(X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """X theta, each entry summed in an order that only the number of coefficients decides."""
+    columns = np.flatnonzero(theta)
+    found = np.zeros(X.shape[0])
+    with np.errstate(all="ignore"):
+        for rows in row_blocks(X.shape[0], columns.size + 1):
+            products = np.ascontiguousarray(dense_block(X, rows, columns)) * theta[columns]
+            found[rows] = np.add.reduce(products, axis=1)
+    return found

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
 from skdp.linear_model._adassp import adaptive_ridge, normal_equations
-from skdp.linear_model._quantiles import TargetRange, released_range, scale_share, search_quantile
+from skdp.linear_model._quantiles import released_range, scale_share, search_quantile
 from skdp.linear_model._scales import GRID
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import mu_lower
@@ -67,9 +67,8 @@ def test_released_matrix_is_symmetric_and_its_noise_has_the_stated_size():
         session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=seed)
         plan = session.plan_gaussian(1)
         moment = records.second_moment(1.0, 1.0, adjacency="replace-one")
-        gram, cross = normal_equations(
-            session.gaussian(moment, plan), records, 1.0, TargetRange(0.0, 1.0)
-        )
+        gram, cross = normal_equations(session.gaussian(moment, plan), 1.0)
+        assert cross.shape == (6,)
         assert np.array_equal(gram, gram.T)
         draws.append(gram)
     std = session.noise_std(moment, plan)
@@ -123,10 +122,11 @@ def test_scale_share_grows_where_units_are_few():
 
 def test_scales_are_asked_for_only_if_adaptive():
     X, y = problem(n=300)
-    purposes = {
-        key: {row["purpose"] for row in DPAdaSSPRegressor(**kw).fit(X, y).privacy_.mechanisms}
-        for key, kw in {"given": dict(row_norm=3.0, y_bounds=(-9, 9)), "adaptive": {}}.items()
-    }
+    settings = {"given": dict(row_norm=3.0, y_bounds=(-9, 9)), "adaptive": {}}
+    purposes = {}
+    for key, given in settings.items():
+        report = DPAdaSSPRegressor(n_rounds=1, **given).fit(X, y).privacy_
+        purposes[key] = {row["purpose"] for row in report.mechanisms}
     assert purposes == {"given": {"second moment"}, "adaptive": {"scale", "second moment"}}
     given = DPAdaSSPRegressor(row_norm=3.0, y_bounds=(-9, 9)).fit(X, y)
     assert any("row_norm and y_bounds" in line for line in given.privacy_.assumptions)
@@ -153,6 +153,7 @@ def test_it_learns_with_defaults():
         ({"row_norm": 0}, ValueError, "row_norm"),
         ({"alpha": -1.0}, ValueError, "alpha"),
         ({"delta": 0.0}, ValueError, "delta"),
+        ({"n_rounds": 4}, ValueError, "n_rounds"),
     ],
 )
 def test_bad_parameters(params, kind, words):
@@ -168,14 +169,20 @@ def test_too_many_features_are_refused_before_anything_is_spent():
 
 # ------------------------------------------------------------------ the adversary
 
-EPSILON, DELTA, RUNS = 8.0, 1e-5, 500
+EPSILON, DELTA, RUNS = 8.0, 1e-5, 900
 
 
 def attack(**params):
     """One record's target flips; with one feature the coefficient shows the cross moment."""
     X = np.ones((8, 1))
     settings = dict(
-        epsilon=EPSILON, delta=DELTA, row_norm=1.0, y_bounds=(-1, 1), fit_intercept=False, alpha=1e3
+        epsilon=EPSILON,
+        delta=DELTA,
+        row_norm=1.0,
+        y_bounds=(-1, 1),
+        fit_intercept=False,
+        alpha=1e3,
+        n_rounds=1,
     )
 
     def one(target, seed):
@@ -190,10 +197,27 @@ def attack(**params):
 
 
 def test_a_whole_fit_stays_below_its_claim():
-    # The flip moves the matrix by 2 sqrt(2) w of sqrt(2) (1 + w^2), w = 1/2: 0.8 of the claimed mu.
+    # The flip moves the matrix by 2 sqrt(2) w of sqrt(2) (1 + w^2), w = 1/2: 0.8 of the claimed mu. The release
+    # alone is tested on the worst pair in test_moments.
     found = attack()
     assert found <= accounting.gaussian_mu(EPSILON, DELTA)
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.4 * EPSILON
+
+
+def test_a_whole_fit_in_rounds_stays_below_its_claim():
+    assert attack(n_rounds=3) <= accounting.gaussian_mu(EPSILON, DELTA)
+
+
+def test_rounds_sharpen_the_fit_and_are_all_in_the_report():
+    X, y = problem(n=2000, noise=0.05)
+    error = {}
+    for n_rounds in (1, 3):
+        fits = [DPAdaSSPRegressor(n_rounds=n_rounds, random_state=k).fit(X, y) for k in range(5)]
+        error[n_rounds] = np.mean([np.sum((m.coef_ - np.arange(1.0, 5.0)) ** 2) for m in fits])
+        assert fits[0].n_iter_ == n_rounds
+        rows = [r for r in fits[0].privacy_.mechanisms if r["purpose"] == "second moment"]
+        assert sum(row["count"] for row in rows) == n_rounds
+    assert error[3] < 0.5 * error[1]
 
 
 def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
