@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from skdp.kernels._dispatch import is_cupy
 from skdp.kernels._inputs import csr_parts, frozen, usable, vector
 from skdp.kernels._rows import LOSS_CODES
 from skdp.kernels._sup_rows import csr_sup, dense_sup
@@ -289,7 +290,7 @@ def sup_gradient_kernel(
     ----------
     X : ndarray or CSR matrix of shape (n, d), float32 or float64
         Finite. C order, Fortran order or CSR; never written to. A CSR matrix with duplicates or unsorted
-        rows is put in order on a copy.
+        rows is put in order on a copy. CuPy input is copied to the host.
     y : array of shape (n,)
         Targets; 0/1 for the logistic loss, class indices for the multinomial loss.
     loss : object of :mod:`skdp.losses`
@@ -336,7 +337,13 @@ def checked_input(
     row_weight: Any,
     sample_weight: Any,
 ) -> tuple[Any, ...]:
-    """(X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights), checked."""
+    """(X, y, loss code, its parameter, d, p, kappa, K, sample weights, row weights), checked.
+
+    CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.
+    """
+    X, y, row_weight, sample_weight = (
+        value.get() if is_cupy(value) else value for value in (X, y, row_weight, sample_weight)
+    )
     if not 0 < intercept_value < math.inf:
         raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
     X = usable(X)

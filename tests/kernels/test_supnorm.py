@@ -209,3 +209,39 @@ def test_bad_weights_and_labels_are_refused():
         sup_gradient_kernel(np.ones((2, 1)), [0, 1], LogisticLoss(), row_weight=[1.0, 1.5])
     with pytest.raises(ValueError, match="class indices"):
         sup_gradient_kernel(np.ones((2, 1)), [0, 3], MultinomialLoss(3))
+
+
+class DeviceArray:
+    """Looks like a CuPy array to `is_cupy`: its values come back by ``get`` only."""
+
+    __module__ = "cupy"
+
+    def __init__(self, values):
+        self._values = values
+
+    def get(self):
+        return self._values
+
+
+def test_device_arrays_are_brought_to_the_host():
+    _, X, y, theta = problem(2, LogisticLoss())
+    for storage in (np.asarray, sp.csr_matrix):
+        host = sup_gradient_kernel(storage(X), y, LogisticLoss())
+        device = sup_gradient_kernel(DeviceArray(storage(X)), DeviceArray(y), LogisticLoss())
+        expected = host.clipped_sum(theta, 0.5, 2.0**-20)
+        assert np.array_equal(device.clipped_sum(theta, 0.5, 2.0**-20), expected)
+
+
+@pytest.mark.gpu
+def test_cupy_input():
+    cupy = pytest.importorskip("cupy", reason="needs CuPy")
+    _, X, y, theta = problem(2, LogisticLoss())
+    try:
+        on_device = cupy.asarray(X)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        pytest.skip("no CUDA device")
+    host = sup_gradient_kernel(X, y, LogisticLoss())
+    device = sup_gradient_kernel(on_device, cupy.asarray(y), LogisticLoss())
+    assert np.array_equal(
+        device.clipped_sum(theta, 0.5, 2.0**-20), host.clipped_sum(theta, 0.5, 2.0**-20)
+    )
