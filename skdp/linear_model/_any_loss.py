@@ -100,7 +100,7 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""
         if self._loss_name() != "multinomial":
-            loss = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
+            loss: Any = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
             if loss.name == "logistic" and not np.all((y == 0) | (y == 1)):
                 raise ValueError("with the logistic loss every y must be 0 or 1")
             return loss, ()

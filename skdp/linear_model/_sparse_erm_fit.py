@@ -61,7 +61,7 @@ class SparseGradientFit:
     adjacency: str
     unit: str
     _pure_possible = True
-    _erratum = ERRATUM
+    _erratum: str | None = ERRATUM
 
     def fit(
         self, X: Any, y: Any, *, groups: Any = None, batch_groups: Any = None, **weights: Any
@@ -173,7 +173,7 @@ class SparseGradientFit:
             unit_codes=None if groups is None else encode_groups(groups, n),
         )
 
-    def _solve(self, session: PrivacySession, problem: BatchedProblem) -> Solution:
+    def _solve(self, session: PrivacySession, problem: Any) -> Solution:
         records, loss = problem.records, problem.loss
         shape = parameter_shape(records, loss)
         theta = start_point(
@@ -219,7 +219,7 @@ class SparseGradientFit:
         )
         return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
 
-    def _public(self, problem: BatchedProblem) -> dict[str, Any]:
+    def _public(self, problem: Any) -> dict[str, Any]:
         if problem.batch_codes is not None:
             sizes = np.bincount(problem.batch_codes)
             return {
@@ -229,7 +229,7 @@ class SparseGradientFit:
             }
         return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
 
-    def _assumptions(self, problem: BatchedProblem) -> tuple[str, ...]:
+    def _assumptions(self, problem: Any) -> tuple[str, ...]:
         if problem.batch_codes is not None:
             return (
                 "which row is in which of batch_groups is public, and no record could change it",
