@@ -69,7 +69,7 @@ class Support:
         return cls(0.9, 3 * ALPHA, rounds=True) if rounds else cls()
 
 
-NO_SUPPORT = Support(share=0.0)
+NO_SUPPORT = Support(share=0.0, alpha=0.3)
 
 
 @dataclass(frozen=True)
