@@ -6,7 +6,7 @@ from benchmarks.common import text_like
 from skdp import DPSLKTClassifier, DPSLKTRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.losses import LogisticLoss
-from skdp.privacy import PrivateRecords, PrivacySession
+from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.linear_map import spectral_norm_bound
 
 
@@ -22,7 +22,7 @@ class Fit:
 
     def fit(self, teacher, seed=0):
         model = DPSLKTRegressor(
-            epsilon=4.0, delta=0.01, n_nonzero_coefs=10, teacher=teacher, random_state=seed
+            epsilon=4.0, delta=5e-4, n_nonzero_coefs=10, teacher=teacher, random_state=seed
         )
         return model.fit(self.X, self.y)
 
