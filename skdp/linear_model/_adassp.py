@@ -39,6 +39,7 @@ INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 # Weight of the targets in the stacked rows, noise of X^T X against that of X^T y: in the first round, and later.
 TARGET_WEIGHT = (0.5, 1.0)
 ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of the rounds
+FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on the noise's
 REACH_SHARE = 0.02  # for the reach of the residuals, each
 RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
@@ -175,11 +176,12 @@ def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
     """Return the ridge that lifts the smallest eigenvalue above the noise.
 
     Off the diagonal the noise has variance s^2 / 2, on it s^2: p eigenvalues of such a matrix lie within
-    s sqrt(2 p) as p grows.
+    s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that; half of it is
+    there in any case, as a ridge must not meet a released eigenvalue of its own size below 0.
     """
     noise = noise_std * math.sqrt(2.0 * len(gram))
-    smallest = float(np.linalg.eigvalsh(gram)[0]) - noise
-    return max(0.0, noise - max(smallest, 0.0))
+    smallest = float(np.linalg.eigvalsh(gram)[0])
+    return max(0.0, noise - max(smallest - noise, 0.0), FLOOR * noise - smallest)
 
 
 def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
