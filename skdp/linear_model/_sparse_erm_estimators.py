@@ -93,7 +93,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     support_ : ndarray of int64
         Indices of the features whose coefficient is not 0, sorted.
     n_iter_ : int
-        Number of steps.
+        Number of steps, without those of a refit.
     n_hits_ : int
     n_released_ : int
         Number of gradient entries that all steps released.
@@ -274,7 +274,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     classes_ : ndarray of shape (n_classes,)
         The declared labels, sorted, also those absent from y.
     n_iter_ : int
-        Number of steps.
+        Number of steps, without those of a refit.
     n_hits_ : int
     n_released_ : int
         Number of gradient entries that all steps released.
@@ -454,7 +454,7 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     support_ : ndarray of int64
         Indices of the features whose coefficient is not 0, sorted.
     n_iter_ : int
-        Number of steps.
+        Number of steps, without those of a refit.
     n_hits_ : int
     n_released_ : int
         Number of gradient entries that all steps released.

@@ -28,7 +28,8 @@ from skdp.linear_model._sparse_batches import AllRows, FreshSample, PublicParts,
 from skdp.linear_model._sparse_erm import Settings, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy.accounting import amplified_epsilon
+from skdp.privacy.accounting import amplified_epsilon, gaussian_mu
+from tests.privacy.audit import mu_lower
 
 ALARM = 2.5e-7  # of one bound; an attack uses two: false alarm below 1e-6
 RUNS = 1500
@@ -459,6 +460,32 @@ def test_a_group_moves_the_mean_by_two_clips_whatever_its_size(rows):
     assert len(moves) == 2  # without the group 0, with it at most 2
     assert min(moves) == 0
     assert 1.99 < max(moves) <= 2.0
+
+
+# ------------------------------------------------------------------ everything on "auto"
+
+
+@pytest.mark.parametrize("batches", ["all rows", "batch groups"])
+def test_default_classifier_on_a_flipped_label(batches):
+    """Scales, sparse steps and refit together: the worst label flip, seen through its column's coefficient."""
+    epsilon, delta, runs = 4.0, 1e-5, 60
+    X = np.zeros((40, 3))
+    X[:20, 0] = 1.0
+    X[20:, 1] = 1.0
+    groups = {"batch_groups": np.arange(40) % 4} if batches == "batch groups" else {}
+
+    def one(label, seed):
+        y = np.r_[np.ones(10), np.zeros(10), np.tile([0, 1], 10)]
+        y[0] = label
+        model = DPSparseERMClassifier(
+            epsilon=epsilon, delta=delta, classes=(0, 1), random_state=seed
+        )
+        return model.fit(X, y, **groups).coef_[0, 0]
+
+    low = np.array([one(0, 2 * run) for run in range(runs)])
+    high = np.array([one(1, 2 * run + 1) for run in range(runs)])
+    assert low.std() > 0
+    assert mu_lower(low, high, 0.5 * (low.mean() + high.mean())) <= gaussian_mu(epsilon, delta)
 
 
 # ------------------------------------------------------------------ units and adjacencies
