@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
-NEWTON_STEPS, CG_STEPS = 60, 400
+NEWTON_STEPS, CG_STEPS = 2000, 400
 # Where the number of rows is private, up to so many are covered by the bound on rounding errors.
 MOST_PER_PUBLIC, MOST_PER_GROUP, LEAST_ROWS = 16, 64, 2**20
 
