@@ -116,7 +116,8 @@ def search_quantile(
     """Release the first grid point whose centred count reaches ``offset``, about.
 
     Binary search by at most `QUESTIONS` noisy counts. An answer within 1.5 standard deviations of its noise is
-    asked again and averaged; when the questions are used up, the point in question is the result.
+    asked again and averaged; when the questions are used up, the result is the point whose answer was surest to be
+    near.
 
     Parameters
     ----------
@@ -145,15 +146,19 @@ def _search(
     offset: float,
 ) -> float:
     low, high, total, asked = 0, grid.size - 1, 0.0, 0
+    nearest, least = 0, math.inf
     for _ in range(QUESTIONS):
         if low == high:
-            break
+            return float(grid[low])
         middle = (low + high) // 2
         question = count(float(grid[middle]))
         total += float(session.gaussian(question, plan)[0]) - offset
         asked += 1
-        if abs(total) < SURE * math.sqrt(asked) * session.noise_std(question, plan):
+        noise = math.sqrt(asked) * session.noise_std(question, plan)
+        if (abs(total) + noise) / asked < least:
+            nearest, least = middle, (abs(total) + noise) / asked
+        if abs(total) < SURE * noise:
             continue
         low, high = (low, middle) if total >= 0 else (middle + 1, high)
         total, asked = 0.0, 0
-    return float(grid[(low + high) // 2])
+    return float(grid[low if low == high else nearest])
