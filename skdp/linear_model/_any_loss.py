@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
 
 from skdp.base import validate_table
 from skdp.exceptions import PrivacyLeakWarning
@@ -57,6 +56,8 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
         -------
         float
         """
+        from sklearn.metrics import r2_score
+
         mean = self.predict(X)
         if mean.ndim == 1:
             return float(r2_score(y, mean, sample_weight=sample_weight))
