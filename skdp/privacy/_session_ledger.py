@@ -139,7 +139,7 @@ class SessionLedger:
             assumptions=list(assumptions),
             mechanisms=[] if self.exact else [dict(line) for line in self._rows],
             slack=tuple(self._slack),
-            plan_mu=None if self.exact else math.sqrt(self._planned_mu2()),
+            plan_mu=None if self.exact else self._claimed_mu(),
             estimator=self._estimator,
             **extra,
         )
@@ -242,6 +242,7 @@ class SessionLedger:
                 f"{epsilon:g} more does not fit (a part {_EPSILON_SLACK:g} is kept for the sampler); "
                 "nothing was released"
             )
+        self._late = self._late or bool(self._rows)
         if self._pure and self._pure[-1][0] == epsilon:  # a thousand equal releases are one entry
             _, before, paid = self._pure.pop()
             count, mu2 = count + before, mu2 + paid
@@ -302,19 +303,27 @@ class SessionLedger:
 
     def _claim(self) -> float:
         """Epsilon of everything that was planned, rounded up; never more than the budget."""
+        # What was planned after a release may have been planned because of it: then only the whole
+        # budget, which the filter holds, is a valid claim (REFEREE 4).
+        if self._late or self._set_aside:
+            return self.epsilon
         if self.delta == 0:
             return self._pure_epsilon() + self._slack[0]
-        if self._set_aside:
-            return self.epsilon
         planned = self._planned_mu2()
-        # What was planned after a release may have been planned because of it: then only the whole
-        # budget, which the filter holds, is a valid claim.
-        if planned >= self._mu2 * (1 - 1e-6) or self._late:
+        if planned >= self._mu2 * (1 - 1e-6):
             return self.epsilon
         if planned == 0:
             return 0.0
         epsilon = accounting.gaussian_epsilon(math.sqrt(planned), self._ideal_delta())
         return min(self.epsilon, epsilon + self._epsilon_slack)
+
+    def _claimed_mu(self) -> float:
+        """The mu of what is claimed; inf where a part was set aside, which has a point and no mu."""
+        if self._set_aside:
+            return math.inf
+        if not self._late:
+            return math.sqrt(self._planned_mu2())
+        return math.sqrt(self._mu2) if self.delta > 0 else accounting.pure_mu(self.epsilon)
 
     def _recheck(self, claim: float) -> None:
         if not self._rows:

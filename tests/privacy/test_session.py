@@ -149,7 +149,9 @@ def test_pure_session_sums_epsilon_and_refuses_gaussian():
     with pytest.raises(ValueError, match="delta > 0"):
         s.plan_gaussian(1)
     report = s.report()
-    assert 0.9 <= report.epsilon <= 0.9001
+    assert (
+        report.epsilon == 1.0
+    )  # the second was chosen after the first: only the budget is a claim
     assert report.delta < 1e-20
 
 
@@ -420,3 +422,24 @@ def test_only_bounded_statistics_are_released():
         s.gumbel_top_k(counts(), 5, 0.1)
     with pytest.raises(ValueError, match="finite l2"):
         s.gaussian(Bounded([1.0], l2=math.inf), s._plans[0])
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_every_figure_of_a_report_covers_plans_made_after_a_release(delta):
+    """Who plans because of what was released has the whole budget as the only claim (REFEREE 4)."""
+    session = PrivacySession(epsilon=4.0, delta=delta, random_state=0)
+    session.laplace(Bounded([1.0], l1=1.0), 0.1)
+    session.laplace(Bounded([1.0], l1=1.0), 0.1)
+    report = session.report()
+    assert report.epsilon == 4.0
+    assert report.epsilon_at(delta) >= 4.0 * (1 - 1e-4)  # but for the slack of the samplers
+    assert report.delta_at(3.9) > delta
+
+
+def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
+    session = PrivacySession(epsilon=4.0, delta=1e-5, set_aside=0.9, random_state=0)
+    session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1))
+    report = session.report()
+    assert report.epsilon == report.epsilon_at(1e-5) == 4.0
+    assert report.epsilon_at(1e-9) == report.mu == math.inf
+    assert report.delta_at(3.9) == 1.0
