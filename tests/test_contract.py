@@ -611,7 +611,11 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
     assert a.n_iter_ == b.n_iter_
     assert a.privacy_.public == b.privacy_.public
     keys = ("noise_multiplier", "epsilon", "count", "purpose")
-    plans = [[[row.get(k) for k in keys] for row in m.privacy_.mechanisms] for m in (a, b)]
+
+    def planned(value):  # a released scale may change the last bit of a multiplier
+        return f"{value:.12g}" if isinstance(value, float) else value
+
+    plans = [[[planned(row.get(k)) for k in keys] for row in m.privacy_.mechanisms] for m in (a, b)]
     assert plans[0] == plans[1]
 
 
