@@ -161,6 +161,7 @@ class _SparseVertices(VertexKernel):
         self._csr: tuple[Any, Any, Any] = (frozen(data), frozen(indices), frozen(indptr))
         signed = [part.view(f"i{part.dtype.itemsize}") for part in (indices, indptr)]
         by_column = sp.csr_matrix((data, *signed), shape=X.shape).tocsc()
+        by_column.eliminate_zeros()  # a stored zero touches nothing, as in an array
         self._csc = (by_column.data, by_column.indices, by_column.indptr)
         self._all = (np.arange(X.shape[0], dtype=self._csc[1].dtype), X.shape[0])
         self._mark = np.zeros(self.shape[0], dtype=np.bool_)

@@ -63,6 +63,23 @@ def test_lazy_and_dense_path_choose_the_same_vertices_on_every_storage(name, eps
         assert len(set(paths[0])) > 3
 
 
+def test_stored_zeros_duplicates_and_unsorted_rows_change_nothing():
+    X, y = problem(LogisticLoss())
+    stored = sp.csr_matrix(X + 10.0 * (X == 0))
+    stored.data[stored.data == 10.0] = 0.0  # every entry is stored
+    reversed_rows = sp.csr_matrix(
+        (stored.data[::-1].copy(), stored.indices[::-1].copy(), stored.indptr), shape=X.shape
+    )
+    twice = sp.csr_matrix(
+        (np.repeat(stored.data / 2, 2), np.repeat(stored.indices, 2), 2 * stored.indptr), X.shape
+    )
+    expected = walk(VertexScores(PrivateRecords(X, y), LogisticLoss(), 0.5), 60, 50.0)
+    for table, target in ((stored, y), (twice, y), (reversed_rows, y[::-1].copy())):
+        records = PrivateRecords(table, target)
+        found = walk(VertexScores(records, LogisticLoss(), 0.5), 60, 50.0)
+        assert found == expected
+
+
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
