@@ -14,6 +14,7 @@ from skdp.linear_model._frame import PrivateFit, Solution
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._slkt import Transfer, private_transfer, published_transfer
 from skdp.privacy.budget import current_accountant
+from skdp.privacy.linear_map import canonical_csr
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
@@ -61,7 +62,7 @@ class PrivateTransferFit(PrivateFit):
         if self.public_X is None:
             return None
         X = self.public_X
-        X = X.tocsr().astype(np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = canonical_csr(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or min(X.shape) < 1:
             raise ValueError(f"public_X must have shape (m, n_features), got {X.shape}")
         if not np.isfinite(X.data if sp.issparse(X) else X).all():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded, rounded_source
 
-__all__ = ["linear_map", "spectral_norm_bound"]
+__all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 
 UNIT = 2.0**-52  # twice the unit roundoff
 LARGEST_GRAM = 6000  # rows and columns; 300 MB
@@ -61,7 +61,7 @@ def linear_map(bounded: Bounded, matrix: Any, *, norm: float | None = None) -> B
     """
     if bounded.adjacency is None:
         raise TypeError("a sum over records has no proven sensitivity of its plain value")
-    matrix = matrix if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    matrix = canonical_csr(matrix) if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
     source, (m, p) = bounded._value, matrix.shape
     if bounded.shape[0] != p:
         raise ValueError(f"the matrix has {p} columns, the statistic {bounded.shape[0]} rows")
@@ -126,7 +126,7 @@ def spectral_norm_bound(matrix: Any) -> float:
     True
     """
     if sp.issparse(matrix):
-        A = matrix.tocsr().astype(np.float64)
+        A = canonical_csr(matrix)
         top = float(abs(A.data).max(initial=0.0))
     else:
         A = np.asarray(matrix, dtype=np.float64)
@@ -142,8 +142,21 @@ def spectral_norm_bound(matrix: Any) -> float:
     return float(np.nextafter(bound, np.inf))
 
 
+def canonical_csr(matrix: Any) -> Any:
+    """Copy a sparse matrix as CSR of float64 whose duplicate entries are added.
+
+    A product adds duplicates, a sum of squares over the stored entries does not. What scipy has cached about the
+    matrix is not trusted: the caller may have changed its arrays since.
+    """
+    A = matrix.tocsr()
+    data = A.data.astype(np.float64)
+    A = sp.csr_matrix((data, A.indices.copy(), A.indptr.copy()), shape=A.shape)
+    A.sum_duplicates()
+    return A
+
+
 def frobenius(matrix: Any) -> float:
-    """Frobenius norm, rounded upward."""
+    """Frobenius norm, rounded upward; of a sparse matrix in canonical form."""
     values = matrix.data if sp.issparse(matrix) else matrix
     flat = np.ravel(values, order="K")
     return math.sqrt(float(np.dot(flat, flat))) * (1 + (flat.size + 8) * UNIT)

@@ -53,6 +53,52 @@ def test_bound_against_mpmath(name):
         assert exact <= bound <= exact * mpmath.mpf("1.00001")
 
 
+def unmerged(A, copies, *, dtype=np.float64, lie=False):
+    """The matrix ``copies * A`` with every entry stored so many times; scipy may believe it is canonical."""
+    rows, columns = A.shape
+    made = sp.csr_matrix(
+        (
+            np.tile(A.astype(dtype)[:, None, :], (1, copies, 1)).ravel(),
+            np.tile(np.arange(columns), rows * copies),
+            np.arange(rows + 1) * columns * copies,
+        ),
+        shape=A.shape,
+    )
+    if lie:
+        made.has_canonical_format = True
+    return made
+
+
+@pytest.mark.parametrize("most", [linear.LARGEST_GRAM, 1])
+@pytest.mark.parametrize("lie", [False, True])
+def test_duplicate_entries_count_as_their_sum(lie, most, monkeypatch):
+    """A product adds them, so the norm must too: sqrt(100) in place of 100 would leak ten times as much."""
+    monkeypatch.setattr(linear, "LARGEST_GRAM", most)
+    one = np.ones((1, 3)) / math.sqrt(3)
+    for A in (one, np.abs(RNG.normal(size=(5, 3))), np.eye(4)):
+        form = unmerged(A, 100, lie=lie)
+        exact = 100 * np.linalg.norm(A, 2)
+        assert exact * (1 - 1e-13) <= spectral_norm_bound(form) <= 1.02 * exact
+        assert form.nnz == 100 * A.size  # the caller's matrix is left as it is
+
+
+@pytest.mark.parametrize("lie", [False, True])
+def test_image_under_an_unmerged_or_integer_matrix(lie):
+    A = np.array([[3, 0, 1, 0], [0, 2, 0, 5]])
+    bounded = PrivateRecords(np.eye(4), np.array([0.0, 1.0, 1.0, 1.0])).ridge_minimizer(
+        LogisticLoss(), alpha=0.5, row_norm=1.0, adjacency="replace-one"
+    )
+    wanted = linear_map(bounded, 90.0 * A)
+    for form in (
+        unmerged(A, 90, dtype=np.int8, lie=lie),
+        unmerged(A, 90, lie=lie),
+        sp.csc_matrix(90 * A).astype(np.int16),
+    ):
+        image = linear_map(bounded, form)
+        assert image.l2 == pytest.approx(wanted.l2, rel=1e-6)
+        assert np.allclose(image._value.plain(), wanted._value.plain(), rtol=1e-12)
+
+
 @settings(deadline=None, derandomize=True, max_examples=60)
 @given(
     st.integers(1, 12),
