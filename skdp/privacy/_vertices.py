@@ -86,8 +86,19 @@ class VertexScores:
         # Features that changed since the tree was brought up to date, or that any may have.
         self._pending: list[NDArray[np.int64]] = []
         self._all_pending = False
-        self._owner, self._records_unit = records._kernels, records.unit
-        self._needs_public_n = records.n_public is None
+        source = Source(
+            self._on_grid,
+            lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
+            roundings=0,
+            magnitude=self._clip * self._count / self._divisor,
+            owner=records._kernels,
+            unit=records.unit,
+            needs_public_n=records.n_public is None,
+            choose=self._choose,
+        )
+        self._scores = Bounded.from_source(
+            source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor
+        )
 
     def scores(self) -> Bounded:
         """Return the scores at the present point: 2q is +e_q, 2q + 1 is -e_q, q = feature * K + output.
@@ -97,19 +108,7 @@ class VertexScores:
         Bounded
             Of shape (2 n_parameters K,), with linf = ``clip_norm / n_units``.
         """
-        source = Source(
-            self._on_grid,
-            lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
-            roundings=0,
-            magnitude=self._clip * self._count / self._divisor,
-            owner=self._owner,
-            unit=self._records_unit,
-            needs_public_n=self._needs_public_n,
-            choose=self._choose,
-        )
-        return Bounded.from_source(
-            source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor
-        )
+        return self._scores
 
     def move(self, vertex: int, radius: float, gamma: float) -> None:
         """Move to (1 - gamma) theta + gamma * radius * (vertex).
@@ -173,9 +172,13 @@ class VertexScores:
                     self._levels, self._mark, self._nodes,
                 )  # fmt: skip
         self._pending, self._all_pending = [], False
-        # A choice between two halves takes one word, on ties at most 18: a float64 has 1074 places.
-        words = stream.words(18 * 3 * (self._levels.size - 1))
-        return int(trees.select(words, self._tree, self._levels))
+        choices = 3 * (self._levels.size - 1)
+        words = stream.words(choices + 36)
+        chosen = int(trees.select(words, self._tree, self._levels))
+        if chosen < 0:  # after two ties: the same words again, and as many more as can be needed
+            words = np.concatenate([words, stream.words(18 * choices)])
+            chosen = int(trees.select(words, self._tree, self._levels))
+        return chosen
 
     def __repr__(self) -> str:
         return f"VertexScores(shape={self._kernel.shape}, clip_norm={self._clip:g})"

@@ -180,12 +180,17 @@ def _note(node: int, found: int, mark: NDArray[np.bool_], nodes: Integers) -> in
 
 @jit
 def select(words: Words, tree: Floats, starts: Integers) -> Any:
-    """Draw a leaf with probability proportional to its weight; ``words`` holds more than this can use."""
+    """Draw a leaf with probability proportional to its weight; -1 if there are too few words to be sure.
+
+    A choice between two halves takes one word, on ties at most 18: a float64 has 1074 places.
+    """
     w = 0
     at = np.int64(0)
     for level in range(starts.size - 2, -1, -1):
         at = starts[level] + 8 * at
         for half in (4, 2, 1):
+            if w + 18 > words.size:
+                return np.int64(-1)
             left, right = _half(tree, at, half), _half(tree, at + half, half)
             goes_left, w = _goes_left(words, w, left, right)
             if not goes_left:

@@ -189,6 +189,7 @@ def test_scores_declare_the_bound_and_the_session_its_scale(monkeypatch):
     monkeypatch.setattr(
         VertexScores, "_choose", lambda self, unit, scale, stream: seen.append((unit, scale)) or 0
     )
+    vertices = VertexScores(records, SquaredLoss(), 1.0)
     with PrivacySession(epsilon=3.0, delta=0) as session:
         session.gumbel_top_k(vertices.scores(), 1, session.selection_epsilon(1, 1.0))
         spent = session.report().epsilon
@@ -314,3 +315,21 @@ def test_private_values_cannot_leave(attempt):
 def test_bad_clip_norm_is_refused(clip_norm):
     with pytest.raises(ValueError, match="clip_norm"):
         VertexScores(PrivateRecords(np.eye(3), np.zeros(3)), SquaredLoss(), clip_norm)
+
+
+def test_ties_ask_for_more_words_and_go_on_from_the_same(monkeypatch):
+    """Too few words for ties: -1, and the choice is made again on the same words and further ones."""
+    _, tree, starts = tree_of(np.zeros(3, dtype=np.int64), 1.0)
+    assert trees.select(np.zeros(17, dtype=np.uint64), tree, starts) == -1
+    vertices = VertexScores(PrivateRecords(np.eye(3), np.zeros(3)), SquaredLoss(), 1.0)
+    expected = vertices._choose(2.0**-30, 1.0, KeyStream(1))
+    honest, seen = trees.select, []
+
+    def short(words, tree, starts):
+        seen.append(words)
+        return -1 if len(seen) == 1 else honest(words, tree, starts)
+
+    monkeypatch.setattr(trees, "select", short)
+    assert vertices._choose(2.0**-30, 1.0, KeyStream(1)) == expected
+    assert seen[1].size == seen[0].size + 18 * 3
+    assert np.array_equal(seen[1][: seen[0].size], seen[0])
