@@ -203,14 +203,18 @@ class Domain:
         d = records.n_features
         X, y = records._X, np.asarray(records._y)
         columns = None if self.mask[:d].all() else np.flatnonzero(self.mask[:d])
-        rows, weight = clipped_rows(X, columns, self.row_norm)
+        rows, weight, kept = clipped_rows(X, columns, self.row_norm)
         if records._groups is not None:
             weight /= np.bincount(records._groups)[records._groups]
         if self.loss.name == "huber":
             sound = np.isfinite(y)
             weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
         mass = records._count / records.n_units
-        return Objective(self, rows, y, weight / records.n_units, mass)
+        return Objective(self, rows, self.targets(y, kept), weight / records.n_units, mass)
+
+    def targets(self, y: Array, kept: Array) -> Array:
+        """Targets of rows of which the part ``kept`` is left: here as they are."""
+        return y
 
 
 class Objective:
@@ -383,7 +387,7 @@ def schedule(objective: Objective, tau: float) -> Iterator[Array]:
         x = x - objective.gradient(x) / beta
 
 
-def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array]:
+def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Array]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
 
     Returns
@@ -393,14 +397,20 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array]:
         nothing is to be done.
     weight : ndarray of float64
         1, or 0 for a row with entries that are not finite (its entries are then 0).
+    kept : ndarray of float64
+        What each row was multiplied by. Every bit is a function of the row alone, however other rows are stored:
+        it may scale targets, which are data and not rounding.
     """
     from skdp.kernels import is_cupy
 
     X = X.get() if is_cupy(X) else X
     sparse = sp.issparse(X)
-    if sparse and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
+    if sparse:
+        # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
     X = X if columns is None else X[:, columns]
     rows = X.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
@@ -410,7 +420,8 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array]:
             squares
         ).all():  # a norm that overflowed: take it of the row times 2^-600
             rows = scaled(rows, shift)
-            squares = row_squares(rows)
+            # Other rows keep theirs: a copy with another layout may be summed in another order.
+            squares = np.where(shift < 1, row_squares(rows), squares)
         sound = np.isfinite(squares)
         limit = row_norm * (1 - (rows.shape[1] + 16) * 2.0**-52)
         # shift < 1 means a norm above 1e150: the row is clipped whatever its shifted norm.
@@ -419,7 +430,7 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array]:
         scale[~sound] = 0.0
     if not (scale == 1.0).all():
         rows = scaled(rows, scale)
-    return rows, sound.astype(np.float64)
+    return rows, sound.astype(np.float64), shift * scale
 
 
 def row_squares(rows: Any) -> Array:

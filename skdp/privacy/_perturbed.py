@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._minimizer import UNIT, Domain, Objective, lipschitz, row_squares, solve
+from skdp.privacy._minimizer import UNIT, Domain, Objective, lipschitz, solve
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
@@ -140,14 +140,18 @@ class PerturbedDomain(Domain):
         depth = BLOCK + math.ceil(rows / BLOCK)
         return super().rounding(min(rows, depth), mass, size) + 4 * UNIT * self.push
 
+    def targets(self, y: Array, kept: Array) -> Array:
+        """Centred and clipped; a row that was scaled down takes its target along."""
+        if self.loss.name != "huber":
+            return y
+        limit = LIMIT * self.loss.threshold
+        with np.errstate(all="ignore"):  # an infinite difference times 0 is no number
+            return np.clip(np.nan_to_num((y - self.center) * kept), -limit, limit)
+
     def minimizer(self, records: Any, b: Array) -> Array:
         """Read the records and return the computed minimiser."""
         base = self.objective(records)
-        y = base.y
-        if self.loss.name == "huber":  # a row that was scaled down takes its target along
-            y = (y - self.center) * kept_length(records._X, base.rows)
-            y = np.clip(y, -LIMIT * self.loss.threshold, LIMIT * self.loss.threshold)
-        made = PerturbedObjective(self, base.rows, y, base.weight, base.mass)
+        made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
         made.linear = b / self.n_units
         return solve(made, self.tau)
 
@@ -177,13 +181,3 @@ class PerturbedObjective(Objective):
             part = slice(start, start + BLOCK)
             total += self.gather_part(self.rows[part], r[part])
         return total
-
-
-def kept_length(X: Any, rows: Any) -> Array:
-    """Norm of each clipped row over that of the row; 1 where that is not a number."""
-    from skdp.kernels import is_cupy
-
-    X = X.get() if is_cupy(X) else X
-    with np.errstate(all="ignore"):
-        ratio = np.sqrt(row_squares(rows) / row_squares(X.astype(np.float64, copy=False)))
-        return np.where(ratio < 1.0, ratio, 1.0)

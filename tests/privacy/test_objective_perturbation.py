@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, ndtr
@@ -386,6 +387,58 @@ def test_a_record_moves_the_gradient_by_no_more_than_claimed():
                     gradients.append(objective.gradient(theta) - objective.alpha * theta)
         largest = max(np.linalg.norm(a - b) for a in gradients for b in gradients)
         assert 0.6 * terms.sensitivity < largest <= terms.sensitivity * (1 + 1e-12)
+
+
+def doubled(row):
+    """The row with its first entry stored in two halves."""
+    data = np.r_[row.data[0] / 2, row.data[0] / 2, row.data[1:]]
+    return sp.csr_matrix((data, np.r_[row.indices[0], row.indices], [0, len(data)]), row.shape)
+
+
+def backwards(row):
+    return sp.csr_matrix((row.data[::-1], row.indices[::-1], row.indptr), row.shape)
+
+
+@pytest.mark.parametrize("change", [doubled, backwards, lambda row: row * 1e200])
+@pytest.mark.parametrize("lie", [False, True])
+def test_a_record_changes_no_bit_of_the_targets_of_others(change, lie):
+    """Targets are data: a difference of one bit each in a million records add up."""
+    X = sp.random(400, 60, density=0.3, format="csr", random_state=1)
+    X.data[:] = 3 * RNG.normal(size=X.nnz)
+    X.sort_indices()
+    y = 5 * RNG.normal(size=400)
+    other = sp.vstack([change(X[0]), X[1:]], format="csr")
+    if lie:
+        other.has_canonical_format = other.has_sorted_indices = True
+    strided = (
+        np.repeat(X.toarray(), 2, axis=1)[:, ::2],
+        np.repeat(other.toarray(), 2, axis=1)[:, ::2],
+    )
+    for first, second in ((X, other), strided):
+        bits = []
+        for form in (first, second):
+            records = PrivateRecords(form, y)
+            made = records.perturbed_minimizer(
+                HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3
+            )
+            bits.append(made._domain(1.0, "replace-one").objective(records).y[1:])
+        assert np.array_equal(*bits)
+
+
+def test_a_target_shrinks_with_its_row():
+    rows = [[3.0, 4.0], [0.3, 0.4], [1.5e308, 1.5e308], [0.0, 0.0], [np.inf, 0.0]]
+    y = np.array([11.0, 11.0, 1e308, 5000.0, -1.7e308])
+    records = PrivateRecords(np.array(rows), y)
+    made = records.perturbed_minimizer(
+        HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308
+    )
+    objective = made._domain(1.0, "replace-one").objective(records)
+    assert np.abs(objective.y).max() <= 1000
+    made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
+    found = made._domain(1.0, "replace-one").objective(records).y
+    assert found[:2] == pytest.approx([2.0, 10.0], rel=1e-12)
+    assert found[2] == pytest.approx(1 / (1.5 * math.sqrt(2)), rel=1e-9)
+    assert found[3] == 1000
 
 
 # ------------------------------------------------------------------ the adversary
