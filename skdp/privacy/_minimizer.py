@@ -206,9 +206,8 @@ class Domain:
         rows, weight, kept = clipped_rows(X, columns, self.row_norm)
         if records._groups is not None:
             weight /= np.bincount(records._groups)[records._groups]
-        if self.loss.name == "huber":
-            sound = np.isfinite(y)
-            weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
+        sound = in_domain(self.loss, y)
+        weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
         mass = records._count / records.n_units
         return Objective(self, rows, self.targets(y, kept), weight / records.n_units, mass)
 
@@ -448,6 +447,14 @@ def scaled(rows: Any, scale: Array) -> Any:
         each = np.repeat(scale, np.diff(rows.indptr))
         data = np.where(each == 0, 0.0, rows.data * each)
     return sp.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def in_domain(loss: Any, y: Array) -> NDArray[np.bool_]:
+    """Whether the bounds on the loss hold at each target; the records of others weigh nothing."""
+    if loss.name == "huber":
+        return np.isfinite(y)
+    classes = max(2, loss.n_outputs)
+    return (y >= 0) & (y < classes) & (y == np.floor(y))
 
 
 def norm(x: Array) -> float:

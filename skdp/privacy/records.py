@@ -213,6 +213,7 @@ class PrivateRecords(SupNormStatistics):
         """Minimiser of the mean loss plus ``alpha / 2 * ||theta - center||^2``, the intercept penalised too.
 
         Rows are restricted to ``mask``, then clipped to ``row_norm``, then the intercept's feature is appended.
+        A row weighs nothing if its target is not finite, or is no class index 0, 1, ... of a classification loss.
         A group's loss is the mean over its rows. With G the largest gradient norm of a unit (the loss's
         Lipschitz constant times ``hypot(row_norm, intercept_value)``) neighbours' minimisers differ by at most
         ``factor * G / (n_units * alpha)`` in l2 norm, factor 2 under replace-one and 1 otherwise (Chaudhuri,

@@ -265,6 +265,37 @@ def test_extreme_records_stay_within_the_bound(loss):
             assert np.linalg.norm(theta - expected) <= bounded.l2
 
 
+@pytest.mark.parametrize("label", [-1.0, 2.0, 0.5, -30.0, 1e308, math.nan, math.inf])
+@pytest.mark.parametrize("loss", [LogisticLoss(), MultinomialLoss(2)], ids=lambda loss: loss.name)
+def test_labels_that_are_no_class_weigh_nothing(loss, label):
+    """The derivative of the logistic loss at y = -1 reaches 2: labels -1 and 1 moved it 1.5 times the bound."""
+    X = np.vstack([np.eye(3), np.ones((5, 3)), -np.eye(3)])
+    y = np.r_[np.arange(8) % 2, label, 0.0, 1.0]
+    bounded, theta = minimiser(X, y, loss, n_public=10)
+    known = np.arange(11) != 8
+    expected = minimiser(X[known], y[known], loss, n_public=10)[1]
+    assert np.linalg.norm(theta - expected) <= 1e-5 * bounded.l2
+    alone = minimiser(X[:1], np.full(1, label), loss)[1]
+    assert np.all(alone == 0)
+
+
+@pytest.mark.parametrize("label", [-1.0, 2.0, math.nan])
+def test_replaced_record_of_labels_that_are_no_class(label):
+    X, y = np.full((51, 1), -1.0), np.full(51, -1.0)
+    other, labels = X.copy(), y.copy()
+    other[0], labels[0] = 1.0, label
+    first, second = (
+        minimiser(*data, LogisticLoss(), fit_intercept=False) for data in ((X, y), (other, labels))
+    )
+    assert np.linalg.norm(first[1] - second[1]) <= first[0].l2
+    records = [PrivateRecords(*data) for data in ((X, y), (other, labels))]
+    found = []
+    for one in records:
+        made = one.perturbed_minimizer(LogisticLoss(), penalty=5.0, row_norm=1.0)
+        found.append(made._domain(1.0, "replace-one").minimizer(one, np.zeros(1)))
+    assert np.linalg.norm(found[0] - found[1]) <= 2 / 5.0  # a gradient of at most 1 each
+
+
 def test_clipped_rows_have_the_norm_they_claim():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(200, 50)) * 10.0 ** rng.uniform(-3, 3, size=(200, 1))
