@@ -51,7 +51,7 @@ def shrink_all(margins, shrink):
 @jit
 def touch(
     rows, values, k, amount, margins, shrink, tops, y, weight, balance, code, parameter, limit,
-    inverse, tolerance, c, stale, fresh,
+    inverse, tolerance, c, used, stale, fresh,
 ):  # fmt: skip
     """Move margin k of the given rows by ``amount * values``, then list the rows to refresh.
 
@@ -69,12 +69,19 @@ def touch(
             margins[i, k] += amount * values[e]
         for q in range(n_outputs):
             z[q] = margins[i, q] * shrink
+        margin, share = z[0], (balance[i] if balance.size else 1.0)
+        # The derivative is Lipschitz and so is its clip: most rows need not be computed.
+        if code != 3:
+            slope = (0.25 if code == 2 else 1.0) * (weight[i] if weight.size else 1.0) * inverse
+            if abs(margin - used[i]) * slope * tops[i] <= 0.999 * tolerance * limit:
+                continue
         _factors(i, z, tops, y, weight, balance, code, parameter, limit, inverse)
         moved = 0.0
         for q in range(n_outputs):
             moved = max(moved, abs(z[q] - c[i, q]))
-        if moved * tops[i] > tolerance * limit * (balance[i] if balance.size else 1.0):
+        if moved * tops[i] > tolerance * limit * share:
             stale[count] = i
+            used[i] = margin
             fresh[count] = z
             count += 1
     return count

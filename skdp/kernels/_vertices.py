@@ -53,6 +53,7 @@ class VertexKernel:
         self._margins, self._shrink = np.zeros((n, n_outputs)), 1.0
         self._limits = (0.0, 0.0)
         self._c = np.zeros((n, n_outputs))
+        self._used = np.full(n, np.nan)  # margin at which a row was refreshed, of one output
         self._stale, self._fresh = np.empty(n, dtype=np.int64), np.empty((n, n_outputs))
         self.sums = np.zeros(self.shape, dtype=np.int64)
 
@@ -94,6 +95,7 @@ class VertexKernel:
             )
         self._limits = (units * MARGIN, 1.0 / unit)
         self._c[:] = np.inf  # further than any tolerance: every row is listed that can add anything
+        self._used[:] = np.nan
         count = self._look_at_all()
         self._c[:] = 0.0
         self._refresh(count, lazy=False)
@@ -140,7 +142,7 @@ class VertexKernel:
     def _touch(self, rows: Any, values: Any, k: int, amount: float) -> int:
         count: int = passes.touch(
             rows, values, k, amount, self._margins, self._shrink, *self._rows, *self._limits,
-            self._tolerance, self._c, self._stale, self._fresh,
+            self._tolerance, self._c, self._used, self._stale, self._fresh,
         )  # fmt: skip
         return count
 
