@@ -160,9 +160,11 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
     if is_cupy(X):
         return _validate_on_device(estimator, X, y, reset)
     try:
-        if y is None:
-            return validate_data(estimator, X, **options)
-        return validate_data(estimator, X, y, y_numeric=False, **options)
+        # Its sums of finite cells may overflow, and a warning would tell.
+        with np.errstate(all="ignore"):
+            if y is None:
+                return validate_data(estimator, X, **options)
+            return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
         kind, message = type(error), _without_cells(str(error), estimator, X)
         if message is None:

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor, IGHTRegressor
+from skdp import (
+    BudgetAccountant,
+    DPAdaSSPRegressor,
+    DPIGHTClassifier,
+    DPIGHTRegressor,
+    IGHTRegressor,
+)
 from skdp.exceptions import PrivacyBudgetExceeded
 
 RNG = np.random.default_rng(0)
@@ -253,6 +259,17 @@ def test_overflow_does_not_stop_the_fit():
     big = X.copy()
     big[0] = 1e308
     model = DPIGHTRegressor(random_state=0).fit(big, Y)
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("cls", [DPAdaSSPRegressor, DPIGHTRegressor])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_extreme_cells_and_targets_make_no_warning(cls, sparse):
+    """Sums and differences of finite numbers overflow: a warning would tell so of private data."""
+    big, y = 1.7e308 * np.sign(X), 1.7e308 * np.where(Y, 1.0, -1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = cls(delta=1e-3, random_state=0).fit(sp.csr_matrix(big) if sparse else big, y)
     assert np.isfinite(model.coef_).all()
 
 

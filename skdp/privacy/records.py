@@ -363,7 +363,7 @@ class PrivateRecords(SupNormStatistics):
         """
 
         def targets() -> NDArray[np.float64]:
-            values = np.asarray(self._y, dtype=np.float64) - center
+            values = self._targets_less(center)
             if absolute:
                 return self._largest(np.abs(values))
             if self._groups is None:
@@ -567,7 +567,7 @@ class PrivateRecords(SupNormStatistics):
         """
         return PrivateRecords(
             self._X,
-            np.asarray(self._y, dtype=np.float64) - float(value),
+            self._targets_less(float(value)),
             groups=self._groups,
             sample_weight=self._weight,
             fit_intercept=self.fit_intercept,
@@ -593,10 +593,11 @@ class PrivateRecords(SupNormStatistics):
         theta = np.array(theta, dtype=np.float64)
         fitted = predictions(self._X, theta[: self.n_features])
         if self.fit_intercept:
-            fitted = fitted + self.intercept_value * theta[-1]
+            with np.errstate(all="ignore"):
+                fitted = fitted + self.intercept_value * theta[-1]
         return PrivateRecords(
             self._X,
-            np.asarray(self._y, dtype=np.float64) - fitted,
+            self._targets_less(fitted),
             groups=self._groups,
             sample_weight=self._weight,
             fit_intercept=self.fit_intercept,
@@ -644,6 +645,11 @@ class PrivateRecords(SupNormStatistics):
             unit=self.unit,
         )
         return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
+
+    def _targets_less(self, values: Any) -> NDArray[np.float64]:
+        """Targets less a number or one number each, without a warning: that would say what they are."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.asarray(self._y, dtype=np.float64) - values)
 
     def _row_norms(self) -> NDArray[np.float64]:
         from skdp.kernels import gradient_kernel

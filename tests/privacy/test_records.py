@@ -4,6 +4,7 @@ import copy
 import itertools
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -245,6 +246,26 @@ def test_record_that_overflows_contributes_nothing():
     )
     grid = 2.0**-20
     assert np.array_equal(both._value.on_grid(grid), one._value.on_grid(grid))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_target_makes_a_warning(grouped):
+    """A warning is an output that no noise covers."""
+    X, y = np.full((4, 2), 1e150), np.array([1.7e308, -1.7e308, 1.0, -1.7e308])
+    data = PrivateRecords(
+        X, y, fit_intercept=True, groups=np.array([0, 0, 1, 1]) if grouped else None
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for other in (
+            data.centered(1.7e308),
+            data.centered(-1.7e308),
+            data.residual(np.array([1e158, 0.0, 1.7e308])),
+            data.residual(np.array([-1e158, -1e158, -1.7e308])),
+        ):
+            for center in (1.7e308, -1.7e308):
+                for absolute in (False, True):
+                    other.target_count(1.0, center=center, absolute=absolute)._value.plain()
 
 
 def test_weights_come_before_the_clip():
