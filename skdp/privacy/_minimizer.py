@@ -113,17 +113,18 @@ def ridge_minimizer(
             solved.append(theta)
         return solved[0]
 
+    reach = domain.far + (domain.gradient + domain.tau) / domain.alpha  # by (1) at the center
     source = rounded_source(
         value,
-        magnitude=domain.far
-        + (domain.gradient + domain.tau) / domain.alpha,  # by (1) at the center
+        magnitude=reach,
         owner=records._kernels,
         unit=records.unit,
         needs_public_n=records.n_public is None,
     )
     n, gradient = records.n_units, steepness * domain.radius
     moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
-    moved += 2 * UNIT * domain.far  # the center is added in float64
+    if domain.far:  # the center is added in float64
+        moved += 2 * UNIT * reach
     return Bounded.from_source(source, shape, l2=moved * (1 + 2.0**-40), adjacency=adjacency)
 
 

@@ -249,6 +249,16 @@ def test_penalty_about_a_center(loss):
         records.ridge_minimizer(loss, alpha=1.0, center=np.zeros(2), **options)
 
 
+def test_rounding_of_the_last_addition_is_paid_for():
+    """Adding any center, however small, rounds a vector as long as the minimiser can be: relative n u."""
+    n, alpha = 20_000, 0.5
+    records = PrivateRecords(np.ones((n, 1)), np.ones(n))
+    options = dict(alpha=alpha, row_norm=1.0, adjacency="replace-one")
+    plain = records.ridge_minimizer(LogisticLoss(), **options).l2
+    moved = records.ridge_minimizer(LogisticLoss(), center=np.full(1, 1e-300), **options).l2
+    assert moved - plain >= 2 * 2.0**-53 / alpha
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=NAMES)
 def test_extreme_records_stay_within_the_bound(loss):
     rng = np.random.default_rng(6)
