@@ -19,8 +19,15 @@ import numpy as np
 
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._scales import Scales, gradient_median, median, released_scales
+from skdp.linear_model._scales import (
+    Scales,
+    gradient_median,
+    median,
+    released_scales,
+    start_residual,
+)
 from skdp.linear_model._steps import DistanceOverGradients, square
+from skdp.linear_model._two_stage import released_prior
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
@@ -41,13 +48,14 @@ class Rounds:
         return len(self.steps)
 
 
+PRIOR_SHARE = 0.005  # of a classifier's first intercept
 SUP_SHARE = 0.01  # of the median sup norm of the gradients at the start
 CLIP_SHARE = 0.015  # of the clip norms from the second round on
 SCALE_SHARE = 0.015  # of the scales of the restricted rows
-RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.72)
-CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.7)
+RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
+CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
-CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.7)
+CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
 SPREAD = 3.0  # least l2 norm of a gradient over its sup norm and sqrt(s), for Gumbel noise
 SUP_CLIP = {"logistic": 1.0, "multinomial": 1.0}  # sup-norm clip over the median; else 0.5
 FIT_CLIP = {
@@ -127,14 +135,18 @@ def pursue(
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     largest = task.sup_median(theta, share * SUP_SHARE, between)
     spread = SPREAD * largest * math.sqrt(n_nonzero_coefs) <= scales.gradient
+    if task.classifier and records.fit_intercept and records.unit == "record":
+        # At equal odds of unequal classes every gradient would show the odds, not the features.
+        theta = theta.copy()
+        theta[-1] = released_prior(session, records, loss, theta, share * PRIOR_SHARE)
     if spread:
-        rounds = CHOSEN if loss.name in ("squared", "huber") else CHOSEN_BY_CLASSIFIERS
+        rounds = CHOSEN_BY_CLASSIFIERS if task.classifier else CHOSEN
         finder: Ranking | Choice = Choice(task, rounds, largest)
     else:
         rounds, finder = RANKED, Ranking(task, rounds=RANKED)
     clip_norm, n_iter, part = scales.clip_norm, 0, share * CLIP_SHARE / len(rounds)
     for k in range(len(rounds)):
-        if k:
+        if k and not task.classifier:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
             clip_norm = gradient_median(session, records, loss, theta, part / 2, between) / 2
         chosen = finder.find(theta, clip_norm, part / 2)
@@ -159,6 +171,11 @@ class Task:
     n_nonzero_coefs: int
     alpha: float
     share: float
+
+    @property
+    def classifier(self) -> bool:
+        """Whether clip norms stay: clipped to the gradients of a frequent class, a rare one is lost."""
+        return start_residual(self.loss) is not None
 
     def sup_median(self, theta: np.ndarray, share: float, between: tuple[float, float]) -> float:
         """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
@@ -192,7 +209,7 @@ class Choice:
     def find(self, theta: np.ndarray, clip_norm: float, share: float) -> np.ndarray:
         """Numbers of all features chosen so far, sorted."""
         task, s = self._task, self._task.n_nonzero_coefs
-        if self._round:
+        if self._round and not task.classifier:
             between = (self._largest / SMALLER, self._largest)
             self._largest = task.sup_median(theta, share, between)
         before, self._round = self._round, self._round + 1

@@ -16,6 +16,7 @@ from skdp.linear_model._pursuit import (
     CHOSEN_BY_CLASSIFIERS,
     CLIP_SHARE,
     LEAST,
+    PRIOR_SHARE,
     RANKED,
     SCALE_SHARE,
     SUP_SHARE,
@@ -379,7 +380,9 @@ def test_rounds_spend_the_budget_and_no_more(spread, adjacency):
 
 def test_shares_of_the_rounds_add_up_to_one():
     for rounds in (RANKED, CHOSEN, CHOSEN_BY_CLASSIFIERS):
-        shares = rounds.finding + sum(rounds.fits) + SUP_SHARE + CLIP_SHARE + SCALE_SHARE
+        shares = (
+            rounds.finding + sum(rounds.fits) + SUP_SHARE + CLIP_SHARE + SCALE_SHARE + PRIOR_SHARE
+        )
         assert shares == pytest.approx(1.0, abs=1e-12)
         assert len(rounds.steps) == len(rounds.fits)
 
@@ -427,6 +430,15 @@ def test_rounds_with_several_classes_and_the_penalty():
     assert model.score(X, y) > 0.75
     smaller = DPIGHTClassifier(alpha=1.0, **params).fit(X, y)
     assert np.linalg.norm(smaller.coef_) < 0.5 * np.linalg.norm(model.coef_)
+
+
+def test_rounds_with_rare_positives_find_the_features_of_the_rare_class():
+    """At equal odds every frequent word would look like a feature of the frequent class."""
+    rng = np.random.default_rng(0)
+    X = (rng.uniform(size=(4000, 400)) < np.linspace(0.3, 0.02, 400)).astype(float)
+    y = (X[:, 300] + X[:, 350] > 0).astype(int)  # 12 of 100
+    model = DPIGHTClassifier(epsilon=3.0, n_nonzero_coefs=4, classes=(0, 1), random_state=0)
+    assert {300, 350} <= set(model.fit(sp.csr_matrix(X), y).support_)
 
 
 def test_targets_that_are_noise_give_a_model_near_zero():
