@@ -12,6 +12,7 @@ Smith and Thakurta, Fully adaptive composition for Gaussian differential privacy
 Tobaben and Honkela (2023): the sum of mu^2 is a filter, also for noise chosen adaptively.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 
@@ -256,6 +257,7 @@ def compose_mu(mus: Iterable[float]) -> float:
     return math.hypot(*(_check_mu(mu) for mu in mus)) * (1.0 + 1e-15)
 
 
+@functools.lru_cache(maxsize=1024)
 def pure_mu(epsilon: float, count: int = 1) -> float:
     """The mu of ``count`` adaptive pure epsilon-DP mechanisms together, rounded up.
 
