@@ -315,19 +315,54 @@ class PrivacyReport:
         return min(proven)
 
     def event_for(self, accountant: str) -> Any:
-        """The releases as a `dp_accounting.DpEvent` in that accountant's own convention.
+        """The plan as a `dp_accounting.DpEvent` in that accountant's own convention.
+
+        Where the rows are the plan it is their events. Elsewhere it is one Gaussian release of the plan's
+        `mu`: how many releases were made, or of which kinds, may depend on the data, and then the
+        events of those that were made prove nothing. The slack of the samplers is no event: add it.
 
         Parameters
         ----------
         accountant : {"pld", "rdp"}
             Under replace-one the PLD accountant wants std over clip norm, the RDP accountant std
             over sensitivity: half of it. Never give one event to both.
+
+        Returns
+        -------
+        dp_accounting.DpEvent
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If the plan has no event, as with a part that is (epsilon, delta)-DP at one point only.
         """
         from skdp.privacy.accounting.adapter import event_for
 
         if self.guarantee != "proven":
             return event_for(None, accountant, self.adjacency)
-        return event_for(self._state["mechanisms"], accountant, self.adjacency)
+        rows = self._state["mechanisms"]
+        if not self._sampled() and not self._rows_are_the_plan():
+            mu = self.mu
+            if mu == math.inf:
+                raise UnsupportedAccounting(
+                    "a part of the plan is (epsilon, delta)-DP at one point: dp-accounting has no event "
+                    "for it. Add the fit's epsilon and delta to those of the rest"
+                )
+            rows = [{"name": "gaussian", "noise_multiplier": (1.0 - 2.0**-51) / mu, "count": 1}]
+        return event_for(rows, accountant, self.adjacency)
+
+    def _rows_are_the_plan(self) -> bool:
+        """Whether the rows' events hold for the claim, also if plans were made after releases.
+
+        All of the mu must have been released, and the kinds not have been chosen by what was released: Gaussian
+        releases of a total mu are one of that mu, but the curves of other kinds differ at the same mu. Sessions
+        without delta plan by epsilon; after a release they claim the mu of one release of all of it.
+        """
+        rows = self._state["mechanisms"]
+        gaussian = all(row["name"] == "gaussian" for row in rows)
+        if not gaussian and self._ideal_delta(self.delta) > 0.0:
+            return False
+        return rows_mu(rows) >= self.mu * (1.0 - 1e-8)
 
     # ------------------------------------------------------------------ other forms
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy import Bounded, PrivacySession
 from skdp.privacy.accounting import gaussian_epsilon, noise_multiplier, recheck_epsilon
 from skdp.privacy.report import PrivacyReport
 
@@ -302,6 +303,68 @@ def test_events_agree_with_the_claim_in_both_conventions():
     assert 1.0 <= by_rdp.get_epsilon(1e-5) <= 1.15
     with pytest.raises(UnsupportedAccounting):
         report.event_for("prv")
+
+
+def epsilon_of_event(report, which):
+    from dp_accounting import NeighboringRelation, pld, rdp
+
+    relation = NeighboringRelation.REPLACE_ONE
+    kind = pld.PLDAccountant(relation) if which == "pld" else rdp.RdpAccountant(None, relation)
+    return kind.compose(report.event_for(which)).get_epsilon(1e-5)
+
+
+def mixed():
+    selection = {"name": "gumbel_top_k", "purpose": "support", "epsilon": 0.05, "count": 3}
+    return make(mechanisms=[row(count=40, planned=50), selection], epsilon=1.0)
+
+
+def late(delta, share):
+    """A session whose second plan was made after the first was released."""
+    session = PrivacySession(epsilon=1.0, delta=delta, random_state=0)
+    for _ in range(2):
+        if delta:
+            session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1, share=share))
+        else:
+            session.laplace(Bounded([1.0], l1=1.0), epsilon=0.99 * share)
+    return session.report()
+
+
+@pytest.mark.parametrize("which", ["pld", "rdp"])
+@pytest.mark.parametrize(
+    "report",
+    [
+        make(mechanisms=[row(count=5, planned=50)]),
+        make(mechanisms=[row(count=49, planned=50)], plan_mu=make().mu),
+        make(mechanisms=[]),
+        mixed(),
+        late(1e-5, 0.1),
+        late(1e-5, 0.5),
+        late(0.0, 0.1),
+    ],
+    ids=["stopped", "one less", "nothing", "two kinds", "late", "late, all spent", "late, pure"],
+)
+def test_event_is_that_of_the_plan_and_not_of_the_releases(report, which):
+    """Unasked questions of a search, and plans made because of what was released, are claimed."""
+    found, ideal = epsilon_of_event(report, which), gaussian_epsilon(report.mu, 1e-5)
+    assert (1 - 1e-6) * ideal <= found <= 1.2 * ideal
+    if report.delta == 1e-5:
+        assert ideal >= 0.999 * report.epsilon  # a part is kept for the samplers
+
+
+def test_events_of_rows_that_are_the_plan():
+    """Nothing is lost where every planned release was made: rows keep their own, sharper curves."""
+    whole = pure()
+    assert epsilon_of_event(whole, "rdp") < gaussian_epsilon(whole.mu, 1e-5)
+    with pytest.raises(UnsupportedAccounting, match="no safe PLD event"):
+        whole.event_for("pld")
+    assert make().event_for("rdp").events[0].count == 50
+
+
+def test_what_was_set_aside_has_no_event_released_or_not():
+    session = PrivacySession(epsilon=1.0, delta=1e-5, set_aside=0.5, random_state=0)
+    session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1))
+    with pytest.raises(UnsupportedAccounting, match="no event"):
+        session.report().event_for("rdp")
 
 
 def sampled():

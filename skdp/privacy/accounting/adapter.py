@@ -80,7 +80,8 @@ def event_for(rows: Sequence[Mapping[str, Any]] | None, accountant: str, adjacen
     Parameters
     ----------
     rows : sequence of dict, or None
-        None is a fit without a guarantee.
+        None is a fit without a guarantee. Kinds, parameters and counts must have been fixed before the data were
+        touched: of a fit ask `PrivacyReport.event_for`, which gives its plan.
     accountant : {"pld", "rdp"}
     adjacency : {"replace-one", "zero-out", "add-remove"}
         The accountant must be made with the same neighbouring relation (zero-out is
