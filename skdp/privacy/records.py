@@ -435,6 +435,7 @@ class PrivateRecords(SupNormStatistics):
             magnitude=contribution * self._count,
             owner=self._kernels,
             unit=self.unit,
+            needs_public_n=self.n_public is None,  # the grid of the integers follows from it
         )
         moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
         return Bounded.from_source(
@@ -492,6 +493,7 @@ class PrivateRecords(SupNormStatistics):
             magnitude=float(self._count),
             owner=self._kernels,
             unit=self.unit,
+            needs_public_n=self.n_public is None,
         )
         return Bounded.from_source(
             source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency

@@ -290,8 +290,14 @@ def test_units_and_adjacency_of_session_and_records_must_agree():
         PrivacySession(plain, epsilon=1.0, delta=1e-5, adjacency="add-remove")
     with PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove") as s:
         plan = s.plan_gaussian(1)
-        with pytest.raises(ValueError, match="n_public"):
-            s.gaussian(plain.mean_gradient(LogisticLoss(), theta, 1.0), plan)
+        blocks = np.arange(20) % 4
+        for bounded in (
+            plain.mean_gradient(LogisticLoss(), theta, 1.0),
+            plain.second_moment(1.0, 1.0, adjacency="add-remove"),
+            plain.support_votes(LogisticLoss(), 1, blocks, adjacency="add-remove"),
+        ):
+            with pytest.raises(ValueError, match="n_public"):
+                s.gaussian(bounded, plan)
     public = records(n_public=25)
     s = PrivacySession(public, epsilon=1.0, delta=1e-5, adjacency="add-remove")
     assert s.gaussian(
