@@ -96,11 +96,12 @@ class NumericSparseReleases(SessionLedger):
         )
         if size is not None:
             self._check_slack(self._numeric_sparse_slack(size, plan, runs * parts))
-        if mu2 is None:
-            self._admit_pure(cost, runs, 0.0)
-        else:
-            self._admit(share * self._mu2)
-        self._plans.append(plan)
+        with self._lock:
+            if mu2 is None:
+                self._admit_pure(cost, runs, 0.0)
+            else:
+                self._admit(share * self._mu2)
+            self._plans.append(plan)
         return plan
 
     def numeric_sparse(

@@ -135,16 +135,15 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         """
         self._check_open()
         releases, share = check_number(releases, "releases"), check_share(share)
-        multiplier = 0.0
-        if not self.exact:
-            if self.delta == 0:
-                raise ValueError(
-                    "Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only"
-                )
-            self._admit(share * self._mu2)
-            multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
-        plan = GaussianPlan(releases, multiplier, share, purpose)
-        self._plans.append(plan)
+        if not self.exact and self.delta == 0:
+            raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
+        with self._lock:
+            multiplier = 0.0
+            if not self.exact:
+                self._admit(share * self._mu2)
+                multiplier = math.sqrt(releases / (share * self._mu2)) * (1 + 2.0**-40)
+            plan = GaussianPlan(releases, multiplier, share, purpose)
+            self._plans.append(plan)
         return plan
 
     # ---------------------------------------------------------------- releases

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import pickle
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -353,6 +354,34 @@ def test_threads_cannot_share_one_release():
         for thread in threads:
             thread.join()
         assert len(done) == 1
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_threads_cannot_plan_the_same_share(delta, monkeypatch):
+    """A thread that waits between the check of the budget and the entry must not let others check."""
+    for name in ("_planned_mu2", "_pure_epsilon"):
+        spent = getattr(PrivacySession, name)
+
+        def slowly(self, spent=spent):
+            found = spent(self)
+            time.sleep(0.01)
+            return found
+
+        monkeypatch.setattr(PrivacySession, name, slowly)
+    s, done = session(delta=delta), []
+
+    def attempt():
+        with contextlib.suppress(PrivacyBudgetExceeded):
+            if delta:
+                done.append(s.plan_gaussian(1, 0.4))
+            done.append(s.plan_numeric_sparse(1, 1, share=0.4))
+
+    threads = [threading.Thread(target=attempt) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 2
 
 
 def test_plans_made_after_a_release_claim_the_whole_budget():
