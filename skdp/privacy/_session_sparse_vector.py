@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import mechanisms, noise
+from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy._session_ledger import SessionLedger, check_number, check_share
 from skdp.privacy._sparse_vector import NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.bounded import Bounded
@@ -98,7 +98,7 @@ class NumericSparseReleases(SessionLedger):
             self._check_slack(self._numeric_sparse_slack(size, plan, runs * parts))
         with self._lock:
             if mu2 is None:
-                self._admit_pure(cost, runs, 0.0)
+                self._admit_pure(cost, runs, planned_mu2(plan))
             else:
                 self._admit(share * self._mu2)
             self._plans.append(plan)
@@ -229,3 +229,12 @@ class NumericSparseReleases(SessionLedger):
         order = self._key_stream().permutation(values.size)
         indices = np.sort(order[np.abs(values[order]) >= threshold][:n_hits])
         return indices, values[indices]
+
+
+def planned_mu2(plan: NumericSparsePlan) -> float:
+    """What all runs of a plan cost in mu^2, made or not; with delta = 0 the budget counts epsilons instead."""
+    if plan.rate is not None:
+        return accounting.pure_mu(plan.epsilon_run, plan.runs) ** 2
+    hits = plan.runs * plan.n_hits
+    query = accounting.pure_mu(plan.epsilon_query, hits) ** 2
+    return query + accounting.pure_mu(plan.epsilon_value, hits) ** 2

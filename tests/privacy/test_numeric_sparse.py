@@ -360,6 +360,23 @@ def test_it_shares_a_session_with_gaussian_releases():
     assert {row["purpose"] for row in report.mechanisms} == {"steps", "sparse steps"}
 
 
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_report_of_a_pure_session_claims_the_runs_that_were_not_made(rate):
+    """How many runs are made may depend on what was released."""
+    made = []
+    for done in (1, 10):
+        s = session(delta=0.0)
+        plan = s.plan_numeric_sparse(10, 2, rate=rate)
+        for _ in range(done):
+            s.numeric_sparse(Bounded(np.arange(8.0), linf=1.0), plan, 3.0)
+        made.append(s.report())
+    stopped, whole = made
+    assert stopped.mu >= whole.mu * (1 - 1e-9)
+    for delta in (1e-6, 1e-3):
+        assert stopped.epsilon_at(delta) >= whole.epsilon_at(delta) * (1 - 1e-9)
+    assert stopped.delta_at(0.5) >= whole.delta_at(0.5) * (1 - 1e-9)
+
+
 def test_pure_session_adds_up_and_refuses_more():
     s = session(delta=0.0)
     plan = s.plan_numeric_sparse(3, 2, share=0.6)
