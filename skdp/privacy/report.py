@@ -279,7 +279,7 @@ class PrivacyReport:
             )
         else:
             proven.append(gaussian_epsilon(self.mu, ideal) + self.slack[0])
-            if self._whole_plan_released():
+            if self._rows_are_the_plan():
                 proven.append(rows_epsilon(rows, ideal) + self.slack[0])
         return min(proven, default=math.inf)
 
@@ -308,7 +308,7 @@ class PrivacyReport:
         ideal = epsilon - self.slack[0]
         if ideal >= 0.0:
             found = [gaussian_delta(self.mu, ideal)]
-            if self._whole_plan_released():
+            if self._rows_are_the_plan():
                 found.append(rows_delta(self._state["mechanisms"], ideal))
             grown = (1.0 + 1e-11) * math.exp(self.slack[0])
             proven.extend(part * grown + self.slack[1] for part in found)
@@ -352,7 +352,7 @@ class PrivacyReport:
         return event_for(rows, accountant, self.adjacency)
 
     def _rows_are_the_plan(self) -> bool:
-        """Whether the rows' events hold for the claim, also if plans were made after releases.
+        """Whether what is proven of the rows holds for the claim, also if plans were made after releases.
 
         All of the mu must have been released, and the kinds not have been chosen by what was released: Gaussian
         releases of a total mu are one of that mu, but the curves of other kinds differ at the same mu. Sessions
