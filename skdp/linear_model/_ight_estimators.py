@@ -1,8 +1,8 @@
 """The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `_ight`."""
 
-from skdp.linear_model._thresholding import ExactThresholdingFit, PrivateThresholdingFit
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor
 from skdp.linear_model._ight import solve
+from skdp.linear_model._thresholding import ExactThresholdingFit, PrivateThresholdingFit
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
@@ -38,9 +38,9 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
         of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
-        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds that
-        find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there is no
-        stopping rule.
+        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds
+        that find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there
+        is no stopping rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user
@@ -208,9 +208,9 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
         of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
-        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds that
-        find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there is no
-        stopping rule.
+        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds
+        that find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there
+        is no stopping rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user

@@ -254,7 +254,7 @@ def sup_scales(
         clip_norm = median(
             session, part, lambda bound: scaled.gradient_sup_norm_count(loss, start, bound)
         )
-    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2))
+    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
 
 
 def largest_residual(loss: Any) -> float | None:
@@ -354,6 +354,7 @@ def solve(
             loss,
             theta,
             chosen,
+            scales,
             shares=shares.refit,
             monitor=inner,
             first=found.n_iter,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._scales import released_scales
+from skdp.linear_model._scales import EVERYTHING, Scales, released_scales
 from skdp.linear_model._steps import DistanceOverGradients, square
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
@@ -23,6 +23,7 @@ START = 0.1  # first distance over that of the scales: it grows by itself
 CURVATURE = 0.8  # over smoothness times squared row norm a feature
 SHRINK = 2.0  # standard deviations of the noise that is taken out
 LEAST = 0.1  # of the coefficients that stays in any case
+SHORTEST = 8.0  # sup norm over the least median norm of the restricted rows that is believed
 
 
 def refit(
@@ -31,6 +32,7 @@ def refit(
     loss: Any,
     theta: np.ndarray,
     chosen: np.ndarray,
+    found_with: Scales,
     *,
     shares: tuple[float, float],
     monitor: Monitor,
@@ -47,6 +49,9 @@ def refit(
         Start.
     chosen : ndarray of int
         Released feature numbers, at least one.
+    found_with : Scales
+        Released medians of the sup norms of whole rows and of their gradients, or 0 where they are not known. A
+        median norm of restricted rows that lies far below is noise, or counts rows without these features.
     shares : tuple of float
         Shares of the session's mu^2: of the scale of the restricted rows, and of the steps.
     monitor : callable
@@ -62,7 +67,16 @@ def refit(
     d, s = records.n_features, len(chosen)
     places = np.append(chosen, np.arange(d, records.n_parameters))
     few = records.restricted(chosen)
-    scales = released_scales(session, few, loss, theta[places], share=shares[0])
+    scales = released_scales(
+        session,
+        few,
+        loss,
+        theta[places],
+        share=shares[0],
+        row_between=norms_between(found_with.row, s),
+        gradient_between=norms_between(found_with.gradient, s),
+        unit_between=norms_between(found_with.gradient, s),
+    )
     few = few.with_intercept(scales.intercept)
     factor = records.intercept_value / scales.intercept if records.fit_intercept else 1.0
     inner = theta[places]
@@ -88,6 +102,13 @@ def refit(
     curvature = CURVATURE * loss.smoothness * scales.row**2 / s
     found[:s] *= shrinkage(found[:s], SHRINK * noise_std / math.sqrt(REFIT_STEPS) / curvature)
     return outward(found)
+
+
+def norms_between(largest: float, s: int) -> tuple[float, float]:
+    """Where the median l2 norm of s entries is looked for, given the median sup norm of all."""
+    if not largest:
+        return EVERYTHING
+    return largest / SHORTEST, 2.0 * largest * math.sqrt(s)
 
 
 def shrinkage(values: np.ndarray, noise_std: float) -> float:

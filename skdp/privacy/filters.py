@@ -186,8 +186,8 @@ def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]
         return ceiling.epsilon, ceiling.delta
     if fits[0].approximate:
         epsilon, delta = _basic_left(fits, ceiling) or (0.0, 0.0)
-        left = max(0.0, epsilon - 2e-12 * ceiling.epsilon), max(0.0, delta - 2e-12 * ceiling.delta)
-        return left if left[0] > 0.0 else (0.0, 0.0)
+        epsilon = max(0.0, epsilon - 2e-12 * ceiling.epsilon)
+        return (epsilon, max(0.0, delta - 2e-12 * ceiling.delta)) if epsilon else (0.0, 0.0)
     allowed, used = _allowed_mu(fits, ceiling), _total_mu(fits)
     pure = max(0.0, ceiling.epsilon - _pure_sum(fits))
     gauss = 0.0
