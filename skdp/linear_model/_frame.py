@@ -60,7 +60,9 @@ class PrivateFit(PrivateEstimator):
     fit_intercept: bool
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
     _erratum: str | None = None  # of the published constant, for the report
-    _unproven = False  # whether noise is added that no valid proof supports; the session then is exact
+    _unproven = (
+        False  # whether noise is added that no valid proof supports; the session then is exact
+    )
     # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
     _poor_score = True
 
