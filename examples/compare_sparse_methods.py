@@ -53,6 +53,7 @@ METHODS = {
 PUBLISHED = "published DP-IGHT, valid noise, tuned on the truth"
 NOT_PRIVATE = "IGHT, not private"
 DENSE = "ridge / logistic regression, not private"
+RECOVERY = ("precision", "recall", "f1")
 LARGEST_SQUARE = 2000  # features at which a d x d matrix is still formed
 
 # ---------------------------------------------------------------- the published method
@@ -249,14 +250,28 @@ def run(name, methods, seeds, limit, cache):
 # ---------------------------------------------------------------- tables
 
 
-def shown(results, key, digits=3):
+def shown(results):
     """Mean and standard error over the seeds as text."""
-    values = [found[key] for found in results.values() if key in found]
+    values = [found["value"] for found in results.values()]
     if not values:
         return ""
     if len(values) == 1:
-        return f"{values[0]:.{digits}f}"
-    return f"{np.mean(values):.{digits}f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}"
+        return f"{values[0]:.3f}"
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1) / math.sqrt(len(values)):.3f}"
+
+
+def shown_recovery(results):
+    """Mean precision, recall and F1 of the support as text."""
+    found = [cell for cell in results.values() if "f1" in cell]
+    if not found:
+        return ""
+    return " / ".join(f"{np.mean([f[key] for f in found]):.2f}" for key in RECOVERY)
+
+
+def shown_seconds(cells):
+    """Median seconds of all fits of a method."""
+    seconds = [found["seconds"] for cell in cells for found in cell.values()]
+    return f"{np.median(seconds):.2g}" if seconds else ""
 
 
 def list_table(title, header, rows):
@@ -267,35 +282,39 @@ def list_table(title, header, rows):
     return "\n".join([*lines, ""])
 
 
+def seeds_of(results, methods):
+    """How many seeds stand behind each method's row."""
+    by_count = {}
+    for method in methods:
+        count = max(len(c) for key, c in results.items() if key.split("|")[0] == method)
+        by_count.setdefault(count, []).append(method)
+    return "; ".join(f"{count}: {', '.join(names)}" for count, names in by_count.items())
+
+
 def tables(name, cache):
-    """The tables of one setting: its metric, F1 where the truth is known, seconds."""
+    """The tables of one setting: metric and seconds, and the support's recovery where the truth is known."""
     setting, results = SETTINGS[name], cache.results[name]
     methods = list(dict.fromkeys(key.split("|")[0] for key, cell in results.items() if cell))
     header = ["method", *(f"ε = {epsilon:g}" for epsilon in setting.epsilons)]
-    written = []
-    keys = ["value", "f1", "seconds"] if "1000" in name or "5000" in name else ["value", "seconds"]
-    titles = {
-        "value": setting.metric,
-        "f1": "F1 of the support",
-        "seconds": "seconds a fit",
-    }
-    for key in keys:
-        rows = []
-        for method in methods:
-            if method in (NOT_PRIVATE, DENSE):
-                cell = shown(results.get(f"{method}|inf", {}), key)
-                rows.append([method, *[cell] * len(setting.epsilons)])
-            else:
-                cells = [results.get(f"{method}|{e:g}", {}) for e in setting.epsilons]
-                rows.append([method, *(shown(cell, key) for cell in cells)])
-        if key == "value":
-            for method, by_epsilon in setting.published.items():
-                cells = [f"{by_epsilon[e]:g}" if e in by_epsilon else "" for e in setting.epsilons]
-                rows.append([f"{method} (published figure)", *cells])
-        written.append(list_table(f"{setting.title}: {titles[key]}", header, rows))
-    counts = {m: max(len(c) for k, c in results.items() if k.split("|")[0] == m) for m in methods}
-    seeds = ", ".join(f"{method} {count}" for method, count in counts.items())
-    return "\n".join([*written, f"Seeds: {seeds}; delta = {setting.delta:g}.", ""])
+    values, recovered = [], []
+    for method in methods:
+        exact = method in (NOT_PRIVATE, DENSE)
+        epsilons = ["inf" if exact else f"{e:g}" for e in setting.epsilons]
+        cells = [results.get(f"{method}|{e}", {}) for e in epsilons]
+        values.append([method, *(shown(cell) for cell in cells), shown_seconds(cells)])
+        recovered.append([method, *(shown_recovery(cell) for cell in cells)])
+    for method, by_epsilon in setting.published.items():
+        figures = [f"{by_epsilon[e]:g}" if e in by_epsilon else "" for e in setting.epsilons]
+        values.append([f"{method} (published figure)", *figures, ""])
+    written = [list_table(f"{setting.title}: {setting.metric}", [*header, "seconds"], values)]
+    if setting.metric == "relative error":
+        written.append(
+            list_table(
+                f"{setting.title}: precision / recall / F1 of the support", header, recovered
+            )
+        )
+    note = f"delta = {setting.delta:g}. Seeds: {seeds_of(results, methods)}."
+    return "\n".join([f"{setting.title}", "~" * len(setting.title), "", *written, note, ""])
 
 
 def main():

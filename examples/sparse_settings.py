@@ -46,12 +46,13 @@ class Problem:
 class Setting:
     """A task at one size.
 
-    ``published`` maps a method to its published figures by epsilon.
+    ``n_nonzero_coefs`` None keeps all features, or as many as a method's default says. ``published`` maps a method
+    to its published figures by epsilon.
     """
 
     title: str
     task: str
-    n_nonzero_coefs: int
+    n_nonzero_coefs: int | None
     delta: float
     epsilons: tuple[float, ...]
     load: Callable[[int], Problem]
@@ -262,7 +263,7 @@ def synthetic(title: str, task: str, s: int, load: Callable[[int], Problem]) -> 
     )
 
 
-def real(title: str, task: str, s: int, load: Callable[[], Problem], metric: str) -> Setting:
+def real(title: str, task: str, s: int | None, load: Callable[[], Problem], metric: str) -> Setting:
     """A setting with a test part."""
     return Setting(title, task, s, 1e-5, REAL_EPSILONS, whole(load), metric)
 
@@ -290,6 +291,9 @@ SETTINGS |= {
     ),
     "imdb-classification-100": real(
         "IMDb, 32,768 words, 100 kept", "classification", 100, imdb_labels, "test error"
+    ),
+    "imdb-classification-all": real(
+        "IMDb, 32,768 words, all kept", "classification", None, imdb_labels, "test error"
     ),
     "imdb-ratings": real(
         "IMDb ratings, 32,768 words, 2,000 kept", "regression", 2000, imdb_ratings, "MSE / 2"
