@@ -35,6 +35,9 @@ histories of the ledger end under D, and the claim is the filter of basic compos
 2016). Stop at the first fit that would leave D. After a history h with (a, b) left, P(S | h) <=
 e^a Q(S | h) + b: if the next fit is (e, d)-DP, induction from the end and min(1, .) give P(S | h) <=
 b - d + E_P min(1, e^(a-e) Q(S | h, output)) <= b - d + e^e E_Q min(1, ...) + d <= e^a Q(S | h) + b.
+This is for fits one after the other. A fit without mu is only known as a whole, so fits that run at the
+same time and choose by each other's releases need more: (epsilon, delta) of interactive mechanisms add
+up under concurrent composition as well (Lyu 2022), also when they are chosen on the way (Haney et al. 2023).
 
 Rules B and D must not be mixed within one ledger. After an early result one would go on under B where
 the likelihood ratio is already large, and under D where it is small: each part may fail with
@@ -63,6 +66,9 @@ A. Smith and A. Thakurta, Fully adaptive composition for Gaussian differential p
 A. Koskela, M. Tobaben and A. Honkela, Individual privacy accounting with Gaussian differential
 privacy, ICLR 2023.
 R. Rogers, A. Roth, J. Ullman and S. Vadhan, Privacy odometers and filters, NeurIPS 2016.
+X. Lyu, Composition theorems for interactive differential privacy, NeurIPS 2022.
+S. Haney, M. Shoemate, G. Tian, S. Vadhan, A. Vyrros, V. Xu and W. Zhang, Concurrent composition for
+interactive differential privacy with adaptive privacy-loss parameters, CCS 2023.
 """
 
 import functools
