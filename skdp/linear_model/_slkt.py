@@ -20,6 +20,7 @@ from skdp.linear_model._frame import Solution, parameter_shape
 from skdp.linear_model._ight import ight, keep_largest, solve, step_rule
 from skdp.linear_model._pursuit import pays, pursue, require_room
 from skdp.linear_model._quantiles import (
+    QUESTIONS,
     RANGE_SEARCHES,
     released_range,
     scale_share,
@@ -38,7 +39,11 @@ SCALE_SHARE = 0.02  # of what the private support takes, for the scale of its gr
 STEPS = 30
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
 LEAST_ALPHA = 1e-4  # over R^2, where there is no noise
-ROW_QUANTILE = 0.5  # of the row norms, to which rows are clipped
+SHORTEST = (
+    0.1  # of the norm that alike features would leave on the support: shorter rows count as empty
+)
+MOSTLY_EMPTY = 0.25  # part of empty rows from which on these do not count in the median
+MOST_EMPTY = 0.95  # part of empty rows that is believed
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 STUDENT_STEPS = 300
@@ -166,15 +171,16 @@ def private_transfer(
         target = released_range(session, records, scales * RANGE_SEARCHES / searches)
         records, center = records.centered(target.center), target.center
         huber_threshold = THRESHOLD * target.bound
-    features, start, before = np.arange(d), None, 0
+    features, start, before, least = np.arange(d), None, 0, 0.0
     if with_support:
         part = (1 - scales) * support.share
-        features, start, before = private_support(session, records, loss, s, part, support)
+        features, start, before, row = private_support(session, records, loss, s, part, support)
+        least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
     if huber_threshold is not None:
         loss = HuberLoss(float(huber_threshold))
     if isinstance(row_norm, str):
-        row_norm = released_row_norm(session, few, scales / searches)
+        row_norm = released_row_norm(session, few, scales / searches, least)
     found = teach(
         session,
         few,
@@ -253,7 +259,7 @@ def private_support(
     s: int,
     share: float,
     support: Support,
-) -> tuple[np.ndarray, np.ndarray, int]:
+) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
     Returns
@@ -263,6 +269,8 @@ def private_support(
     theta : ndarray
         Where the steps ended, on these features and the intercept.
     n_iter : int
+    row : float
+        A number near the median norm of whole rows.
     """
     shape, d = parameter_shape(records, loss), records.n_features
     theta, part = np.zeros(shape), share * SCALE_SHARE
@@ -286,7 +294,8 @@ def private_support(
     if not len(features):  # without noise, and with labels that no feature tells apart
         features = np.arange(s)
     point = scaled_intercept(found.theta, records, scales.intercept)
-    return features, point[np.append(features, np.arange(d, len(point)))], found.n_iter
+    places = np.append(features, np.arange(d, len(point)))
+    return features, point[places], found.n_iter, scales.row
 
 
 def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: int) -> np.ndarray:
@@ -364,10 +373,24 @@ def largest_gradient_entry(
     return float(GRID[low])
 
 
-def released_row_norm(session: PrivacySession, records: PrivateRecords, share: float) -> float:
-    """Release a grid point near a quantile of the row norms."""
-    offset = (ROW_QUANTILE - 0.5) * records.n_units
-    return search_quantile(session, share, GRID, records.row_norm_count, offset)
+def released_row_norm(
+    session: PrivacySession, records: PrivateRecords, share: float, least: float = 0.0
+) -> float:
+    """Release a grid point near the median row norm, to which rows are clipped.
+
+    Rows of sparse data that are restricted to a few features may mostly be empty, and the median of all of them 0.
+    Where ``least`` is given one more question asks how many rows are longer, and the median is theirs.
+    """
+    level = 0.5
+    if least:
+        part = share / (QUESTIONS + 1)
+        plan, share = session.plan_gaussian(1, part, purpose="scale"), share - part
+        shorter = session.gaussian(records.row_norm_count(least), plan)[0]
+        empty = min(MOST_EMPTY, 0.5 + float(shorter) / records.n_units)
+        level = 0.5 + 0.5 * empty if empty > MOSTLY_EMPTY else 0.5
+    offset = (level - 0.5) * records.n_units
+    found = search_quantile(session, share, GRID, records.row_norm_count, offset)
+    return max(least, found)
 
 
 def require_feasible(
