@@ -23,6 +23,7 @@ from skdp.privacy.session import PrivacySession, check_budget
 __all__ = [
     "PrivateEstimator",
     "check_choice",
+    "check_flag",
     "check_number",
     "chosen_by_search",
     "encode_groups",
@@ -134,6 +135,12 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless ``value`` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {type(value).__name__}")
+
+
 def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True) -> Any:
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
 
@@ -190,6 +197,12 @@ def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
             f"Input X contains NaN. {type(estimator).__name__} does not accept missing values: give "
             "them a bin of their own with skdp.preprocessing.PublicBinsEncoder, or replace them by a "
             "public constant. An imputer that learns from the data is not covered by epsilon"
+        )
+    if text.startswith(("Input contains", "Input y contains")):
+        what = "NaN" if "contains NaN" in text else "infinity"
+        return (
+            f"Input y contains {what}. Every record needs a label or a finite target: leave out rows "
+            "without one, or clip targets to a public range"
         )
     return None
 

@@ -13,6 +13,7 @@ from skdp import (
     DPIGHTClassifier,
     DPIGHTRegressor,
     IGHTRegressor,
+    all_estimators,
 )
 from skdp.exceptions import PrivacyBudgetExceeded
 
@@ -168,6 +169,26 @@ def test_labels(y, words):
 def test_regression_targets():
     assert "y must be numeric" in refused(DPIGHTRegressor, y=np.array(["secret"] * 40))
     assert "contains infinity" in refused(DPIGHTRegressor, y=np.full(40, np.inf))
+
+
+@pytest.mark.parametrize("name", [n for n, _ in all_estimators() if n.endswith("Regressor")])
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, -math.inf])
+def test_missing_targets_of_object_arrays_are_refused(name, value):
+    y = X[:, 0].astype(object)
+    y[3] = value
+    model = dict(all_estimators())[name]()
+    with pytest.raises(ValueError, match="Input y contains NaN.*leave out rows"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("name", [n for n, _ in all_estimators() if n.endswith(("or", "er"))])
+def test_fit_intercept_is_true_or_false(name):
+    cls = dict(all_estimators())[name]
+    if "fit_intercept" not in cls().get_params():
+        pytest.skip("it has no intercept")
+    for value in ("yes", None, 1):
+        with pytest.raises(TypeError, match="fit_intercept must be True or False, got"):
+            cls(fit_intercept=value).fit(X, Y)
 
 
 def test_messages_never_hold_values():

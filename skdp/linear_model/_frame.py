@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base import PrivateEstimator, check_number, chosen_by_search, replace_fitted
+from skdp.base import (
+    PrivateEstimator,
+    check_flag,
+    check_number,
+    chosen_by_search,
+    replace_fitted,
+)
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model._glm import Problem, from_theta
 from skdp.privacy.records import PrivateRecords
@@ -110,6 +116,7 @@ class PrivateFit(PrivateEstimator):
 
     def _check_parameters(self) -> None:
         self._check_targets()  # type: ignore[attr-defined]
+        check_flag("fit_intercept", self.fit_intercept)
         max_weight = getattr(self, "max_weight", None)
         if max_weight is not None:
             check_number("max_weight", max_weight, Real, low=0, strict=True, high=1e100)

@@ -283,6 +283,11 @@ class GLMRegressor(GLMModel, RegressorMixin):
             target = None
         if target is None:
             raise ValueError("y must be numeric for a regression; it holds text or other objects")
+        if not np.isfinite(target).all():  # None and NA of an object y become NaN by the cast
+            raise ValueError(
+                "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
+                "without one, or clip y to a public range"
+            )
         loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         return Problem(self._records(X, target, groups, weights), loss, fitted, ())

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp.base import check_choice, check_number, replace_fitted
+from skdp.base import check_choice, check_flag, check_number, replace_fitted
 from skdp.linear_model._frame import PrivateFit, Solution, model_attributes, parameter_shape
 from skdp.linear_model._glm import Problem, start_point
 from skdp.linear_model._progress import Progress
@@ -163,6 +163,7 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
 
     def _check_parameters(self) -> None:
         self._check_targets()  # type: ignore[attr-defined]
+        check_flag("fit_intercept", self.fit_intercept)
         super()._check_parameters()
         check_number("tol", self.tol, Real, low=0)
 
