@@ -1,0 +1,225 @@
+"""Every release of a whole fit, replayed on a neighbouring data set.
+
+A fit on D is recorded; then the fit on a neighbour D' is given the outputs of D, release by release, so that it takes
+the same path. Everything that is not data must then be the same on both: which releases there are, in which order, on
+which grid, with how much noise. And every statistic may differ by no more than the sensitivity that its noise was made
+for. This checks sensitivities where they count, along the paths that the algorithms take, and shows plans that
+depend on the data. The twins are the shipped code with one thing replaced.
+"""
+
+import copy
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import skdp
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.privacy import PrivacySession, _minimizer, mechanisms
+
+N, D = 60, 40
+RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")
+NORMS = {
+    "gaussian": lambda change: np.linalg.norm(change.ravel()),
+    "laplace": lambda change: np.abs(change).sum(),
+    "gumbel_top_k": lambda change: np.abs(change).max(),
+    "numeric_sparse": lambda change: np.abs(change).max(),
+}
+# Objective perturbation is one release inside a solver: tests/privacy/test_objective_perturbation.py.
+NAMES = sorted(
+    name for name, _ in skdp.all_estimators() if name.startswith("DP") and "AMP" not in name
+)
+
+
+def rows_of(line):
+    """The ledger rows of a release, without the statistic."""
+    return line if isinstance(line, list) else [line]
+
+
+class Tape:
+    """Records the releases of one fit and plays them back to another."""
+
+    def __init__(self, monkeypatch):
+        self.events, self.position, self.playing = [], 0, False
+        self.largest, self.of_vectors = 0.0, 0.0
+        for name in RELEASES:
+            monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
+        for name in ("permutation", "integers"):
+            monkeypatch.setattr(
+                PrivacySession, name, self.chance(name, getattr(PrivacySession, name))
+            )
+
+    def wrapped(self, name, honest):
+        def release(bounded, *rest):
+            if not self.playing:
+                *out, line = honest(bounded, *rest)
+                unit = rows_of(line)[0]["grid"]
+                self.events.append(
+                    (name, bounded._value.on_grid(unit), *copy.deepcopy((out, line)))
+                )
+                return (*out, line)
+            kind, integers, out, line = self.next(name)
+            assert kind == name
+            unit = rows_of(line)[0]["grid"]
+            change = (bounded._value.on_grid(unit) - integers).astype(np.float64) * unit
+            allowed = max(row["sensitivity"] for row in rows_of(line))
+            self.largest = max(self.largest, NORMS[name](change) / allowed)
+            if change.size > 1:
+                self.of_vectors = max(self.of_vectors, NORMS[name](change) / allowed)
+            # What the neighbour would have drawn with: the same noise on the same grid.
+            assert rows_of(honest(bounded, *rest)[-1]) == rows_of(line)
+            return (*out, copy.deepcopy(line))  # the session takes its rows apart
+
+        return release
+
+    def chance(self, name, honest):
+        def draw(session, *rest, **options):
+            if not self.playing:
+                found = honest(session, *rest, **options)
+                self.events.append((name, None, (found,), None))
+                return found
+            kind, _, (found,), _ = self.next(name)
+            assert kind == name
+            return found
+
+        return draw
+
+    def next(self, name):
+        assert self.position < len(self.events), f"the neighbour asks for one more {name}"
+        self.position += 1
+        return self.events[self.position - 1]
+
+    def compare(self, fit, one, other):
+        """Return the largest change over its sensitivity, of all releases."""
+        self.events, self.largest = [], 0.0
+        self.playing = False
+        first = fit(*one)
+        self.playing, self.position = True, 0
+        second = fit(*other)
+        assert self.position == len(self.events), "the neighbour made fewer releases"
+        public = [
+            {k: v for k, v in vars(model).items() if k.endswith("_") and k != "privacy_"}
+            for model in (first, second)
+        ]
+        for key, value in public[0].items():  # one path, so one model: nothing else was looked at
+            assert np.array_equal(value, public[1][key]), key
+        return self.largest
+
+
+def make(name, epsilon=4.0, **params):
+    cls = dict(skdp.all_estimators())[name]
+    known = inspect.signature(cls).parameters
+    settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
+    if "IGHT" in name or "SLKT" in name:
+        del settings["max_iter"]  # its "auto" takes rounds
+    settings = {k: v for k, v in {**settings, **params}.items() if k in known}
+    return cls(epsilon=epsilon, delta=1e-3, **settings)
+
+
+def pairs(name, seed):
+    """Neighbours: a record replaced by an ordinary one, an enormous one, an empty one, a mislabelled one."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.5)
+    score = X[:, :3].sum(axis=1)
+    y = (score > 0).astype(float) if "Classifier" in name else score + rng.normal(size=N)
+    for row, label in (
+        (rng.normal(size=D), 1 - y[0]),
+        (1e200 * rng.normal(size=D), 1.0),
+        (np.zeros(D), 0.0),
+        (-X[0], 1 - y[0]),
+        (np.where(np.arange(D) == 1, 1e3, 0.0), 1.0),
+    ):
+        X2, y2 = X.copy(), y.copy()
+        X2[0], y2[0] = row, label
+        yield (X, y), (X2, y2)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        yield
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, monkeypatch):
+    tape, largest = Tape(monkeypatch), 0.0
+    for one, other in pairs(name, seed=1):
+        if sparse:
+            one, other = ((sp.csr_matrix(X), y) for X, y in (one, other))
+        largest = max(largest, tape.compare(lambda X, y: make(name).fit(X, y), one, other))
+    assert largest <= 1 + 1e-9
+    assert tape.of_vectors >= 0.5  # counts apart, the pairs hurt
+
+
+VARIANTS = [
+    ("DPIGHTClassifier", {"n_nonzero_coefs": None, "max_iter": 8}, {}),
+    ("DPIGHTRegressor", {"selection": "peeling", "max_iter": 8, "loss": "huber"}, {}),
+    ("DPIGHTClassifier", {"classes": (0, 1, 2)}, {}),
+    ("DPSLKTClassifier", {"teacher": "ridge", "classes": (0, 1, 2)}, {}),
+    ("DPSLKTRegressor", {"transfer_distribution": "gaussian", "n_transfer": 80}, {}),
+    ("DPTwoStageClassifier", {"selection": "votes", "classes": (0, 1, 2)}, {}),
+    ("DPTwoStageRegressor", {"selection": "votes"}, {}),
+    ("DPTwoStageRegressor", {"loss": "huber"}, {}),
+    ("DPFrankWolfeClassifier", {"classes": (0, 1, 2), "max_iter": 30}, {}),
+    ("DPSparseERMClassifier", {"batch_size": 20, "classes": (0, 1, 2)}, {}),
+    ("DPSparseERMRegressor", {}, {"batch_groups": np.arange(N) % 4}),
+    ("DPAdaSSPRegressor", {"n_rounds": 1}, {}),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "extra"), VARIANTS)
+def test_other_settings_take_the_same_path_within_the_sensitivities(
+    name, params, extra, monkeypatch
+):
+    tape = Tape(monkeypatch)
+    found = [
+        tape.compare(lambda X, y: make(name, **params).fit(X, y, **extra), one, other)
+        for one, other in pairs(name, seed=4)
+    ]
+    assert max(found) <= 1 + 1e-9
+    assert tape.of_vectors >= 0.25
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
+    tape = Tape(monkeypatch)
+    one, _ = next(pairs(name, seed=2))
+    X2, y2 = one[0].copy(), one[1].copy()
+    X2[0], y2[0] = 0.0, 0.0
+
+    def fit(X, y):
+        return make(name, adjacency="zero-out").fit(X, y)
+
+    # An empty row is not an absent one for intercepts, counts and votes: two absences at most.
+    assert tape.compare(fit, one, (X2, y2)) <= 2 + 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_group_is_one_unit_along_the_whole_path(name, monkeypatch):
+    tape = Tape(monkeypatch)
+    groups = np.repeat(np.arange(N // 4), 4)
+    one, _ = next(pairs(name, seed=3))
+    X2, y2 = one[0].copy(), one[1].copy()
+    X2[:4], y2[:4] = 100 * X2[4:8], 1.0
+
+    def fit(X, y):
+        return make(name, unit="group").fit(X, y, groups=groups)
+
+    assert tape.compare(fit, one, (X2, y2)) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
+    for module in (mechanisms, _minimizer):
+        monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
+    tape = Tape(monkeypatch)
+    found = [
+        tape.compare(lambda X, y: make(name).fit(X, y), one, other)
+        for one, other in pairs(name, seed=1)
+    ]
+    assert max(found) > 1 + 1e-9
