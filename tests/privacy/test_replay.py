@@ -1,10 +1,10 @@
 """Every release of a whole fit, replayed on a neighbouring data set.
 
-A fit on D is recorded; then the fit on a neighbour D' is given the outputs of D, release by release, so that it takes
-the same path. Everything that is not data must then be the same on both: which releases there are, in which order, on
-which grid, with how much noise. And every statistic may differ by no more than the sensitivity that its noise was made
-for. This checks sensitivities where they count, along the paths that the algorithms take, and shows plans that
-depend on the data. The twins are the shipped code with one thing replaced.
+A fit on D is recorded; then the fit on a neighbour D' is given the outputs of D, release by release, so that it
+takes the same path. Everything that is not data must then be the same on both: which releases there are, in which
+order, on which grid, with how much noise. And every statistic may differ by no more than the sensitivity that its
+noise was made for. This checks sensitivities where they count, along the paths that the algorithms take, and shows
+plans that depend on the data. The twins are the shipped code with one thing replaced.
 """
 
 import copy
