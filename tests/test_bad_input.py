@@ -177,7 +177,7 @@ def test_missing_targets_of_object_arrays_are_refused(name, value):
     y = X[:, 0].astype(object)
     y[3] = value
     model = dict(all_estimators())[name]()
-    with pytest.raises(ValueError, match="Input y contains NaN.*leave out rows"):
+    with pytest.raises(ValueError, match=r"Input y contains NaN.*leave out rows"):
         model.fit(X, y)
 
 

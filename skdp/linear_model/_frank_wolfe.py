@@ -17,6 +17,7 @@ from skdp.linear_model._frame import PrivateFit, Solution, parameter_shape
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._progress import Monitor, Progress
+from skdp.linear_model._quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model._scales import CLIP_FACTOR, CLIP_SHARE, median
 from skdp.privacy import VertexScores, accounting
 from skdp.privacy.records import PrivateRecords
@@ -113,15 +114,16 @@ def released_scales(
     *,
     radius: float | str,
     clip_norm: float | str,
+    share: float,
 ) -> tuple[float, float, float, float]:
-    """(value of the intercept's feature, clip norm, radius, share of the budget that is left).
+    """(value of the intercept's feature, clip norm, radius, what is left of ``share``).
 
     "adaptive" and "auto" come from the median sup norm of the rows; for regression also from that of the gradients
     at 0. With the row's norm as its value the intercept's feature takes nothing of the clip. Where clip norm and
     radius are both numbers nothing is asked of the data and the value is 1.
     """
     if not isinstance(radius, str) and not isinstance(clip_norm, str):
-        return 1.0, float(clip_norm), float(radius), 1.0
+        return 1.0, float(clip_norm), float(radius), share
     residual = start_sup_residual(loss)
     part = CLIP_SHARE / (1 if residual is not None else 2)
     row = median(session, part, records.row_sup_norm_count)
@@ -138,7 +140,7 @@ def released_scales(
         size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if isinstance(clip_norm, str) else float(clip_norm)
     ball = size * gradient / row**2 if isinstance(radius, str) else float(radius)
-    return row, clip, ball, 1 - CLIP_SHARE
+    return row, clip, ball, share - CLIP_SHARE
 
 
 def start_sup_residual(loss: Any) -> float | None:
@@ -181,15 +183,17 @@ class FrankWolfeFit(PrivateFit):
         steps = self.max_iter
         if isinstance(steps, str):
             steps = steps_for(records.n_units, session.epsilon, session.delta)
+        center, share, found = self._center(session, records)
+        records = records.centered(center) if center else records
         value, clip, radius, share = released_scales(
-            session, records, loss, radius=self.radius, clip_norm=self.clip_norm
+            session, records, loss, radius=self.radius, clip_norm=self.clip_norm, share=share
         )
         progress = Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         )
-        inner = Rescaled(progress, value, records.fit_intercept)
+        inner = Rescaled(progress, value, records.fit_intercept, center)
         with progress:
-            found = frank_wolfe(
+            solution = frank_wolfe(
                 session,
                 records.with_intercept(value),
                 loss,
@@ -199,8 +203,12 @@ class FrankWolfeFit(PrivateFit):
                 share=share,
                 monitor=inner if self.verbose or self.callback is not None else None,
             )
-        attributes = {"radius_": radius, "clip_norm_": clip}
-        return Solution(inner.outward(found.theta), found.n_iter, attributes)
+        attributes = {"radius_": radius, "clip_norm_": clip, **found}
+        return Solution(inner.outward(solution.theta), solution.n_iter, attributes)
+
+    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
+        """The centre of the targets, the share of the budget that is left, and fitted attributes."""
+        return 0.0, 1.0, {}
 
 
 class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
@@ -217,7 +225,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         Privacy budget, > 0. ``inf`` takes the best vertex in every step and claims nothing.
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 (pure differential
-        privacy) needs ``radius`` and ``clip_norm`` as numbers.
+        privacy) needs ``radius`` and ``clip_norm`` as numbers. `privacy_` then reports what the sampler's error
+        leaves as delta, less than 1e-20.
     radius : float or "auto", default="auto"
         Radius of the l1 ball that holds the coefficients (of all classes together). "auto" is
         0.32 sqrt(n mu) g / m^2, at most 100 g / m^2, with m the released median sup norm of the rows and g that
@@ -353,7 +362,8 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         Privacy budget, > 0. ``inf`` takes the best vertex in every step and claims nothing.
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 (pure differential
-        privacy) needs ``radius`` and ``clip_norm`` as numbers.
+        privacy) needs ``radius`` and ``clip_norm`` as numbers. `privacy_` then reports what the sampler's error
+        leaves as delta, less than 1e-20.
     radius : float or "auto", default="auto"
         Radius of the l1 ball that holds the coefficients. "auto" is
         0.7 (n mu)^(1/3) g / m^2, at most 30 g / m^2, with m the released median sup norm of the rows and g that
@@ -371,8 +381,10 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     huber_threshold : float, default=1.0
         Residual at which Huber's loss becomes linear, in units of y, > 0.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
-        units of that feature's value: the released median sup norm of the rows, or 1 where nothing was released.
+        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
+        to the intercept in the end; that takes 5 % of the budget (of mu^2), up to 20 % where the records are few.
+        With delta=0 it is not released: subtract a public centre from y. The rest of the intercept is the
+        coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
         What a neighbouring data set is. "add-remove" needs ``n_public``.
     unit : {"record", "group"}, default="record"
@@ -403,6 +415,8 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         Number of steps.
     radius_, clip_norm_ : float
         The numbers given, or what was released.
+    target_center_ : float
+        The released centre of y, which is part of ``intercept_``; 0 where none was released.
     privacy_ : PrivacyReport
         What this fit cost.
     n_features_in_ : int
@@ -416,11 +430,9 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     scale 2 Delta / eps0 is one eps0-bounded-range choice; the factor 2 stays because the scores of +e_j and -e_j
     move against each other. T choices compose in Gaussian DP, with delta=0 by adding up their epsilons.
 
-    On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the scores
-    is refreshed when a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip (at most
-    2 %); all rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's
-    number. This rule holds for dense and sparse input alike, and the sensitivity stays what it is (user guide).
-    Time and memory depend on the data and are not protected.
+    What is released of y's centre is a median: noisy counts of targets. On CSR input `DPFrankWolfeClassifier` says
+    what a step costs and when a row's part in the scores is refreshed. Time and memory depend on the data and are
+    not protected.
 
     References
     ----------
@@ -476,3 +488,10 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
+
+    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
+        center, share = 0.0, 0.0
+        if self.fit_intercept and (session.delta > 0 or session.exact):
+            share = scale_share(session, records.n_units, CENTER_SEARCHES)
+            center = released_center(session, records, share)
+        return center, 1.0 - share, {"target_center_": center}

@@ -344,10 +344,15 @@ def penalty(alpha: float, theta: np.ndarray, n_features: int) -> np.ndarray | fl
 
 
 class Rescaled:
-    """The monitor, in the user's units: inside, the intercept multiplies a feature other than 1."""
+    """The monitor, in the user's units: inside, the intercept multiplies a feature other than 1.
 
-    def __init__(self, monitor: Monitor, value: float, fit_intercept: bool) -> None:
-        self._monitor = monitor
+    ``center`` was subtracted from the targets; outside, it is part of the intercept.
+    """
+
+    def __init__(
+        self, monitor: Monitor, value: float, fit_intercept: bool, center: float = 0.0
+    ) -> None:
+        self._monitor, self._center = monitor, center
         self._factor = value if fit_intercept else 1.0
         self.offset = 0
 
@@ -356,11 +361,18 @@ class Rescaled:
 
     def outward(self, theta: np.ndarray) -> np.ndarray:
         """Turn an inner theta into one whose intercept multiplies 1."""
-        return self._times(theta, self._factor)
+        return self._plus(self._times(theta, self._factor), self._center)
 
     def inward(self, theta: np.ndarray) -> np.ndarray:
         """Turn the user's theta into an inner one."""
-        return self._times(theta, 1.0 / self._factor)
+        return self._times(self._plus(theta, -self._center), 1.0 / self._factor)
+
+    def _plus(self, theta: np.ndarray, center: float) -> np.ndarray:
+        if center == 0.0:
+            return theta
+        moved = theta.copy()
+        moved[-1] += center
+        return moved
 
     def _times(self, theta: np.ndarray, factor: float) -> np.ndarray:
         if factor == 1.0:

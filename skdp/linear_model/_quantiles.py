@@ -14,8 +14,10 @@ from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import GaussianPlan, PrivacySession
 
 __all__ = [
+    "CENTER_SEARCHES",
     "RANGE_SEARCHES",
     "TargetRange",
+    "released_center",
     "released_range",
     "released_reach",
     "released_row_norm",
@@ -29,6 +31,7 @@ ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)
 EVEN_GRID = np.arange(-48, 49) / 32
 FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)
 RANGE_SEARCHES = 3
+CENTER_SEARCHES = 3
 TAIL = 0.02  # of the targets that may be clipped, where the noise allows to see so few
 SMALLEST_SHARE, LARGEST_SHARE = 0.05, 0.2
 PRECISION = 8.0  # a search is paid so that the noise of one count is at most this part of the units
@@ -85,6 +88,23 @@ def released_range(session: PrivacySession, records: PrivateRecords, share: floa
     center = search_quantile(session, part, size * EVEN_GRID, records.target_count)
     reach = released_reach(session, records.centered(center), part, size * FINE_GRID)
     return TargetRange(center, reach)
+
+
+def released_center(session: PrivacySession, records: PrivateRecords, share: float) -> float:
+    """Release a number near the median of the targets, by `CENTER_SEARCHES` searches that divide the share.
+
+    The median of |y| first; the median of y lies within it, and is searched for on an even grid and then on one
+    that is 32 times finer, as targets may be far from 0 and close to each other.
+    """
+    part, center = share / CENTER_SEARCHES, 0.0
+    size = search_quantile(
+        session, part, GRID[::4], lambda b: records.target_count(b, absolute=True)
+    )
+    for width in (size, size / 32):
+        center += search_quantile(
+            session, part, width * EVEN_GRID, records.centered(center).target_count
+        )
+    return center
 
 
 def released_reach(

@@ -33,7 +33,7 @@ def test_coefficients_stay_in_the_ball_and_support_within_the_steps(intercept):
         model = DPFrankWolfeRegressor(
             radius=2.5, clip_norm=1.0, max_iter=steps, fit_intercept=intercept, random_state=0
         ).fit(X, y)
-        size = np.abs(model.coef_).sum() + abs(model.intercept_)
+        size = np.abs(model.coef_).sum() + abs(model.intercept_ - model.target_center_)
         assert size <= 2.5 * (1 + 1e-12)
         assert len(model.support_) <= steps
         assert (model.n_iter_, model.radius_, model.clip_norm_) == (steps, 2.5, 1.0)
@@ -123,7 +123,52 @@ def test_defaults_spend_the_budget_on_scales_and_steps():
     steps = rows["gumbel_top_k", "steps"]
     assert steps["count"] == steps_for(300, 2.0, 1e-5)
     paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
-    assert paid == pytest.approx(0.98 * accounting.gaussian_mu(2.0, 1e-5) ** 2, rel=1e-3)
+    total = accounting.gaussian_mu(2.0, 1e-5) ** 2
+    # 2 % for the medians of the scales, and 5 to 20 % for the centre of the targets with an intercept.
+    assert paid < 0.93 * total * (1 + 1e-3)
+    assert paid > 0.78 * total * (1 - 1e-3)
+    report = DPFrankWolfeRegressor(epsilon=2.0, fit_intercept=False).fit(X, y).privacy_
+    (steps,) = (row for row in report.mechanisms if row["purpose"] == "steps")
+    paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
+    assert paid == pytest.approx(0.98 * total, rel=1e-3)
+
+
+def test_the_shares_of_centre_and_steps_add_up():
+    X, y = data(20_000)
+    settings = dict(radius=3.0, clip_norm=1.0, max_iter=10, random_state=0)
+    report = DPFrankWolfeRegressor(epsilon=1.0, **settings).fit(X, y).privacy_
+    rows = {row["purpose"]: row for row in report.mechanisms}
+    total = accounting.gaussian_mu(1.0, 1e-5) ** 2
+    steps = rows["steps"]["count"] * accounting.bounded_range_mu(rows["steps"]["epsilon"]) ** 2
+    assert steps == pytest.approx(0.95 * total, rel=1e-3)
+    assert rows["scale"]["count"] <= 3 * 10
+    # 10 questions of each search are paid for, asked or not; a record moves a count by 1.
+    mu = 1.0 / rows["scale"]["noise_multiplier"]
+    assert 3 * 10 * mu**2 == pytest.approx(0.05 * total, rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_targets_far_from_zero_are_fitted_like_those_near_it(epsilon):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 6))
+    y = X @ [2.0, -1.0, 0.5, 0.0, 0.0, 0.0] + rng.normal(size=4000)
+    for offset, least in ((0.0, 0.6), (100.0, 0.6), (-2000.0, 0.4)):
+        seen = []
+        model = DPFrankWolfeRegressor(
+            epsilon=epsilon, random_state=0, callback=lambda i, coef, seen=seen: seen.append(i)
+        ).fit(X, y + offset)
+        assert model.score(X, y + offset) > least
+        assert abs(model.intercept_ - offset) < 2.0
+        assert len(seen) == model.n_iter_
+
+
+def test_without_intercept_or_with_pure_privacy_no_centre_is_released():
+    X, y = data()
+    settings = dict(radius=3.0, clip_norm=1.0, max_iter=5, random_state=0)
+    for more in ({"fit_intercept": False}, {"delta": 0.0}):
+        model = DPFrankWolfeRegressor(**settings, **more).fit(X, y + 100.0)
+        assert model.target_center_ == 0.0
+        assert [row["purpose"] for row in model.privacy_.mechanisms] == ["steps"]
 
 
 def test_given_numbers_ask_nothing_and_allow_pure_privacy():
