@@ -99,6 +99,7 @@ def check_number(
     high: float | None = None,
     strict: bool = False,
     word: str | None = None,
+    none: bool = False,
 ) -> None:
     """Raise TypeError or ValueError unless ``value`` is a number of ``kind`` in its range.
 
@@ -113,9 +114,13 @@ def check_number(
     strict : bool, default=False
     word : str, default=None
         A string that is allowed as well.
+    none : bool, default=False
+        Whether None is allowed as well.
     """
+    if none and value is None:
+        return
     wanted = "an int" if kind is Integral else "a number"
-    also = f" or {word!r}" if word else ""
+    also = (f" or {word!r}" if word else "") + (" or None" if none else "")
     if word is not None and isinstance(value, str):
         if value != word:
             raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
@@ -173,7 +178,8 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
                 return validate_data(estimator, X, **options)
             return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
-        kind, message = type(error), _without_cells(str(error), estimator, X)
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        message = _without_cells(str(error), estimator, X)
         if message is None:
             raise
     raise kind(message)

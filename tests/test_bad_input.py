@@ -10,8 +10,12 @@ import scipy.sparse as sp
 from skdp import (
     BudgetAccountant,
     DPAdaSSPRegressor,
+    DPAMPClassifier,
+    DPAMPRegressor,
     DPIGHTClassifier,
     DPIGHTRegressor,
+    DPSparseERMRegressor,
+    DPTwoStageRegressor,
     IGHTRegressor,
     all_estimators,
 )
@@ -53,7 +57,8 @@ def refused(cls=DPIGHTClassifier, X=X, y=Y, fit=None, **params):
         ({"clip_norm": "auto"}, "clip_norm must be a number or 'adaptive'"),
         ({"clip_norm": 1e-200}, "between 1e-100 and 1e100"),
         ({"n_nonzero_coefs": 0}, "n_nonzero_coefs must be >= 1"),
-        ({"n_nonzero_coefs": 2.5}, "n_nonzero_coefs must be an int, got float"),
+        ({"n_nonzero_coefs": 2.5}, "n_nonzero_coefs must be an int or None, got float"),
+        ({"n_nonzero_coefs": "auto"}, "n_nonzero_coefs must be an int or None, got str"),
         ({"n_nonzero_coefs": 5}, "n_nonzero_coefs=5 is more than the 4 features"),
         ({"max_iter": 0}, "max_iter must be >= 1"),
         ({"max_iter": "many"}, "max_iter must be an int or 'auto'"),
@@ -90,6 +95,45 @@ def test_parameters(params, words):
 )
 def test_regressor_parameters(params, words):
     assert words in refused(DPIGHTRegressor, **params)
+
+
+@pytest.mark.parametrize("row_norm", [1e-300, 1e300, math.inf])
+def test_row_norm_of_minima_perturbation(row_norm):
+    for cls in (DPAMPClassifier, DPAMPRegressor):
+        assert "row_norm must be between 1e-45 and 1e45" in refused(cls, row_norm=row_norm)
+
+
+@pytest.mark.parametrize("bounds", ["auto", (0,), ("0", "1"), (1, 0), (0, math.nan), 3, np.eye(2)])
+def test_every_wrong_range_of_targets_has_the_same_message(bounds):
+    for cls in (DPAdaSSPRegressor, DPTwoStageRegressor):
+        assert "y_bounds must be 'adaptive' or two finite numbers" in refused(cls, y_bounds=bounds)
+
+
+def test_an_array_is_a_range_of_targets():
+    for cls in (DPAdaSSPRegressor, DPTwoStageRegressor):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = cls(y_bounds=np.array([-3, 3]), epsilon=50.0).fit(X, X[:, 0])
+        assert model.predict(X).shape == (40,)
+
+
+def test_a_published_schedule_needs_batches():
+    words = refused(DPSparseERMRegressor, schedule="published")
+    assert "give batch_groups= or use schedule='cyclic'" in words
+
+
+def test_a_probability_in_a_message_is_at_most_one():
+    with pytest.raises(ValueError, match=r"\(probability 1\) is not negligible") as caught:
+        DPTwoStageRegressor(epsilon=1000.0).fit(X, X[:, 0])
+    assert "use a smaller epsilon (a few dozen at most)" in str(caught.value)
+
+
+def test_a_column_of_dates_is_named():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": X[:, 0], "when": pd.date_range("2020-01-01", periods=40)})
+    with pytest.raises(TypeError, match=r"not numeric: column 'when'") as caught:
+        DPIGHTRegressor().fit(table, X[:, 0])
+    assert type(caught.value) is TypeError
 
 
 def test_parameters_are_checked_before_data():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.base import check_choice, check_number
+from skdp.base import check_number
 from skdp.linear_model._frame import PrivateFit, Solution
 from skdp.linear_model._glm import GLMRegressor, Problem
 from skdp.linear_model._quantiles import (
@@ -350,17 +350,23 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
 def check_scales(row_norm: Any, y_bounds: Any) -> None:
     """Raise TypeError or ValueError unless both are "adaptive" or public numbers."""
     check_number("row_norm", row_norm, Real, low=1e-100, high=1e100, word="adaptive")
-    if isinstance(y_bounds, str):
-        check_choice("y_bounds", y_bounds, ("adaptive",))
+    if isinstance(y_bounds, str) and y_bounds == "adaptive":
         return
-    if not isinstance(y_bounds, (tuple, list)) or len(y_bounds) != 2:
-        raise TypeError(
-            f"y_bounds must be (low, high) or 'adaptive', got {type(y_bounds).__name__}"
+    if not _is_range(y_bounds):
+        raise ValueError(
+            "y_bounds must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
+            f"1e100, got {y_bounds!r}"
         )
-    for bound in y_bounds:
-        check_number("y_bounds", bound, Real, low=-1e100, high=1e100)
-    if not 1e-100 <= y_bounds[1] - y_bounds[0]:
-        raise ValueError(f"y_bounds must be (low, high) with low < high, got {y_bounds!r}")
+
+
+def _is_range(bounds: Any) -> bool:
+    """Whether ``bounds`` is a tuple, list, array or Series of two numbers in order."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        return False
+    pair = tuple(bounds)
+    if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
+        return False
+    return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
 
 
 def count_assumption(adjacency: str) -> tuple[str, ...]:

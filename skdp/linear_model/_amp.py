@@ -119,8 +119,10 @@ class PerturbedFit(PrivateFit):
         for name, word in (("row_norm", "adaptive"), ("alpha", "auto")):
             value = getattr(self, name)
             check_number(name, value, Real, low=0, strict=name == "row_norm", word=word)
-            if not isinstance(value, str) and not value <= 1e45:
-                raise ValueError(f"{name} must be at most 1e45, got {value!r}")
+            # The penalty is made from the square of the norm, which must be neither 0 nor inf.
+            least = 1e-45 if name == "row_norm" else 0.0
+            if not isinstance(value, str) and not least <= value <= 1e45:
+                raise ValueError(f"{name} must be between {least:g} and 1e45, got {value!r}")
         if self.unit == "group":
             raise ValueError(
                 "unit='group' is not proven for minima perturbation: the gradients of a group's rows have no "

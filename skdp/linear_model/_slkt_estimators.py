@@ -42,8 +42,7 @@ class PrivateTransferFit(PrivateFit):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("teacher", self.teacher, TEACHERS)
-        if self.n_nonzero_coefs is not None:
-            check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
+        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
         check_number("row_norm", self.row_norm, Real, low=1e-50, high=1e50, word="adaptive")
         check_number("alpha", self.alpha, Real, low=1e-50, high=1e50, word="auto")
         if self.n_transfer is not None:

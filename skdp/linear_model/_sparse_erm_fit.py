@@ -100,6 +100,11 @@ class SparseGradientFit:
         if batch_groups is not None:
             self._check_batch_groups()
             weights = {**weights, "batch_groups": batch_groups}
+        elif self.schedule == "published":
+            raise ValueError(
+                "schedule='published' orders the batches of batch_groups=, and fit was given none; give "
+                "batch_groups= or use schedule='cyclic'"
+            )
         return super().fit(X, y, groups=groups, **weights)  # type: ignore[misc]
 
     def _check_batch_groups(self) -> None:
@@ -138,8 +143,8 @@ class SparseGradientFit:
             raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
         check_choice("split", self.split, ("optimal", "published"))
         check_choice("schedule", self.schedule, tuple(SCHEDULES))
+        check_number("batch_size", self.batch_size, Integral, low=1, none=True)
         if self.batch_size is not None:
-            check_number("batch_size", self.batch_size, Integral, low=1)
             require_replace_one(self.adjacency)
         if self.callback is not None and not callable(self.callback):
             raise TypeError("callback must be callable: callback(iteration, coef)")

@@ -38,8 +38,7 @@ class _ThresholdingFit:
     _poor_score = False
 
     def _check_parameters(self) -> None:
-        if self.n_nonzero_coefs is not None:
-            check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
+        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
         check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
         check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
         check_number("alpha", self.alpha, Real, low=0)

@@ -31,8 +31,7 @@ class _TwoStageFit(PrivateFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.n_nonzero_coefs is not None:
-            check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1)
+        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
         check_choice("selection", self.selection, ("gumbel", "votes"))
         check_number("n_blocks", self.n_blocks, Integral, low=1, word="auto")
         check_scales(self.row_norm, self.y_bounds)

@@ -281,8 +281,8 @@ class SessionLedger:
         if delta > self._delta_slack:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
-                f"that the sampler's tails ({delta:.2g}) are not negligible; use a smaller epsilon, a "
-                "larger delta, or epsilon=inf for no privacy"
+                f"that what the sampler's tails miss (probability {min(1.0, delta):.2g}) is not negligible: use "
+                "a smaller epsilon (a few dozen at most), a larger delta, or epsilon=inf for no privacy"
             )
         return [epsilon, delta]
 

@@ -270,5 +270,19 @@ def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling
         f"{estimator} was refused before it read a value: ({fit.epsilon:g}, {fit.delta:g}) on top"
         f" of ({spent[0]:.6g}, {spent[1]:g}) spent by {len(charged)} fits would pass the ceiling"
         f" ({ceiling.epsilon:g}, {ceiling.delta:g}). The largest fit that is still admitted costs"
-        f" ({left[0]:.6g}, {left[1]:g})."
+        f" ({left[0]:.6g}, {left[1]:g}).{_of_mixed_kinds(fit, charged, ceiling)}"
+    )
+
+
+def _of_mixed_kinds(fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
+    """Why plain addition of the epsilons misleads where pure fits stand beside Gaussian ones."""
+    fits = [*charged, fit]
+    if any(each.approximate for each in fits) or len({each.pure for each in fits}) < 2:
+        return ""
+    pure = max(each.mu for each in fits if each.pure)
+    return (
+        " Epsilons add up only where all fits are pure (delta=0). Beside Gaussian ones a pure fit counts by its"
+        f" mu, up to {pure:.4g} here: all fits together would have mu={_total_mu(fits):.4g}, and this ceiling"
+        f" allows {max(0.0, _allowed_mu(fits, ceiling)):.4g} (user guide, 'Budget across fits', rules A and B)."
+        " Give pure fits an accountant of their own."
     )

@@ -404,7 +404,10 @@ def check_budget(epsilon: float, delta: float) -> None:
     if not epsilon > 0:
         raise ValueError(f"epsilon must be > 0 (inf means no privacy), got {epsilon!r}")
     if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), got {delta!r}")
+        raise ValueError(
+            f"delta must be in [0, 1) and far below 1/n, for example 1e-6, got {delta!r}; 0 is for methods "
+            "of pure mechanisms alone"
+        )
 
 
 def _positive(epsilon: float) -> float:

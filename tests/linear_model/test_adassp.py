@@ -149,8 +149,11 @@ def test_it_learns_with_defaults():
     ("params", "kind", "words"),
     [
         ({"y_bounds": (1.0, 1.0)}, ValueError, "low < high"),
-        ({"y_bounds": 3.0}, TypeError, "low, high"),
-        ({"y_bounds": "auto"}, ValueError, "adaptive"),
+        ({"y_bounds": 3.0}, ValueError, "low, high"),
+        ({"y_bounds": "auto"}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
+        ({"y_bounds": (0,)}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
+        ({"y_bounds": ("0", "1")}, ValueError, "y_bounds must be 'adaptive' or two finite numbers"),
+        ({"y_bounds": np.zeros((2, 2))}, ValueError, "two finite numbers"),
         ({"y_bounds": (0, math.inf)}, ValueError, "y_bounds"),
         ({"row_norm": 0}, ValueError, "row_norm"),
         ({"alpha": -1.0}, ValueError, "alpha"),

@@ -124,8 +124,16 @@ def test_pure_beyond_the_filter_refuses_gaussian_fits():
     assert pure_mu(1.9) > gaussian_mu(2.0, 1e-5)
     epsilon, delta = accountant.remaining()
     assert (epsilon, delta) == (pytest.approx(0.1), 0.0)
-    with pytest.raises(PrivacyBudgetExceeded):
+    with pytest.raises(PrivacyBudgetExceeded, match="a pure fit counts by its mu") as caught:
         dummy.gauss(accountant, 0.01)
+    assert f"all fits together would have mu={math.hypot(pure_mu(1.9), 0.01):.4g}" in str(
+        caught.value
+    )
+    with pytest.raises(
+        PrivacyBudgetExceeded
+    ) as caught:  # of one kind: plain addition, nothing to explain
+        dummy.charge(accountant, 0.2)
+    assert "counts by its mu" not in str(caught.value)
     dummy.charge(accountant, 0.1)
 
 
