@@ -9,15 +9,53 @@ from skdp.kernels._jit import jit
 from skdp.kernels._sup_rows import sup_factors
 
 __all__ = [
+    "column_values",
+    "count_columns",
     "csr_replace",
     "csr_sums",
     "csr_touched",
     "dense_replace",
     "dense_sums",
+    "fill_columns",
     "row_tops",
     "shrink_all",
     "touch",
 ]
+
+
+@jit
+def count_columns(data, indices, starts):
+    """Count the entries of column j that are not 0 in ``starts[j + 1]``, from zeros, then add the counts up."""
+    for e in range(data.size):
+        if data[e] != 0.0:
+            starts[np.int64(indices[e]) + 1] += 1
+    for j in range(starts.size - 1):
+        starts[j + 1] += starts[j]
+
+
+@jit
+def fill_columns(data, indices, indptr, place, rows):
+    """List the rows of each column, ascending; ``place`` (a copy of the starts) is used up."""
+    for i in range(indptr.size - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            if data[e] != 0.0:
+                j = np.int64(indices[e])
+                rows[place[j]] = i
+                place[j] += 1
+
+
+@jit
+def column_values(data, indices, indptr, rows, j, out):
+    """Entries of column j in the given rows, found by bisection: rows are sorted and hold it."""
+    for f in range(rows.size):
+        low, high = np.int64(indptr[rows[f]]), np.int64(indptr[rows[f] + 1]) - 1
+        while low < high:
+            middle = (low + high) >> 1
+            if np.int64(indices[middle]) < j:
+                low = middle + 1
+            else:
+                high = middle
+        out[f] = data[low]
 
 
 @jit

@@ -119,7 +119,7 @@ class VertexKernel:
 
         Returns
         -------
-        ndarray of int64, or None
+        list of ndarray of int64, or None
             The features whose sums have changed, in no order; None means that any may have.
         """
         self._shrink *= 1.0 - gamma
@@ -127,13 +127,12 @@ class VertexKernel:
             self._margins[:], self._shrink = 0.0, 1.0
         rows, values = self._column(j)
         count = self._touch(rows, values, k, step / self._shrink) if rows.size else 0
-        changed = self._refresh(count, lazy)
+        changed = [self._refresh(count, lazy)]
         if refresh:
             passes.shrink_all(self._margins, self._shrink)
             self._shrink = 1.0
-            self._refresh(self._look_at_all(), lazy)
-            return None
-        return changed
+            changed.append(self._refresh(self._look_at_all(), lazy))
+        return None if any(part is None for part in changed) else changed
 
     def _look_at_all(self) -> int:
         rows, values = self._column(0)
@@ -156,16 +155,18 @@ class VertexKernel:
 
 
 class _SparseVertices(VertexKernel):
-    """CSR, with a copy by columns."""
+    """CSR, with a list of the rows of each column."""
 
     def _read(self, X: Any) -> None:
         data, indices, indptr = csr_parts(X)
         self._csr: tuple[Any, Any, Any] = (frozen(data), frozen(indices), frozen(indptr))
-        signed = [part.view(f"i{part.dtype.itemsize}") for part in (indices, indptr)]
-        by_column = sp.csr_matrix((data, *signed), shape=X.shape).tocsc()
-        by_column.eliminate_zeros()  # a stored zero touches nothing, as in an array
-        self._csc = (by_column.data, by_column.indices, by_column.indptr)
-        self._all = (np.arange(X.shape[0], dtype=self._csc[1].dtype), X.shape[0])
+        # A stored zero touches nothing, as in an array. Values are looked up: a copy would be mostly unread.
+        starts = np.zeros(X.shape[1] + 1, dtype=np.int64)
+        passes.count_columns(data, indices, starts)
+        rows = np.empty(starts[-1], dtype=np.uint32 if X.shape[0] < 2**32 else np.int64)
+        passes.fill_columns(data, indices, indptr, starts.copy(), rows)
+        self._columns = (starts, rows)
+        self._all = np.arange(X.shape[0], dtype=rows.dtype)
         self._mark = np.zeros(self.shape[0], dtype=np.bool_)
         self._touched = np.empty(self.shape[0] + 1, dtype=np.int64)
 
@@ -175,10 +176,13 @@ class _SparseVertices(VertexKernel):
         return tops
 
     def _column(self, j: int) -> tuple[Any, Any]:
-        data, rows, starts = self._csc
         if j == self._d:
-            return self._all[0], np.full(self._all[1], self._kappa)
-        return rows[starts[j] : starts[j + 1]], data[starts[j] : starts[j + 1]]
+            return self._all, np.full(self._all.size, self._kappa)
+        starts, all_rows = self._columns
+        rows = all_rows[starts[j] : starts[j + 1]]
+        values = np.empty(rows.size)
+        passes.column_values(*self._csr, rows, j, values)
+        return rows, values
 
     def _sum(self) -> None:
         passes.csr_sums(*self._csr, self._d, self._kappa, self._c, self.sums)
@@ -204,7 +208,7 @@ class _SparseVertices(VertexKernel):
         found = passes.csr_touched(
             indices, indptr, self._d, p, self._stale, count, self._mark, self._touched
         )
-        return self._touched[:found]
+        return self._touched[:found].copy()
 
 
 class _DenseVertices(VertexKernel):

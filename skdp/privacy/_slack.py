@@ -3,6 +3,7 @@
 The errors are derived in ``_tables`` and ``_samplers``.
 """
 
+import functools
 from math import erfc, exp, inf, sqrt
 from numbers import Integral
 from typing import Any
@@ -124,6 +125,7 @@ def numeric_sparse_slack(
     return laplace_slack(check_count(runs, "runs") * (size + 2 * hits), epsilon)
 
 
+@functools.lru_cache(maxsize=256)
 def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[float, float]:
     """What one call of `gumbel_top_k` adds to (epsilon, delta).
 

@@ -86,6 +86,8 @@ class VertexScores:
         # Features that changed since the tree was brought up to date, or that any may have.
         self._pending: list[NDArray[np.int64]] = []
         self._all_pending = False
+        self._stream: Any = None
+        self._spare = np.empty(0, dtype=np.uint64)
         source = Source(
             self._on_grid,
             lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
@@ -134,7 +136,7 @@ class VertexScores:
         if changed is None:
             self._all_pending = True
         else:
-            self._pending.append(changed.copy())
+            self._pending += changed
 
     def _fine(self) -> float:
         """The grid where no release has fixed one."""
@@ -173,12 +175,19 @@ class VertexScores:
                 )  # fmt: skip
         self._pending, self._all_pending = [], False
         choices = 3 * (self._levels.size - 1)
-        words = stream.words(choices + 36)
+        words = self._drawn(stream, choices + 36)
         chosen = int(trees.select(words, self._tree, self._levels))
         if chosen < 0:  # after two ties: the same words again, and as many more as can be needed
             words = np.concatenate([words, stream.words(18 * choices)])
             chosen = int(trees.select(words, self._tree, self._levels))
         return chosen
+
+    def _drawn(self, stream: Any, count: int) -> NDArray[np.uint64]:
+        """The next words of the stream, which are fetched for many steps at once; of another stream none are left."""
+        if stream is not self._stream or self._spare.size < count:
+            self._stream, self._spare = stream, stream.words(64 * count)
+        words, self._spare = self._spare[:count], self._spare[count:]
+        return words
 
     def __repr__(self) -> str:
         return f"VertexScores(shape={self._kernel.shape}, clip_norm={self._clip:g})"
