@@ -24,7 +24,8 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure.
+        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
+        `privacy_` reports as a delta below 1e-20.
     loss : {"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`, default="squared"
         The loss of a record as a function of its linear predictor. Targets are numbers; 0 or 1 for the logistic
         loss; 0..K-1 for the multinomial. A name takes ``HuberLoss(1.0)``, and for "multinomial" infers K from
@@ -46,7 +47,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
-        ``log(n_entries / n_hits)`` scales of the noise, which is public.
+        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
@@ -109,10 +110,12 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had string column names.
 
-    Notes ----- An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a
-    record (or group) is replaced, by half of that under the other adjacencies, whatever the number of features.
-    A step is ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP
-    (delta > 0) or by addition (delta = 0).
+    Notes
+    -----
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
+    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
+    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
@@ -205,7 +208,8 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure.
+        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
+        `privacy_` reports as a delta below 1e-20.
     n_hits : int or "auto", default="auto"
         Largest number of gradient entries that a step releases (the paper's c1); a step pays for all of
         them, found or not. "auto" is 1, and without privacy all.
@@ -223,7 +227,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
-        ``log(n_entries / n_hits)`` scales of the noise, which is public.
+        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
@@ -290,10 +294,12 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had string column names.
 
-    Notes ----- An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a
-    record (or group) is replaced, by half of that under the other adjacencies, whatever the number of features.
-    A step is ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP
-    (delta > 0) or by addition (delta = 0).
+    Notes
+    -----
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
+    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
+    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
@@ -386,7 +392,8 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure.
+        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
+        `privacy_` reports as a delta below 1e-20.
     loss : {"squared", "huber"}, default="squared"
     huber_threshold : float, default=1.0
         Residual from which Huber's loss grows linearly, > 0.
@@ -407,7 +414,7 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
-        ``log(n_entries / n_hits)`` scales of the noise, which is public.
+        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
@@ -470,10 +477,12 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had string column names.
 
-    Notes ----- An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a
-    record (or group) is replaced, by half of that under the other adjacencies, whatever the number of features.
-    A step is ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP
-    (delta > 0) or by addition (delta = 0).
+    Notes
+    -----
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
+    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
+    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
