@@ -15,7 +15,14 @@ import numpy as np
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._progress import Monitor
 from skdp.linear_model._pursuit import pays, pursue, require_room
-from skdp.linear_model._scales import CLIP_SHARE, given_scales, released_scales
+from skdp.linear_model._scales import (
+    CLIP_SHARE,
+    QUESTIONS,
+    count_searches,
+    given_scales,
+    grown_share,
+    released_scales,
+)
 from skdp.linear_model._steps import (
     AcceleratedStep,
     ConstantStep,
@@ -173,7 +180,16 @@ class Schedule:
 
     @classmethod
     def of(
-        cls, loss: Any, d: int, s: int, *, adaptive: bool, literal: bool, max_iter: Any, refit: Any
+        cls,
+        loss: Any,
+        d: int,
+        s: int,
+        *,
+        adaptive: bool,
+        literal: bool,
+        max_iter: Any,
+        refit: Any,
+        scale_share: float = CLIP_SHARE,
     ) -> "Schedule":
         """Divide the steps and the budget; refitting pays where few of many features survive."""
         total = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
@@ -185,7 +201,7 @@ class Schedule:
             raise ValueError(
                 f"refit={refit:g} leaves no step before the refit: max_iter={total} must be at least 2"
             )
-        rest = 1 - (CLIP_SHARE if adaptive else 0.0)
+        rest = 1 - (scale_share if adaptive else 0.0)
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
@@ -212,7 +228,16 @@ def solve(
     literal = not isinstance(learning_rate, str)
     adaptive = isinstance(clip_norm, str) or not literal
     plan = Schedule.of(
-        loss, d, s, adaptive=adaptive, literal=literal, max_iter=max_iter, refit=refit
+        loss,
+        d,
+        s,
+        adaptive=adaptive,
+        literal=literal,
+        max_iter=max_iter,
+        refit=refit,
+        scale_share=grown_share(
+            session, records.n_units, QUESTIONS * count_searches(records, loss)
+        ),
     )
     untouched = all(isinstance(v, str) for v in (learning_rate, max_iter, clip_norm, refit))
     rounds = (

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.linear_model._scales import GRID
-from skdp.privacy import accounting
+from skdp.linear_model._scales import GRID, grown_share
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import GaussianPlan, PrivacySession
@@ -33,8 +32,7 @@ FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)
 RANGE_SEARCHES = 3
 CENTER_SEARCHES = 3
 TAIL = 0.02  # of the targets that may be clipped, where the noise allows to see so few
-SMALLEST_SHARE, LARGEST_SHARE = 0.05, 0.2
-PRECISION = 8.0  # a search is paid so that the noise of one count is at most this part of the units
+SMALLEST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,9 @@ def scale_share(session: PrivacySession, n_units: int, searches: int) -> float:
 
     From public numbers: with fewer units than noise a search ends anywhere, and the fit is lost.
     """
-    if not searches or session.exact:
-        return SMALLEST_SHARE if searches else 0.0
-    mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
-    wanted = searches * QUESTIONS * (PRECISION / (n_units * mu)) ** 2
-    return min(LARGEST_SHARE, max(SMALLEST_SHARE, wanted))
+    if not searches:
+        return 0.0
+    return grown_share(session, n_units, searches * QUESTIONS, SMALLEST_SHARE)
 
 
 def released_row_norm(

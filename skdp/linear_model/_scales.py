@@ -12,13 +12,24 @@ from typing import Any
 import numpy as np
 
 from skdp.losses import MultinomialLoss
+from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["CLIP_SHARE", "Scales", "given_scales", "gradient_median", "released_scales"]
+__all__ = [
+    "CLIP_SHARE",
+    "Scales",
+    "count_searches",
+    "given_scales",
+    "gradient_median",
+    "grown_share",
+    "released_scales",
+]
 
-CLIP_SHARE = 0.02  # of mu^2, for all medians together
+CLIP_SHARE = 0.02  # of mu^2, for all medians together, where the units are many
+LARGEST_SHARE = 0.2
+PRECISION = 8.0  # a search is paid so that the noise of one count is at most this part of the units
 QUESTIONS = 8
 EVERYTHING = (0.0, math.inf)
 # Quarter octaves from 2^-32 to 2^32, off the powers of sqrt(2) at which normalised rows tie.
@@ -37,6 +48,30 @@ class Scales:
     distance: float
     row: float = 0.0  # median row norm
     gradient: float = 0.0  # median gradient norm of the rows
+
+
+def grown_share(
+    session: PrivacySession,
+    n_units: int,
+    questions: int,
+    smallest: float = CLIP_SHARE,
+    part: float = 1.0,
+) -> float:
+    """Share for a number of noisy counts: the smallest, more (at most 20 %) where the units are few.
+
+    From public numbers: with fewer units than noise a search ends anywhere, and the fit is lost. It is a share of
+    ``part``, which is a share of the session's mu^2.
+    """
+    if session.exact:
+        return smallest
+    mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
+    wanted = questions * (PRECISION / (n_units * mu)) ** 2 / part
+    return min(LARGEST_SHARE, max(smallest, wanted))
+
+
+def count_searches(records: PrivateRecords, loss: Any) -> int:
+    """Number of medians that `released_scales` asks for."""
+    return 1 + (start_residual(loss) is None) + (records.unit == "group")
 
 
 def given_scales(clip_norm: float) -> Scales:
@@ -81,7 +116,7 @@ def released_scales(
     Scales
     """
     residual, grouped = start_residual(loss), records.unit == "group"
-    part = share / (1 + (residual is None) + grouped)
+    part = share / count_searches(records, loss)
     row = median(session, part, lambda bound: records.row_norm_count(bound), row_between)
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row

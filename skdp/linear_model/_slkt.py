@@ -26,7 +26,8 @@ from skdp.linear_model._quantiles import (
     scale_share,
     search_quantile,
 )
-from skdp.linear_model._scales import GRID, released_scales
+from skdp.linear_model._scales import GRID, count_searches, grown_share, released_scales
+from skdp.linear_model._scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.linear_model._steps import AcceleratedStep
 from skdp.losses import HuberLoss
 from skdp.privacy.linear_map import linear_map, spectral_norm_bound
@@ -35,7 +36,6 @@ from skdp.privacy.session import PrivacySession
 
 __all__ = ["Transfer", "private_transfer", "published_transfer"]
 
-SCALE_SHARE = 0.02  # of what the private support takes, for the scale of its gradients
 STEPS = 30
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
 LEAST_ALPHA = 1e-4  # over R^2, where there is no noise
@@ -165,7 +165,7 @@ def private_transfer(
     searches = RANGE_SEARCHES * ranged + isinstance(row_norm, str)
     scales = scale_share(session, records.n_units, searches)
     support = Support.of(session, records, s, width) if with_support else NO_SUPPORT
-    require_feasible(session, records, s, width, 1 - scales, support)
+    require_feasible(session, records, loss, s, 1 - scales, support)
     center = 0.0
     if ranged:
         target = released_range(session, records, scales * RANGE_SEARCHES / searches)
@@ -273,7 +273,7 @@ def private_support(
         A number near the median norm of whole rows.
     """
     shape, d = parameter_shape(records, loss), records.n_features
-    theta, part = np.zeros(shape), share * SCALE_SHARE
+    theta, part = np.zeros(shape), share * gradient_share(session, records, loss, share)
     scales = released_scales(session, records, loss, theta, share=part, literal=False)
     records = records.with_intercept(scales.intercept)
     settings: dict[str, Any] = {
@@ -393,18 +393,29 @@ def released_row_norm(
     return max(least, found)
 
 
+def gradient_share(
+    session: PrivacySession, records: PrivateRecords, loss: Any, part: float
+) -> float:
+    """Share for the scale of the gradients, of what the private support takes."""
+    questions = MEDIAN_QUESTIONS * count_searches(records, loss)
+    return grown_share(session, records.n_units, questions, part=part)
+
+
 def require_feasible(
     session: PrivacySession,
     records: PrivateRecords,
+    loss: Any,
     s: int,
-    width: int,
     share: float,
     support: Support,
 ) -> None:
     """Refuse a fit whose releases the budget cannot hold, before the first of them."""
+    width = loss.n_outputs
     size = records.n_parameters * width
     session.require_feasible(size, 1, share * (1 - support.share))
-    part = share * support.share * (1 - SCALE_SHARE)
+    part = share * support.share
+    if part:
+        part *= 1 - gradient_share(session, records, loss, part)
     if support.rounds:
         require_room(session, records, s, width, part)
     elif part:

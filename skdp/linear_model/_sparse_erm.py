@@ -17,8 +17,10 @@ from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._progress import Monitor
 from skdp.linear_model._scales import (
     CLIP_SHARE,
+    QUESTIONS,
     Scales,
     given_scales,
+    grown_share,
     median,
     start_residual,
 )
@@ -281,13 +283,19 @@ class Shares:
 
     @classmethod
     def of(
-        cls, session: PrivacySession, *, adaptive: bool, literal: bool, refit_share: float | str
+        cls,
+        session: PrivacySession,
+        *,
+        adaptive: bool,
+        literal: bool,
+        refit_share: float | str,
+        scale_share: float = CLIP_SHARE,
     ) -> "Shares":
-        """Scales take `CLIP_SHARE` in all; the refit and the sparse steps divide the rest."""
+        """Scales take ``scale_share`` in all; the refit and the sparse steps divide the rest."""
         if isinstance(refit_share, str):
             refit_share = 0.0 if literal or session.exact or session.delta == 0 else REFIT_SHARE
-        again = REFIT_SCALES * CLIP_SHARE if refit_share else 0.0
-        first = CLIP_SHARE - again if adaptive else 0.0
+        again = REFIT_SCALES * scale_share if refit_share else 0.0
+        first = scale_share - again if adaptive else 0.0
         rest = 1.0 - first - again
         return cls(first, rest * (1 - refit_share), (again, rest * refit_share))
 
@@ -319,7 +327,14 @@ def solve(
     """Decide what "auto" is, divide the budget, and run: scales, sparse steps, refit."""
     literal = not isinstance(learning_rate, str)
     adaptive = isinstance(clip_norm, str) or not literal
-    shares = Shares.of(session, adaptive=adaptive, literal=literal, refit_share=refit_share)
+    questions = QUESTIONS * (1 + (largest_residual(loss) is None))
+    shares = Shares.of(
+        session,
+        adaptive=adaptive,
+        literal=literal,
+        refit_share=refit_share,
+        scale_share=grown_share(session, records.n_units, questions) if adaptive else CLIP_SHARE,
+    )
     hits = automatic_hits(session, n_hits, theta.size)
     if shares.refit[1]:
         found_at_most = min(theta.size, (batches.steps * hits + 1) * loss.n_outputs)

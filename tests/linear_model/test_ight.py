@@ -248,7 +248,7 @@ def test_schedule_divides_steps_and_budget():
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, DPIGHTRegressor])
 @pytest.mark.parametrize("selection", ["gaussian", "peeling"])
 def test_refit_is_a_row_and_stays_on_the_support(cls, selection):
-    X, y = make_sparse_regression(300, 30, n_informative=3, random_state=0)
+    X, y = make_sparse_regression(3000, 30, n_informative=3, random_state=0)
     y = y if cls is DPIGHTRegressor else (y > 0).astype(int)
     params = {} if cls is DPIGHTRegressor else {"classes": (0, 1)}
     model = cls(
