@@ -183,7 +183,7 @@ class VertexScores:
         return chosen
 
     def _drawn(self, stream: Any, count: int) -> NDArray[np.uint64]:
-        """The next words of the stream, which are fetched for many steps at once; of another stream none are left."""
+        """The next words, fetched for many steps at once; what is left is never used for another stream."""
         if stream is not self._stream or self._spare.size < count:
             self._stream, self._spare = stream, stream.words(64 * count)
         words, self._spare = self._spare[:count], self._spare[count:]
