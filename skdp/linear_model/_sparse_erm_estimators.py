@@ -112,9 +112,9 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
-    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
-    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
+    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
     addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
@@ -296,9 +296,9 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
-    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
-    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
+    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
     addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
@@ -479,9 +479,9 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or group)
-    is replaced, by half of that under the other adjacencies, whatever the number of features. A step is ``n_hits``
-    rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
+    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
+    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or by
     addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
