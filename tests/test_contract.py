@@ -475,9 +475,16 @@ def test_every_row_of_the_ledger_adds_up_to_the_claim(name, epsilon, unused):
 def test_seed_repeats_a_fit_and_none_does_not(name):
     X, y = data(name)
     assert np.array_equal(make(name).fit(X, y).coef_, make(name).fit(X, y).coef_)
-    a, b = (make(name, random_state=None).fit(X, y).coef_ for _ in range(2))
-    assert not np.any((a == b) & (a != 0))  # sparse fits have common zeros
+    more = drawn(name)
+    a, b = (make(name, random_state=None, **more).fit(X, y).coef_ for _ in range(2))
+    if not more:
+        assert not np.any((a == b) & (a != 0))  # sparse fits have common zeros
     assert not np.array_equal(a, b)
+
+
+def drawn(name):
+    """Frank-Wolfe releases choices alone: two short runs may well be equal, two of 1000 steps are not."""
+    return {"max_iter": 1000} if "FrankWolfe" in name else {}
 
 
 @each_ight
@@ -496,7 +503,7 @@ def test_numpy_global_seed_has_no_influence(name):
     fits = []
     for _ in range(2):
         np.random.seed(0)
-        fits.append(make(name, random_state=None).fit(X, y).coef_)
+        fits.append(make(name, random_state=None, **drawn(name)).fit(X, y).coef_)
     assert not np.array_equal(*fits)
 
 

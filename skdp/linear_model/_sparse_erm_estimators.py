@@ -114,8 +114,8 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     -----
     An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
     group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or
-    by addition (delta = 0).
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
+    or by addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
@@ -298,8 +298,8 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     -----
     An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
     group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or
-    by addition (delta = 0).
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
+    or by addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
@@ -481,8 +481,8 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     -----
     An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
     group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0) or
-    by addition (delta = 0).
+    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
+    or by addition (delta = 0).
 
     Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
     amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
