@@ -326,7 +326,8 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
         Residual at which the loss becomes linear, in units of y, > 0. The noise is proportional to it. "adaptive"
         spends 15 % of epsilon and delta on the centre and the reach of the targets: the centre is
         subtracted, and the threshold is a quarter of the reach. With a number, bring y near 0 by a public
-        constant: targets beyond 1000 thresholds are clipped.
+        constant: targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as counts, is
+        underestimated (`DPAdaSSPRegressor` fits it).
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss; the intercept's coefficient
         is penalised too. "auto" is made from the noise and the number of features. What is less than

@@ -334,7 +334,8 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     huber_threshold : float or "adaptive", default="adaptive"
         Residual at which Huber's loss becomes linear, in units of y, > 0. "adaptive" releases the targets' median,
         which is subtracted, and their reach, of which the threshold is a part. (Squared loss has no bounded
-        gradients, hence no stable minimiser; the published teacher uses it.)
+        gradients, hence no stable minimiser; the published teacher uses it.) The mean of skewed targets, such as
+        counts, is underestimated (`DPAdaSSPRegressor` fits it).
     fit_intercept : bool, default=True
         Whether to fit an intercept. The teacher penalises it like a coefficient: else it would not be stable.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"

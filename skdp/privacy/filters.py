@@ -260,9 +260,9 @@ def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling
     """Message for a fit that is not admitted."""
     if fit.approximate and charged and not charged[0].approximate:
         return (
-            f"{estimator} was refused before it read a value: it is (epsilon, delta)-DP and has no mu, and"
-            " this ledger, which began with another kind of fit, adds up mu^2 or pure epsilons. Give it an"
-            " accountant of its own, or one in which such a fit comes first: all is then added by basic"
+            f"{estimator} was refused before it read a value: it is (epsilon, delta)-DP and has no mu, as"
+            " every minima perturbation (also by second_stage='amp'), and this ledger, which began with another"
+            " kind of fit, adds up mu^2 or pure epsilons. Give it an accountant of its own, or one in which such a fit comes first: all is then added by basic"
             " composition."
         )
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
