@@ -262,8 +262,8 @@ def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling
         return (
             f"{estimator} was refused before it read a value: it is (epsilon, delta)-DP and has no mu, as"
             " every minima perturbation (also by second_stage='amp'), and this ledger, which began with another"
-            " kind of fit, adds up mu^2 or pure epsilons. Give it an accountant of its own, or one in which such a fit comes first: all is then added by basic"
-            " composition."
+            " kind of fit, adds up mu^2 or pure epsilons. Give it an accountant of its own, or one in"
+            " which such a fit comes first: all is then added by basic composition."
         )
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
     return (
