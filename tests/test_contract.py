@@ -81,6 +81,7 @@ def make(name, **params):
 def _quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        warnings.filterwarnings("ignore", message=".* at epsilon=.* are few")
         yield
 
 

@@ -16,10 +16,17 @@ from skdp.base import (
 )
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model._glm import Problem, from_theta
+from skdp.linear_model._scales import GRID
+from skdp.privacy import accounting
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["PrivateFit", "Solution", "parameter_shape"]
+
+# Parameters of which a word means that a number is released for them.
+ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
+FEW = 50.0  # units times mu; below, noisy counts of all units tell next to nothing
+SMALLEST = 8.0 * float(GRID[0])  # what follows from the first point of a grid is at most this
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,9 @@ class PrivateFit(PrivateEstimator):
         with self._open_session() as session:
             problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
+            self._warn_few(session, problem.records)
             solution = self._solve(session, problem)
+            self._warn_smallest(solution)
             report = self._report(session, problem)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
@@ -161,6 +170,32 @@ class PrivateFit(PrivateEstimator):
                 UserWarning,
                 stacklevel=3,
             )
+
+    def _warn_few(self, session: PrivacySession, records: PrivateRecords) -> None:
+        names = [name for name in ADAPTIVE if isinstance(getattr(self, name, None), str)]
+        if not names or session.exact or self.delta == 0:
+            return
+        if records.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
+            kind = "records" if records.n_groups is None else "groups"
+            warnings.warn(
+                f"{records.n_units} {kind} at epsilon={self.epsilon:g} are few: the released scales are "
+                f"mostly noise; give {' and '.join(f'{name}=' for name in names)} as public numbers, "
+                f"more {kind} or a larger epsilon",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_smallest(self, solution: Solution) -> None:
+        for name in ("clip_norm", "row_norm"):
+            released = solution.attributes.get(f"{name}_", 1.0)
+            if isinstance(getattr(self, name, None), str) and released <= SMALLEST:
+                warnings.warn(
+                    f"the released {name} is the smallest that can be released: more than half of the rows "
+                    "may be empty, or more than half of the targets 0, and the coefficients are of no use; "
+                    f"give {name}= as a public number",
+                    UserWarning,
+                    stacklevel=3,
+                )
 
     def _report(self, session: PrivacySession, problem: Problem) -> Any:
         records = problem.records

@@ -18,7 +18,7 @@ from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._progress import Monitor, Progress
 from skdp.linear_model._quantiles import CENTER_SEARCHES, released_center, scale_share
-from skdp.linear_model._scales import CLIP_FACTOR, CLIP_SHARE, median
+from skdp.linear_model._scales import CLIP_FACTOR, QUESTIONS, grown_share, median
 from skdp.privacy import VertexScores, accounting
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
@@ -125,7 +125,9 @@ def released_scales(
     if not isinstance(radius, str) and not isinstance(clip_norm, str):
         return 1.0, float(clip_norm), float(radius), share
     residual = start_sup_residual(loss)
-    part = CLIP_SHARE / (1 if residual is not None else 2)
+    searches = 1 if residual is not None else 2
+    paid = grown_share(session, records.n_units, searches * QUESTIONS)
+    part = paid / searches
     row = median(session, part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
@@ -140,7 +142,7 @@ def released_scales(
         size = min(size, factor * (records.n_units * mu) ** power)
     clip = CLIP_FACTOR * gradient if isinstance(clip_norm, str) else float(clip_norm)
     ball = size * gradient / row**2 if isinstance(radius, str) else float(radius)
-    return row, clip, ball, share - CLIP_SHARE
+    return row, clip, ball, share - paid
 
 
 def start_sup_residual(loss: Any) -> float | None:
