@@ -58,7 +58,11 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
                 "public number that means divide by, or use adjacency='zero-out'"
             )
 
-    def _open_session(self) -> PrivacySession:
+    def _share_aside(self, n_units: int) -> float:
+        """Share of (epsilon, delta) to set aside, given the public number of units."""
+        return self._set_aside
+
+    def _open_session(self, n_units: int = 1) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
         free = {"accountant", "random_state", "verbose", "callback", "coef_init"}
@@ -72,7 +76,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
             random_state=self.random_state,
             estimator=type(self).__name__,
             context=repr(sorted(public.items())).encode(),
-            set_aside=self._set_aside,
+            set_aside=self._share_aside(n_units),
         )
 
     def _check_unit_and_groups(self, groups: Any) -> None:

@@ -13,15 +13,23 @@ import numpy as np
 from skdp.base import check_number
 from skdp.linear_model._frame import PrivateFit, Solution
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model._quantiles import RANGE_SEARCHES, released_range, released_row_norm
+from skdp.linear_model._quantiles import (
+    QUESTIONS,
+    RANGE_SEARCHES,
+    released_range,
+    released_row_norm,
+)
 from skdp.losses import HuberLoss
+from skdp.privacy import accounting
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 
 # Share of (epsilon, delta) that is not for the random linear term: for the computed point, and for each search.
-POINT, SEARCH = 0.02, 0.05
+POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)
+LARGEST = 0.4  # part of (epsilon, delta) that is spent so at most
+PRECISION = 4.0  # the noise of one count is at most this part of the units, where a larger share can make it so
 POINT_SHARE = 0.1  # of the rest (of mu^2), for the computed point where there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
@@ -110,9 +118,18 @@ class PerturbedFit(PrivateFit):
         """How many quantiles are released first."""
         return int(isinstance(self.row_norm, str))
 
-    @property
-    def _set_aside(self) -> float:  # type: ignore[override]
-        return 1.0 - POINT - SEARCH * self._searches
+    def _share_aside(self, n_units: int) -> float:
+        """What the point and the searches leave; a search takes more where the units are few."""
+        searches = self._searches
+        for search in SEARCH:
+            left = POINT + search * searches
+            if not searches or math.isinf(self.epsilon):
+                break
+            mu = accounting.gaussian_mu(left * self.epsilon, left * self.delta)
+            paid = (1.0 - POINT_SHARE) / (searches * QUESTIONS)
+            if left >= LARGEST or n_units * mu * math.sqrt(paid) >= PRECISION:
+                break
+        return 1.0 - left
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -175,7 +192,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     row_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of a record's features; longer rows are scaled down. "adaptive" spends 5 % of epsilon and
-        delta on a number near the median norm.
+        delta (up to 20 % where records are few) on a number near the median norm.
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss; the intercept's coefficient
         is penalised too. "auto" is made from the noise and the number of features. What is less than
@@ -321,7 +338,7 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     row_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of a record's features; longer rows are scaled down. "adaptive" spends 5 % of epsilon and
-        delta on a number near the median norm.
+        delta (up to 20 % where records are few) on a number near the median norm.
     huber_threshold : float or "adaptive", default="adaptive"
         Residual at which the loss becomes linear, in units of y, > 0. The noise is proportional to it. "adaptive"
         spends 15 % of epsilon and delta on the centre and the reach of the targets: the centre is

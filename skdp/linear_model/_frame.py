@@ -113,7 +113,9 @@ class PrivateFit(PrivateEstimator):
         self._check_privacy_parameters()
         self._check_parameters()
         self._check_unit_and_groups(groups)
-        with self._open_session() as session:
+        public = getattr(self, "n_public", None)
+        n_units = public or max(1, (getattr(X, "shape", None) or (1,))[0])
+        with self._open_session(n_units) as session:
             problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
             self._warn_few(session, problem.records)

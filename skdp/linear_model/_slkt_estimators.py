@@ -72,9 +72,9 @@ class PrivateTransferFit(PrivateFit):
     def _unproven(self) -> bool:  # type: ignore[override]
         return self.teacher == "published" and not math.isinf(self.epsilon)
 
-    def _open_session(self) -> PrivacySession:
+    def _open_session(self, n_units: int = 1) -> PrivacySession:
         if not self._unproven:
-            return super()._open_session()
+            return super()._open_session(n_units)
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
         if accountant is not None or current_accountant() is not None:
             raise ValueError(

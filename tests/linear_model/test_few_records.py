@@ -27,7 +27,9 @@ def test_the_share_of_the_scales_grows_where_units_are_few_by_public_numbers():
     assert grown_share(PrivacySession(epsilon=math.inf, delta=1e-5), 50, 16) == 0.02
 
 
-@pytest.mark.parametrize("kind", ["DPIGHT", "DPSLKT", "DPAdaSSP", "DPTwoStage", "DPFrankWolfe"])
+@pytest.mark.parametrize(
+    "kind", ["DPIGHT", "DPSLKT", "DPAdaSSP", "DPTwoStage", "DPFrankWolfe", "DPAMP"]
+)
 def test_few_records_make_no_nonsense(kind):
     for seed in range(20):
         model = getattr(skdp, kind + "Regressor")(random_state=seed).fit(X, Y)
@@ -77,3 +79,17 @@ def test_rows_that_are_mostly_empty_are_named(name):
     if "Classifier" not in name:
         y = np.where(np.any(empty != 0, axis=1), y, 0.0)
     assert len([m for m in told(cls(**params), empty, y) if "smallest that can" in m]) == 1
+
+
+def test_what_amp_sets_aside_follows_from_public_numbers():
+    def searched(n, **params):
+        return 0.98 - skdp.DPAMPClassifier(**params)._share_aside(n)
+
+    assert [round(searched(n), 9) for n in (50, N, 10**4)] == [0.2, 0.2, 0.05]
+    assert searched(50, row_norm=1.0) == pytest.approx(0.0)
+    fits = [
+        skdp.DPAMPRegressor(adjacency="add-remove", n_public=50).fit(X[:n], Y[:n]) for n in (60, N)
+    ]
+    assert fits[0].privacy_.epsilon == fits[1].privacy_.epsilon == 1.0
+    of_search = [{r["purpose"]: r for r in f.privacy_.mechanisms}["scale"] for f in fits]
+    assert of_search[0]["noise_multiplier"] == of_search[1]["noise_multiplier"]  # n_public, not n
