@@ -18,6 +18,7 @@ from skdp.linear_model._pursuit import pays, pursue, require_room
 from skdp.linear_model._scales import (
     CLIP_SHARE,
     QUESTIONS,
+    Scales,
     count_searches,
     given_scales,
     grown_share,
@@ -274,6 +275,39 @@ def solve(
             monitor=inner,
         )
         return replace(found, theta=inner.outward(found.theta))
+    return steps_and_refit(
+        session,
+        records,
+        loss,
+        plan,
+        scales,
+        n_nonzero_coefs=s,
+        learning_rate=learning_rate,
+        alpha=alpha,
+        selection=selection,
+        theta=theta,
+        monitor=inner,
+        **options,
+    )
+
+
+def steps_and_refit(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    plan: Schedule,
+    scales: Scales,
+    *,
+    n_nonzero_coefs: int,
+    learning_rate: float | str,
+    alpha: float,
+    selection: str,
+    theta: np.ndarray,
+    monitor: "Rescaled",
+    **options: Any,
+) -> Solution:
+    """Take the noisy steps of ``plan``, and those on the features that survive; `solve` says what is what."""
+    d, s, literal = records.n_features, n_nonzero_coefs, not isinstance(learning_rate, str)
     clip, width = scales.clip_norm, theta.size // len(theta)
     all_noisy, few_noisy = theta.size, (s + 1) * width
     n_noisy = few_noisy if selection == "peeling" else all_noisy
@@ -293,11 +327,11 @@ def solve(
         alpha=alpha,
         share=plan.first_share,
         theta=theta,
-        monitor=inner,
+        monitor=monitor,
         **options,
     )
     if plan.last:
-        inner.offset = found.n_iter
+        monitor.offset = found.n_iter
         rule = step_rule(learning_rate, found.theta, rule.distance, plan.last, few_noisy, few_noisy)
         found = refit_on_support(
             session,
@@ -309,11 +343,11 @@ def solve(
             alpha=alpha,
             share=plan.last_share,
             theta=found.theta,
-            monitor=inner,
+            monitor=monitor,
         )
     return replace(
         found,
-        theta=inner.outward(found.theta),
+        theta=monitor.outward(found.theta),
         n_iter=found.n_iter + (plan.first if plan.last else 0),
         attributes={"learning_rate_": rule.learning_rate, "clip_norm_": scales.clip_norm},
     )
