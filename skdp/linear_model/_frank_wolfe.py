@@ -239,7 +239,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         records or groups (with delta=0: 0.5 sqrt(n epsilon)).
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute entry (sup norm) of one row's gradient. "adaptive" is half the median sup norm at the
-        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2) on the median sup norm of the rows.
+        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2; up to
+        20 % where records are few) on the median sup norm of the rows.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
         units of that feature's value: the released median sup norm of the rows, or 1 where nothing was released.
@@ -376,7 +377,8 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         records or groups (with delta=0: 0.5 sqrt(n epsilon)).
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute entry (sup norm) of one row's gradient. "adaptive" is half the median sup norm at the
-        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2) on the median sup norms of the rows
+        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2; up to
+        20 % where records are few) on the median sup norms of the rows
         and of the gradients.
     loss : {"squared", "huber"}, default="squared"
         Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.

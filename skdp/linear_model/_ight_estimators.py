@@ -31,9 +31,10 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
         ``max_iter``) about a quarter. It has no effect without thresholding.
     clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
+        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2;
+        up to 20 % where records are few)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
+        clip norm is half the latter. With a number and ``learning_rate="auto"`` they still go to the scale
         of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
@@ -201,9 +202,10 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
         "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
         ``max_iter``) about a quarter. It has no effect without thresholding.
     clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2)
+        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2;
+        up to 20 % where records are few)
         on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter. With a number and ``learning_rate="auto"`` the 2 % still go to the scale
+        clip norm is half the latter. With a number and ``learning_rate="auto"`` they still go to the scale
         of the step; only where both are numbers nothing is asked.
     max_iter : int or "auto", default="auto"
         Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters

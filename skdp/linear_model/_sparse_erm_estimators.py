@@ -42,9 +42,10 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         below half of the threshold as false alarms, and averages the iterates; that costs nothing.
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2) on the median of the rows' sup norms and, for
+        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
+        where records are few) on the median of the rows' sup norms and, for
         regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
+        a number and ``learning_rate="auto"`` they still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
         ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
@@ -222,9 +223,10 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         below half of the threshold as false alarms, and averages the iterates; that costs nothing.
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2) on the median of the rows' sup norms and, for
+        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
+        where records are few) on the median of the rows' sup norms and, for
         regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
+        a number and ``learning_rate="auto"`` they still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
         ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
@@ -409,9 +411,10 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         below half of the threshold as false alarms, and averages the iterates; that costs nothing.
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2) on the median of the rows' sup norms and, for
+        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
+        where records are few) on the median of the rows' sup norms and, for
         regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` the 2 % still go to the scale of the step.
+        a number and ``learning_rate="auto"`` they still go to the scale of the step.
     threshold : float or "auto", default="auto"
         Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
         ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
