@@ -42,10 +42,11 @@ class SupGradientKernel:
     -----
     **Bound.** Let x~ = (x, kappa), M its largest absolute entry (a maximum, so exact), q the row's derivatives, b
     its row weight, C = clip_norm / unit, u = 2**-53. The row adds the integers trunc(fl(c_k x~_j)) with
-    c_k = fl(q_k t), t = min(b / unit, b C (1 - 2**-40) / N) and N = fl(max_k |q_k| M). Let a = max_jk |q_k x~_j|.
+    c_k = fl(q_k t), t = min(b / unit, b C (1 - 2**-40) / N) and ``N = fl(max_k |q_k| M)``. Let
+    ``a = max_jk |q_k x~_j|``.
 
     1. If N is a normal number, N >= a (1 - u), and the second argument of the minimum gives for the computed
-       product |t q_k x~_j| <= b C (1 - 2**-40) (1 + u)**6 < b C (1 - 2**-41): the margin, b C, N, the quotient
+       product ``|t q_k x~_j| <= b C (1 - 2**-40) (1 + u)**6 < b C (1 - 2**-41)``: the margin, b C, N, the quotient
        and two products are rounded. A c_k that is subnormal is off by at most 2**-1074 and changes the product
        by at most 2**-50. So where b C >= 2**-8 the product stays below b C; where b C is smaller it is below 1
        and is cut to 0.
