@@ -16,8 +16,8 @@ import pytest
 import scipy.sparse as sp
 
 import skdp
-from skdp.exceptions import PrivacyLeakWarning
-from skdp.privacy import PrivacySession, _minimizer, mechanisms
+from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.privacy import PrivacySession, _minimizer, accounting, mechanisms
 
 N, D = 60, 40
 RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")
@@ -38,12 +38,21 @@ def rows_of(line):
     return line if isinstance(line, list) else [line]
 
 
+def cost_of(name, moved, rows, k):
+    """The mu^2 that a release really spent on this pair, its statistic having moved by ``moved`` sensitivities."""
+    if name == "gaussian":
+        return (moved * rows[0]["sensitivity"] / rows[0]["noise_std"]) ** 2
+    if name == "gumbel_top_k":
+        return k * accounting.bounded_range_mu(moved * rows[0]["epsilon"]) ** 2
+    return 0.0
+
+
 class Tape:
     """Records the releases of one fit and plays them back to another."""
 
     def __init__(self, monkeypatch):
         self.events, self.position, self.playing = [], 0, False
-        self.largest, self.of_vectors = 0.0, 0.0
+        self.largest, self.of_vectors, self.cost = 0.0, 0.0, 0.0
         for name in RELEASES:
             monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
         for name in ("permutation", "integers"):
@@ -62,10 +71,12 @@ class Tape:
                 return (*out, line)
             kind, integers, out, line = self.next(name)
             assert kind == name
+            chosen = rest[0] if name == "gumbel_top_k" else 1
             unit = rows_of(line)[0]["grid"]
             change = (bounded._value.on_grid(unit) - integers).astype(np.float64) * unit
             allowed = max(row["sensitivity"] for row in rows_of(line))
             self.largest = max(self.largest, NORMS[name](change) / allowed)
+            self.cost += cost_of(name, NORMS[name](change) / allowed, rows_of(line), chosen)
             if change.size > 1:
                 self.of_vectors = max(self.of_vectors, NORMS[name](change) / allowed)
             # What the neighbour would have drawn with: the same noise on the same grid.
@@ -93,7 +104,7 @@ class Tape:
 
     def compare(self, fit, one, other):
         """Return the largest change over its sensitivity, of all releases."""
-        self.events, self.largest = [], 0.0
+        self.events, self.largest, self.cost = [], 0.0, 0.0
         self.playing = False
         first = fit(*one)
         self.playing, self.position = True, 0
@@ -223,3 +234,28 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatc
         for one, other in pairs(name, seed=1)
     ]
     assert max(found) > 1 + 1e-9
+
+
+def spent_by_rounds(name, tape):
+    """Largest mu^2 that a fit of DP-IGHT in rounds really spends on one of the pairs, over the claim's."""
+    claim = accounting.gaussian_mu(4.0, 1e-3) ** 2
+    costs = []
+    for one, other in pairs(name, seed=1):
+        tape.compare(lambda X, y: make(name).fit(X, y), one, other)
+        costs.append(tape.cost / claim)
+    return max(costs)
+
+
+@pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPIGHTRegressor"])
+def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(name, monkeypatch):
+    """Everything that the fit releases, in mu^2 of what really changed: no statistics, so no false alarms."""
+    tape = Tape(monkeypatch)
+    honest = spent_by_rounds(name, tape)
+    assert 0.3 <= honest <= 1 + 1e-9
+    calibrate = PrivacySession._calibrate
+    monkeypatch.setattr(PrivacySession, "_calibrate", lambda session: 4 * calibrate(session))
+    tape.playing = False
+    with pytest.raises(PrivacyAccountingError):  # the recheck sees it by itself
+        make(name).fit(*next(pairs(name, seed=1))[0])
+    monkeypatch.setattr(PrivacySession, "_recheck", lambda session, claim: None)
+    assert spent_by_rounds(name, tape) > 1
