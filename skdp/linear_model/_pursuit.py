@@ -26,7 +26,7 @@ from skdp.linear_model._scales import (
     released_scales,
     start_residual,
 )
-from skdp.linear_model._steps import DistanceOverGradients, square
+from skdp.linear_model._steps import DistanceOverGradients, shrinkage, square
 from skdp.linear_model._two_stage import released_prior
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
@@ -67,9 +67,6 @@ START = (
 )
 CURVATURE = 0.8  # over smoothness times squared row norm a feature
 SMALLER = 16.0  # the median gradient norm falls by less than this in a round
-LEAST = (
-    0.1  # of the coefficients stays, whatever the noise: their order may still help a classifier
-)
 SHRINK = (
     2.0  # standard deviations; the steps gather more noise than one release of the same budget has
 )
@@ -337,9 +334,3 @@ class FitOnFeatures:
             gradient_between=of_row,
             unit_between=of_unit,
         )
-
-
-def shrinkage(values: np.ndarray, noise_std: float) -> float:
-    """Factor of James and Stein, which takes out the energy that the noise has."""
-    energy = square(values)
-    return max(LEAST, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0

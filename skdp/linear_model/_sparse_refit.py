@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp.linear_model._progress import Monitor
 from skdp.linear_model._scales import EVERYTHING, Scales, released_scales
-from skdp.linear_model._steps import DistanceOverGradients, square
+from skdp.linear_model._steps import DistanceOverGradients, shrinkage
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
@@ -22,7 +22,6 @@ CLIP_FACTOR = {"logistic": 3.0, "multinomial": 3.0}  # over the released clip no
 START = 0.1  # first distance over that of the scales: it grows by itself
 CURVATURE = 0.8  # over smoothness times squared row norm a feature
 SHRINK = 2.0  # standard deviations of the noise that is taken out
-LEAST = 0.1  # of the coefficients that stays in any case
 SHORTEST = 8.0  # sup norm over the least median norm of the restricted rows that is believed
 
 
@@ -109,9 +108,3 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
     if not largest:
         return EVERYTHING
     return largest / SHORTEST, 2.0 * largest * math.sqrt(s)
-
-
-def shrinkage(values: np.ndarray, noise_std: float) -> float:
-    """Factor of James and Stein for values of which each has noise of this standard deviation."""
-    energy = square(values)
-    return max(LEAST, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0

@@ -10,9 +10,17 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["AcceleratedStep", "ConstantStep", "DistanceOverGradients", "StepRule", "square"]
+__all__ = [
+    "AcceleratedStep",
+    "ConstantStep",
+    "DistanceOverGradients",
+    "StepRule",
+    "shrinkage",
+    "square",
+]
 
 FLOOR = 0.1  # share of the noise's energy that always stays in the sum of squares
+LEAST = 0.1  # of shrunk coefficients that stays in any case
 POWER = 6  # points are averaged with weights (t + 1)^POWER
 
 
@@ -186,3 +194,9 @@ def square(values: np.ndarray) -> float:
     """Squared norm; not by BLAS, whose threads cost more than they save on one vector."""
     flat = values.ravel()
     return float(np.einsum("i,i->", flat, flat))
+
+
+def shrinkage(values: np.ndarray, noise_std: float) -> float:
+    """Factor of James and Stein for values of which each has noise of this standard deviation."""
+    energy = square(values)
+    return max(LEAST, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0

@@ -15,7 +15,6 @@ from skdp.linear_model._pursuit import (
     CHOSEN,
     CHOSEN_BY_CLASSIFIERS,
     CLIP_SHARE,
-    LEAST,
     PRIOR_SHARE,
     RANKED,
     SCALE_SHARE,
@@ -23,10 +22,15 @@ from skdp.linear_model._pursuit import (
     Ranking,
     Task,
     pays,
-    shrinkage,
 )
 from skdp.linear_model._scales import GRID, median, released_scales
-from skdp.linear_model._steps import AcceleratedStep, ConstantStep, DistanceOverGradients
+from skdp.linear_model._steps import (
+    LEAST,
+    AcceleratedStep,
+    ConstantStep,
+    DistanceOverGradients,
+    shrinkage,
+)
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting import bounded_range_mu, gaussian_mu
