@@ -68,7 +68,9 @@ for epsilon, table in coefs.items():
 # coefficient.
 
 largest = coefs[EPSILONS[-1]]
-order = np.lexsort((np.abs(largest).mean(axis=0), (largest != 0).sum(axis=0)))[::-1][:24]
+order = np.lexsort((np.abs(largest).mean(axis=0), (largest != 0).sum(axis=0)))[::-1]
+ever = np.any([table != 0 for table in coefs.values()], axis=(0, 1))
+order = order[ever[order]][:24]  # a feature that never survives has nothing to show
 place = np.arange(order.size)[::-1]
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 7.5), sharey=True, layout="constrained")
 for shift, (epsilon, table) in zip([-0.2, 0.2], coefs.items()):
