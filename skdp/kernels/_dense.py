@@ -91,6 +91,7 @@ def dense_rows(
     X,
     y,
     weight,
+    rows,
     lo,
     hi,
     theta,
@@ -104,7 +105,10 @@ def dense_rows(
     acc,
     norms,
 ):
-    """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array; one output."""
+    """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array; one output.
+
+    ``rows`` is None, or the indices of the rows that are meant: the same code is compiled for each.
+    """
     d = X.shape[1]
     w = theta[0]
     a = acc[0] if mode != NORMS else w
@@ -113,17 +117,23 @@ def dense_rows(
     slack = np.sqrt(w.size) * UNDERFLOW
     c = np.zeros(4)
     squares = np.zeros(4)
+    at = np.zeros(4, np.int64)
     total = 0.0
     for first in range(lo, hi, 4):
         m = min(4, hi - first)
         for q in range(m):
-            c[q], squares[q] = _dot_and_square(X[first + q], w, d)
+            if rows is None:
+                at[q] = first + q
+            else:
+                at[q] = rows[first + q]
+        for q in range(m):
+            c[q], squares[q] = _dot_and_square(X[at[q]], w, d)
         if mask.size:
             for q in range(m):
-                squares[q] = _masked_square(X[first + q], mask, d)
+                squares[q] = _masked_square(X[at[q]], mask, d)
         clean = m == 4
         for q in range(m):
-            i = first + q
+            i = at[q]
             r = derivative(code, parameter, c[q] + intercept, y[i])
             if weight.size:
                 r *= weight[i]
@@ -137,12 +147,12 @@ def dense_rows(
             c[q] = r
         if mode != NORMS:
             if clean:
-                x0, x1, x2, x3 = X[first], X[first + 1], X[first + 2], X[first + 3]
+                x0, x1, x2, x3 = X[at[0]], X[at[1]], X[at[2]], X[at[3]]
                 _add_four(a, x0, x1, x2, x3, c[0], c[1], c[2], c[3], d, mode == PLAIN)
             for q in range(m):
                 # A dropped row is left out: 0 times a stored infinity is not 0.
                 if c[q] != 0.0 and not clean:
-                    _add_one(a, X[first + q], c[q], d, mode == PLAIN)
+                    _add_one(a, X[at[q]], c[q], d, mode == PLAIN)
                 total += c[q] * kappa if mode == PLAIN else np.rint(c[q] * kappa)
     if w.size > d and mode != NORMS:
         acc[0, d] += total

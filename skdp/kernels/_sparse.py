@@ -1,7 +1,8 @@
 """Gradient sums over CSR rows, compiled by numba.
 
 theta and the accumulator are (p, K): all outputs of one feature lie together. Indices come as
-unsigned integers: signed ones cost a check for negative values at every entry.
+unsigned integers: signed ones cost a check for negative values at every entry. ``begins`` and
+``ends`` say where each row lies: rows of the matrix, or any of them.
 """
 
 import numpy as np
@@ -48,13 +49,13 @@ def csr_state(indices, indptr, n_features, n_stored):
 
 
 @jit
-def _scores_and_squares(data, indices, indptr, first, rows, w, scores, squares):
+def _scores_and_squares(data, indices, begins, ends, first, rows, w, scores, squares):
     """Dot products of a block of rows with ``w`` and sums of squares, in four partial sums each."""
     for q in range(rows):
         a0 = a1 = a2 = a3 = 0.0
         b0 = b1 = b2 = b3 = 0.0
-        e = np.uint64(indptr[first + q])
-        stop = np.uint64(indptr[first + q + 1])
+        e = np.uint64(begins[first + q])
+        stop = np.uint64(ends[first + q])
         whole = stop - ((stop - e) & THREE)
         while e < whole:
             x0 = np.float64(data[e])
@@ -92,7 +93,7 @@ def _square(data, indices, start, stop, mask):
 
 @jit
 def csr_rows(
-    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
     limit, inverse_unit, mode, acc, norms,
 ):  # fmt: skip
     """Add the contributions of rows ``lo`` to ``hi`` to ``acc``; one output, theta is (p,)."""
@@ -103,10 +104,10 @@ def csr_rows(
     squares = np.empty(BLOCK)
     for first in range(lo, hi, BLOCK):
         m = min(BLOCK, hi - first)
-        _scores_and_squares(data, indices, indptr, first, m, theta, scores[0], squares)
+        _scores_and_squares(data, indices, begins, ends, first, m, theta, scores[0], squares)
         for q in range(m):
             if mask.size:
-                start, stop = indptr[first + q], indptr[first + q + 1]
+                start, stop = begins[first + q], ends[first + q]
                 squares[q] = _square(data, indices, start, stop, mask)
             scores[0, q] += intercept
             squares[q] += one
@@ -126,17 +127,19 @@ def csr_rows(
             norms,
         )
         if mode != NORMS:
-            _add_rows(data, indices, indptr, first, m, d, scores[0], mode == PLAIN, kappa, acc)
+            _add_rows(
+                data, indices, begins, ends, first, m, d, scores[0], mode == PLAIN, kappa, acc
+            )
 
 
 @jit
-def _add_rows(data, indices, indptr, first, rows, d, c, plain, kappa, acc):
+def _add_rows(data, indices, begins, ends, first, rows, d, c, plain, kappa, acc):
     """Add c[q] times row q to ``acc``. A dropped row is left out: 0 times infinity is not 0."""
     for q in range(rows):
         f = c[q]
         if f == 0.0:
             continue
-        start, stop = indptr[first + q], indptr[first + q + 1]
+        start, stop = begins[first + q], ends[first + q]
         if plain:
             for e in range(start, stop):
                 acc[indices[e]] += f * data[e]
@@ -160,7 +163,7 @@ def _scores(data, indices, start, stop, d, theta, z):
 
 @jit
 def csr_outputs(
-    data, indices, indptr, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
     limit, inverse_unit, mode, acc, norms,
 ):  # fmt: skip
     """The same for K outputs, theta is (p, K)."""
@@ -172,11 +175,9 @@ def csr_outputs(
     for first in range(lo, hi, BLOCK):
         m = min(BLOCK, hi - first)
         for q in range(m):
-            _scores(data, indices, indptr[first + q], indptr[first + q + 1], d, theta, z)
+            _scores(data, indices, begins[first + q], ends[first + q], d, theta, z)
             scores[:, q] = z
-            squares[q] = one + _square(
-                data, indices, indptr[first + q], indptr[first + q + 1], mask
-            )
+            squares[q] = one + _square(data, indices, begins[first + q], ends[first + q], mask)
         factors(
             scores,
             squares,
@@ -196,8 +197,8 @@ def csr_outputs(
             continue
         for q in range(m):
             z[:] = scores[:, q]
-            start = indptr[first + q]
-            stop = indptr[first + q + 1]
+            start = begins[first + q]
+            stop = ends[first + q]
             if mode == PLAIN:
                 _add_plain(data, indices, start, stop, d, p, z, kappa, acc)
             elif np.any(z != 0.0):
@@ -228,7 +229,7 @@ def _add_plain(data, indices, start, stop, d, p, r, kappa, acc):
 
 @jit
 def csr_groups(
-    data, indices, indptr, d, y, weight, order, starts, lo, hi, theta, mask, code, parameter,
+    data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, mask, code, parameter,
     kappa, limit, inverse_unit, mode, acc, norms, v, mark,
 ):  # fmt: skip
     """Add the contributions of groups ``lo`` to ``hi``.
@@ -241,12 +242,12 @@ def csr_groups(
     for g in range(lo, hi):
         members = order[starts[g] : starts[g + 1]]
         for i in members:
-            _scores(data, indices, indptr[i], indptr[i + 1], d, theta, z)
+            _scores(data, indices, begins[i], ends[i], d, theta, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
-            _add_plain(data, indices, indptr[i], indptr[i + 1], d, p, z, kappa, v)
+            _add_plain(data, indices, begins[i], ends[i], d, p, z, kappa, v)
         square = 0.0
         for i in members:
-            for e in range(indptr[i], indptr[i + 1]):
+            for e in range(begins[i], ends[i]):
                 j = indices[e]
                 if not mark[j]:
                     mark[j] = True
@@ -260,7 +261,7 @@ def csr_groups(
             norms[g] = size
         else:
             scale = clip_scale(size, limit, inverse_unit)
-        _move(indices, indptr, members, d, p, scale, v, mark, acc)
+        _move(indices, begins, ends, members, d, p, scale, v, mark, acc)
 
 
 @jit
@@ -272,10 +273,10 @@ def _entry_square(v, j):
 
 
 @jit
-def _move(indices, indptr, members, d, p, scale, v, mark, acc):
+def _move(indices, begins, ends, members, d, p, scale, v, mark, acc):
     """Add the rounded ``scale * v`` to ``acc`` and clear the workspace."""
     for i in members:
-        for e in range(indptr[i], indptr[i + 1]):
+        for e in range(begins[i], ends[i]):
             j = indices[e]
             if mark[j]:
                 mark[j] = False

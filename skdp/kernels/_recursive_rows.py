@@ -1,0 +1,265 @@
+"""Sums for recursive momentum, compiled by numba: a unit's gradient at two thetas, each part clipped.
+
+theta holds both points, the present one first: (2 K, p) for dense rows, (p, 2 K) for CSR. The passes
+are those of ``_dense`` and ``_sparse`` with other factors between predictors and sums.
+"""
+
+import numpy as np
+
+from skdp.kernels._dense import (
+    ROW_BLOCK,
+    _add_one,
+    _column_scores,
+    _column_sums,
+    _dot,
+    _row_scores,
+    _row_sums,
+    _square,
+)
+from skdp.kernels._jit import jit
+from skdp.kernels._rows import UNDERFLOW, clip_scale, derivatives
+from skdp.kernels._sparse import _add_plain, _add_rounded, _scores
+
+__all__ = [
+    "column_recursive",
+    "csr_groups_recursive",
+    "csr_recursive",
+    "dense_groups_recursive",
+    "dense_recursive",
+]
+
+NO_MASK = np.empty(0, dtype=np.bool_)
+
+# Rows of a CSR block.
+BLOCK = 128
+
+
+@jit
+def recursive_scales(size, moved, limit, moved_limit, momentum, inverse_unit):
+    """Factors of gradient and difference from bounds on their norms; both 0 drop the unit."""
+    scale = clip_scale(size, limit, inverse_unit)
+    moved_scale = clip_scale(moved, moved_limit, inverse_unit)
+    if scale == 0.0 or moved_scale == 0.0:
+        return 0.0, 0.0
+    return momentum * scale, (1.0 - momentum) * moved_scale
+
+
+@jit
+def _recursive_factors(
+    scores, squares, first, rows, y, weight, code, parameter, p, limit, moved_limit, momentum,
+    inverse_unit,
+):  # fmt: skip
+    """Turn the predictors (2 K, rows) of a block into the factors of its rows, in the first K."""
+    slack = np.sqrt(p) * UNDERFLOW
+    n_outputs = scores.shape[0] // 2
+    clean = True
+    for q in range(rows):
+        i = first + q
+        w = weight[i] if weight.size else 1.0
+        now, before = scores[:n_outputs, q], scores[n_outputs:, q]
+        size = derivatives(code, parameter, now, y[i], w)
+        derivatives(code, parameter, before, y[i], w)
+        square = 0.0
+        for k in range(n_outputs):
+            before[k] = now[k] - before[k]
+            square += before[k] * before[k]
+        moved = abs(before[0])
+        if n_outputs > 1:
+            moved = np.sqrt(square) + np.sqrt(n_outputs) * UNDERFLOW
+        length = np.sqrt(squares[q]) + slack
+        a, b = recursive_scales(
+            size * length, moved * length, limit, moved_limit, momentum, inverse_unit
+        )
+        if a == 0.0 and b == 0.0:
+            now[:] = 0.0
+            clean = False
+        else:
+            for k in range(n_outputs):
+                now[k] = a * now[k] + b * before[k]
+    return clean
+
+
+@jit
+def dense_recursive(
+    X, y, weight, lo, hi, theta, code, parameter, kappa, limit, moved_limit, momentum,
+    inverse_unit, acc,
+):  # fmt: skip
+    """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array."""
+    n_outputs, p = acc.shape
+    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
+    scores = np.empty((2 * n_outputs, rows))
+    squares = np.empty(rows)
+    for first in range(lo, hi, rows):
+        m = min(rows, hi - first)
+        _row_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        clean = _recursive_factors(
+            scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
+            momentum, inverse_unit,
+        )  # fmt: skip
+        _row_sums(X, first, m, scores, clean, acc, False, kappa)
+
+
+@jit
+def column_recursive(
+    X, y, weight, lo, hi, theta, code, parameter, kappa, limit, moved_limit, momentum,
+    inverse_unit, acc,
+):  # fmt: skip
+    """The same for a Fortran-ordered array."""
+    n_outputs, p = acc.shape
+    rows = max(64, min(2048, 262144 // max(1, p)))
+    scores = np.empty((2 * n_outputs, rows))
+    squares = np.empty(rows)
+    for first in range(lo, hi, rows):
+        m = min(rows, hi - first)
+        _column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        clean = _recursive_factors(
+            scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
+            momentum, inverse_unit,
+        )  # fmt: skip
+        _column_sums(X, first, m, scores, clean, acc, False, kappa)
+
+
+@jit
+def csr_recursive(
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, code, parameter, kappa, limit,
+    moved_limit, momentum, inverse_unit, acc,
+):  # fmt: skip
+    """The same for CSR rows."""
+    p, n_outputs = acc.shape
+    one = kappa * kappa if p > d else 0.0
+    scores = np.empty((2 * n_outputs, BLOCK))
+    squares = np.empty(BLOCK)
+    z = np.empty(2 * n_outputs)
+    for first in range(lo, hi, BLOCK):
+        m = min(BLOCK, hi - first)
+        for q in range(m):
+            start, stop = begins[first + q], ends[first + q]
+            _scores(data, indices, start, stop, d, theta, z)
+            scores[:, q] = z
+            square = one
+            for e in range(start, stop):
+                value = np.float64(data[e])
+                square += value * value
+            squares[q] = square
+        _recursive_factors(
+            scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
+            momentum, inverse_unit,
+        )  # fmt: skip
+        for q in range(m):
+            c = z[:n_outputs]
+            c[:] = scores[:n_outputs, q]
+            if np.any(c != 0.0):
+                _add_rounded(data, indices, begins[first + q], ends[first + q], d, p, c, kappa, acc)
+
+
+@jit
+def dense_groups_recursive(
+    X, y, weight, order, starts, lo, hi, theta, code, parameter, kappa, limit, moved_limit,
+    momentum, inverse_unit, acc, v,
+):  # fmt: skip
+    """Add the contributions of groups ``lo`` to ``hi``; ``v`` (2 K, p) holds one group's gradients."""
+    d = X.shape[1]
+    n_outputs, p = acc.shape
+    z = np.empty(2 * n_outputs)
+    for g in range(lo, hi):
+        v[:] = 0.0
+        for i in order[starts[g] : starts[g + 1]]:
+            x = X[i]
+            w = weight[i] if weight.size else 1.0
+            for k in range(2 * n_outputs):
+                z[k] = _dot(x, theta[k], d)
+                if p > d:
+                    z[k] += theta[k, d]
+            derivatives(code, parameter, z[:n_outputs], y[i], w)
+            derivatives(code, parameter, z[n_outputs:], y[i], w)
+            for k in range(2 * n_outputs):
+                _add_one(v[k], x, z[k], d, True)
+                if p > d:
+                    v[k, d] += z[k] * kappa
+        now, before = v[:n_outputs], v[n_outputs:]
+        square = 0.0
+        moved = 0.0
+        for k in range(n_outputs):
+            for j in range(p):
+                before[k, j] = now[k, j] - before[k, j]
+            square += _square(now[k], p)
+            moved += _square(before[k], p)
+        slack = np.sqrt(acc.size) * UNDERFLOW
+        a, b = recursive_scales(
+            np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
+            inverse_unit,
+        )  # fmt: skip
+        if a != 0.0 or b != 0.0:
+            for k in range(n_outputs):
+                for j in range(p):
+                    acc[k, j] += np.rint(a * now[k, j] + b * before[k, j])
+
+
+@jit
+def csr_groups_recursive(
+    data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, code, parameter,
+    kappa, limit, moved_limit, momentum, inverse_unit, acc, v, mark,
+):  # fmt: skip
+    """The same for CSR rows; ``v`` (p, 2 K) and ``mark`` (p,) are zero before and after."""
+    p, n_outputs = acc.shape
+    z = np.empty(2 * n_outputs)
+    slack = np.sqrt(acc.size) * UNDERFLOW
+    for g in range(lo, hi):
+        members = order[starts[g] : starts[g + 1]]
+        for i in members:
+            w = weight[i] if weight.size else 1.0
+            _scores(data, indices, begins[i], ends[i], d, theta, z)
+            derivatives(code, parameter, z[:n_outputs], y[i], w)
+            derivatives(code, parameter, z[n_outputs:], y[i], w)
+            _add_plain(data, indices, begins[i], ends[i], d, p, z, kappa, v)
+        square = 0.0
+        moved = 0.0
+        for i in members:
+            for e in range(begins[i], ends[i]):
+                j = indices[e]
+                if not mark[j]:
+                    mark[j] = True
+                    more, change = _differences(v, j)
+                    square += more
+                    moved += change
+        if p > d:
+            more, change = _differences(v, d)
+            square += more
+            moved += change
+        a, b = recursive_scales(
+            np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
+            inverse_unit,
+        )  # fmt: skip
+        for i in members:
+            for e in range(begins[i], ends[i]):
+                j = indices[e]
+                if mark[j]:
+                    mark[j] = False
+                    _move_both(v, j, a, b, acc)
+        if p > d:
+            _move_both(v, d, a, b, acc)
+
+
+@jit
+def _differences(v, j):
+    """Put the difference where the former gradient was; squares of the present one and of it."""
+    n_outputs = v.shape[1] // 2
+    square = 0.0
+    moved = 0.0
+    for k in range(n_outputs):
+        change = v[j, k] - v[j, n_outputs + k]
+        v[j, n_outputs + k] = change
+        square += v[j, k] * v[j, k]
+        moved += change * change
+    return square, moved
+
+
+@jit
+def _move_both(v, j, a, b, acc):
+    """Add the rounded combination to ``acc`` and clear the workspace."""
+    n_outputs = acc.shape[1]
+    for k in range(n_outputs):
+        if a != 0.0 or b != 0.0:
+            acc[j, k] += np.rint(a * v[j, k] + b * v[j, n_outputs + k])
+        v[j, k] = 0.0
+        v[j, n_outputs + k] = 0.0
