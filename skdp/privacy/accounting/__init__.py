@@ -17,6 +17,7 @@ from skdp.privacy.accounting.gaussian import (
     tradeoff,
 )
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
+from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
 from skdp.privacy.accounting.recheck import recheck_epsilon
 from skdp.privacy.accounting.sampled import amplified_epsilon, unamplified_epsilon
 
@@ -24,6 +25,7 @@ __all__ = [
     "amplified_epsilon",
     "bounded_range_epsilon",
     "bounded_range_mu",
+    "calibrate_batches",
     "compose_mu",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -35,6 +37,7 @@ __all__ = [
     "rows_delta",
     "rows_epsilon",
     "rows_mu",
+    "sampled_epsilon",
     "tradeoff",
     "unamplified_epsilon",
 ]
