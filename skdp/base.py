@@ -62,6 +62,10 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         """Share of (epsilon, delta) to set aside, given the public number of units."""
         return self._set_aside
 
+    def _samples(self, n_units: int) -> bool:
+        """Whether the fit may sample minibatches, given the public number of units."""
+        return False
+
     def _open_session(self, n_units: int = 1) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
@@ -77,6 +81,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
             estimator=type(self).__name__,
             context=repr(sorted(public.items())).encode(),
             set_aside=self._share_aside(n_units),
+            minibatches=self._samples(n_units),
         )
 
     def _check_unit_and_groups(self, groups: Any) -> None:

@@ -67,6 +67,13 @@ def model_attributes(model: Any, problem: Problem, theta: np.ndarray) -> dict[st
     }
 
 
+def _count_rows(X: Any) -> int:
+    """Number of rows, as far as it can be told before validation; at least 1."""
+    if getattr(X, "shape", None):
+        return max(1, int(X.shape[0]))
+    return max(1, len(X)) if hasattr(X, "__len__") else 1
+
+
 class PrivateFit(PrivateEstimator):
     """The fit of a private linear model; a subclass gives `_check_parameters` and `_solve`."""
 
@@ -114,8 +121,7 @@ class PrivateFit(PrivateEstimator):
         self._check_parameters()
         self._check_unit_and_groups(groups)
         public = getattr(self, "n_public", None)
-        n_units = public or max(1, (getattr(X, "shape", None) or (1,))[0])
-        with self._open_session(n_units) as session:
+        with self._open_session(public or _count_rows(X)) as session:
             problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
             self._warn_few(session, problem.records)

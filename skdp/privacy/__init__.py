@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
+    "BatchGroup": "skdp.privacy._batches",
     "Bounded": "skdp.privacy.bounded",
     "BudgetAccountant": "skdp.privacy.budget",
     "PrivacyReport": "skdp.privacy.report",
@@ -14,6 +15,7 @@ _NAMES = {
 _MODULES = ("accounting", "noise")
 
 __all__ = [
+    "BatchGroup",
     "Bounded",
     "BudgetAccountant",
     "PrivacyReport",
@@ -25,6 +27,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from skdp.privacy._batches import BatchGroup
     from skdp.privacy._vertices import VertexScores
     from skdp.privacy.bounded import Bounded
     from skdp.privacy.budget import BudgetAccountant

@@ -9,13 +9,18 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from skdp.exceptions import (
     PrivacyAccountingError,
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
 from skdp.privacy import accounting, noise
+from skdp.privacy._batches import BatchPlan
 from skdp.privacy._sparse_vector import NumericSparsePlan
+from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.report import PrivacyReport
 
@@ -74,7 +79,7 @@ class SessionLedger:
         self.adjacency, self.unit = adjacency, unit
         self._estimator = estimator
         self._rows: list[dict[str, Any]] = []
-        self._plans: list[GaussianPlan | NumericSparsePlan] = []
+        self._plans: list[GaussianPlan | NumericSparsePlan | BatchPlan] = []
         self._pure: list[tuple[float, int, float]] = []  # (epsilon, count, mu^2)
         self._slack = [0.0, 0.0]
         self._stream: noise.KeyStream | None = None
@@ -84,6 +89,8 @@ class SessionLedger:
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._pid, self._closed, self._late = os.getpid(), False, False
+        self._minibatches = self._sampled = False
+        self._bits: NDArray[np.uint64] | None = None  # to draw batches in
         self._lock = threading.RLock()
         self.exact = math.isinf(epsilon)
         self._mu2 = self._calibrate()
@@ -123,6 +130,8 @@ class SessionLedger:
         assumptions = tuple(assumptions)
         if self._stream is not None and self._stream.seeded:
             assumptions += ("the seed is secret and never used for another fit: for testing only",)
+        if self._sampled:
+            extra["sampled_plan"] = self._sampled_plan()
         return PrivacyReport(
             epsilon=claim,
             delta=max(self.delta, self._slack[1]),
@@ -182,11 +191,15 @@ class SessionLedger:
         if self._pid != os.getpid():
             raise RuntimeError("a session belongs to the process that opened it; open another one")
 
-    def _check(self, bounded: Bounded) -> None:
+    def _check(self, bounded: Bounded, *, batches: bool = False) -> None:
         self._check_open()
         if not isinstance(bounded, Bounded):
             raise TypeError(f"only a Bounded can be released, got {type(bounded).__name__}")
         source = bounded._value
+        if source.batch is not None and not batches:
+            raise UnsupportedAccounting(
+                "a statistic of a batch can be released by `gaussian` only, with the plan of its batch"
+            )
         if source.unit is not None and source.unit != self.unit:
             raise ValueError(
                 f"the statistic protects a {source.unit}, the session's unit is {self.unit!r}"
@@ -305,7 +318,7 @@ class SessionLedger:
         """Epsilon of everything that was planned, rounded up; never more than the budget."""
         # What was planned after a release may have been planned because of it: then only the whole
         # budget, which the filter holds, is a valid claim (REFEREE 4).
-        if self._late or self._set_aside:
+        if self._late or self._set_aside or self._sampled:
             return self.epsilon
         if self.delta == 0:
             return self._pure_epsilon() + self._slack[0]
@@ -321,6 +334,9 @@ class SessionLedger:
         """The mu of what is claimed; inf where a part was set aside, which has a point and no mu."""
         if self._set_aside:
             return math.inf
+        if self._sampled:  # what the other releases may take, beside the sampled ones
+            batches = sum(plan.share for plan in self._plans if isinstance(plan, BatchPlan))
+            return math.sqrt(max(0.0, 1.0 - batches) * self._mu2)
         if not self._late:
             return math.sqrt(self._planned_mu2())
         return math.sqrt(self._mu2) if self.delta > 0 else accounting.pure_mu(self.epsilon)
@@ -330,7 +346,8 @@ class SessionLedger:
             return
         pure = self.delta == 0
         ideal = 0.0 if pure else (self.delta - self._slack[1]) * math.exp(-self._slack[0])
-        found = accounting.recheck_epsilon(self._rows, ideal)
+        options = {"adjacency": self.adjacency} if self._sampled else {}
+        found = accounting.recheck_epsilon(self._rows, ideal, **options)
         if found + self._slack[0] > claim * (1 + 1e-9):
             raise PrivacyAccountingError(
                 f"the ledger costs epsilon={found + self._slack[0]:.9g} but {claim:.9g} was claimed; "
@@ -342,9 +359,23 @@ class SessionLedger:
             return "basic composition of pure mechanisms"
         if self._set_aside:
             return "basic composition of (epsilon, delta)"
-        gaussian = all(isinstance(plan, GaussianPlan) for plan in self._plans)
+        if self._sampled:
+            return self._sampled_accountant()
+        gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in self._plans)
         exact = gaussian and not self._pure
         return "exact Gaussian DP (Balle & Wang 2018)" if exact else "Gaussian DP composition"
+
+    def _sampled_plan(self) -> list[dict[str, Any]] | None:
+        """The planned rows of all batches, made or not; None without sampling."""
+        if not self._sampled:
+            return None
+        return [plan.planned_row() for plan in self._plans if isinstance(plan, BatchPlan)]
+
+    def _sampled_accountant(self) -> str:
+        kinds = {plan.sampling for plan in self._plans if isinstance(plan, BatchPlan)}
+        if WITHOUT_REPLACEMENT in kinds:
+            return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
+        return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
 
     def _noise_name(self) -> str:
         kinds = {

@@ -34,6 +34,7 @@ class Source:
     ``magnitude`` is a public bound on the absolute value of any entry (inf where entries are clamped).
     ``choose(unit, scale, stream)``, where there is one, draws one index with the weights exp(score / scale) of
     the scores on that grid: for scores that are cheaper to keep than to write out.
+    ``batch`` is the minibatch that the statistic is about; None is all records.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -44,6 +45,7 @@ class Source:
     unit: str | None = None
     needs_public_n: bool = False
     choose: Callable[[float, float, Any], int] | None = None
+    batch: Any = None
 
 
 class Bounded:
@@ -207,10 +209,11 @@ class Bounded:
         if not isinstance(other, Bounded):
             raise TypeError("only statistics of the same records can be added to a Bounded")
         a, b = self._value, other._value
-        if a.owner is not b.owner or self.shape != other.shape or self.adjacency != other.adjacency:
+        same = a.owner is b.owner and a.batch is b.batch
+        if not same or self.shape != other.shape or self.adjacency != other.adjacency:
             raise ValueError(
-                "statistics can be added only if they have one shape, one adjacency and come "
-                "from the same PrivateRecords; release them one by one instead"
+                "statistics can be added only if they have one shape, one adjacency, one batch and "
+                "come from the same PrivateRecords; release them one by one instead"
             )
         return Bounded.from_source(
             _added(a, b),
@@ -296,6 +299,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             source.owner,
             source.unit,
             source.needs_public_n,
+            batch=source.batch,
         )
     sign = 1 if scale > 0 else -1
     size = abs(scale)
@@ -307,6 +311,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         source.owner,
         source.unit,
         source.needs_public_n,
+        batch=source.batch,
     )
 
 
@@ -328,4 +333,5 @@ def _added(a: Source, b: Source) -> Source:
         a.owner,
         a.unit,
         a.needs_public_n or b.needs_public_n,
+        batch=a.batch,
     )

@@ -11,6 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy._batch_records import BatchStatistics
+from skdp.privacy._batches import Batch
 from skdp.privacy._computed_records import ComputedStatistics
 from skdp.privacy._sup_records import SupNormStatistics
 from skdp.privacy.bounded import Bounded, Source
@@ -18,7 +20,7 @@ from skdp.privacy.bounded import Bounded, Source
 __all__ = ["PrivateRecords"]
 
 
-class PrivateRecords(SupNormStatistics, ComputedStatistics):
+class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
     """The records of one fit.
 
     Parameters
@@ -110,12 +112,19 @@ class PrivateRecords(SupNormStatistics, ComputedStatistics):
         return self.n_records if self.n_groups is None else self.n_groups
 
     def mean_gradient(
-        self, loss: Any, theta: NDArray[np.float64], clip_norm: float, *, mask: Any = None
+        self,
+        loss: Any,
+        theta: NDArray[np.float64],
+        clip_norm: float,
+        *,
+        mask: Any = None,
+        batch: Batch | None = None,
     ) -> Bounded:
         """Mean over the units of the clipped loss gradient at ``theta``.
 
         One unit adds at most ``clip_norm / n_units`` in l2 norm: its gradient is rounded to the grid
-        inside the ball of that radius, and integers are summed exactly (DESIGN, Floating point).
+        inside the ball of that radius, and integers are summed exactly (DESIGN, Floating point). Of a
+        batch, the sum over its units is divided by its expected size, a constant.
 
         Parameters
         ----------
@@ -126,6 +135,8 @@ class PrivateRecords(SupNormStatistics, ComputedStatistics):
             Largest l2 norm of a unit's gradient. inf (no clipping) can only be released without noise.
         mask : ndarray of bool of shape (n_parameters,), default=None
             Coordinates to which the gradient is restricted, before its norm is taken.
+        batch : Batch, default=None
+            Of `PrivacySession.draw`. None takes all units.
 
         Returns
         -------
@@ -137,23 +148,21 @@ class PrivateRecords(SupNormStatistics, ComputedStatistics):
             raise ValueError(f"theta must have shape {kernel.shape}, got {theta.shape}")
         chosen = None if mask is None else np.array(mask, dtype=bool)
         clip_norm = float(clip_norm)
+        rows = self._units_of(batch)
 
         def plain() -> NDArray[np.float64]:
             if math.isinf(clip_norm):
-                return np.asarray(kernel.plain_sum(theta, mask=chosen), dtype=np.float64)
+                return np.asarray(kernel.plain_sum(theta, mask=chosen, rows=rows))
             fine = clip_norm * max(2.0**-36, kernel.n_units * 2.0**-60)
-            return np.asarray(kernel.clipped_sum(theta, clip_norm, fine, mask=chosen) * fine)
+            return np.asarray(kernel.clipped_sum(theta, clip_norm, fine, chosen, rows) * fine)
 
-        source = Source(
-            lambda grid: kernel.clipped_sum(theta, clip_norm, grid, mask=chosen),
+        return self._batch_mean(
+            lambda grid: kernel.clipped_sum(theta, clip_norm, grid, chosen, rows),
             plain,
-            roundings=0,
-            magnitude=clip_norm * self._count,
-            owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,
+            kernel.shape,
+            clip_norm,
+            batch,
         )
-        return Bounded.from_source(source, kernel.shape, l2=clip_norm) * (1.0 / self.n_units)
 
     def step_scores(
         self, loss: Any, theta: NDArray[np.float64], clip_norm: float, learning_rate: float

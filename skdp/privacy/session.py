@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy._batches import Batch, BatchGroup, BatchPlan
+from skdp.privacy._session_batches import MinibatchReleases, batch_slack_of
 from skdp.privacy._session_ledger import GaussianPlan, check_number, check_share
 from skdp.privacy._session_objective import ObjectiveReleases
 from skdp.privacy._session_sparse_vector import NumericSparseReleases
@@ -27,10 +29,10 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.budget import BudgetAccountant, current_accountant
 from skdp.privacy.records import PrivateRecords
 
-__all__ = ["GaussianPlan", "PrivacySession"]
+__all__ = ["Batch", "BatchGroup", "BatchPlan", "GaussianPlan", "PrivacySession"]
 
 
-class PrivacySession(ObjectiveReleases, NumericSparseReleases):
+class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases):
     """Turns bounded statistics into released arrays and writes down what that costs.
 
     Parameters
@@ -58,6 +60,9 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
         has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
         Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
+    minibatches : bool, default=False
+        Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
+        without a mu: none is proven for sampled releases.
 
     Raises
     ------
@@ -88,6 +93,7 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         estimator: str = "PrivacySession",
         context: bytes = b"",
         set_aside: float = 0.0,
+        minibatches: bool = False,
     ) -> None:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
@@ -95,6 +101,7 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         super().__init__(float(epsilon), float(delta), adjacency, unit, estimator, set_aside)
+        self._minibatches = bool(minibatches)
         self._seed = random_state
         self._context = context + repr((epsilon, delta, adjacency)).encode()
         if records is not None:
@@ -102,10 +109,20 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         self._reservation = self._reserve(accountant)
 
     @classmethod
-    def without_privacy(cls, *, unit: str = "record") -> "PrivacySession":
+    def without_privacy(
+        cls, *, unit: str = "record", random_state: Any = None, context: bytes = b""
+    ) -> "PrivacySession":
         """Make a session that releases exact values and charges no accountant (non-private estimators)."""
         made = cls.__new__(cls)
-        PrivacySession.__init__(made, epsilon=math.inf, delta=0.0, unit=unit, accountant=_NOBODY)
+        PrivacySession.__init__(
+            made,
+            epsilon=math.inf,
+            delta=0.0,
+            unit=unit,
+            accountant=_NOBODY,
+            random_state=random_state,
+            context=context,
+        )
         return made
 
     # ---------------------------------------------------------------- plans
@@ -148,14 +165,14 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
 
     # ---------------------------------------------------------------- releases
 
-    def gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
+    def gaussian(self, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> NDArray[np.float64]:
         """Release a statistic with the noise of ``plan``.
 
         Parameters
         ----------
         bounded : Bounded
-            With a finite l2 bound.
-        plan : GaussianPlan
+            With a finite l2 bound; for a BatchPlan a statistic of a batch of this plan, fresh and not used.
+        plan : GaussianPlan or BatchPlan
             Of this session, with a release left.
 
         Returns
@@ -170,22 +187,29 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
         with self._lock:
             return self._gaussian(bounded, plan)
 
-    def _gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
-        self._check(bounded)
+    def _gaussian(self, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> NDArray[np.float64]:
+        self._check(bounded, batches=True)
         self._check_plan(plan, plan.releases)
-        if self.exact:
-            self._use(plan)
-            return bounded._value.plain()
-        mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
-        self._charge_slack(noise.gaussian_slack(bounded.size, plan.noise_multiplier))
+        batch = self._check_batch(bounded, plan)
+        if not self.exact:
+            mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
+            slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
+            drawn = batch_slack_of(plan)
+            self._charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
         self._use(plan)
+        if batch is not None:
+            batch._spent = True
+        if self.exact:
+            return bounded._value.plain()
         released, line = mechanisms.gaussian(
             bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
         )
+        if batch is not None:
+            line.update(batch._plan.describe())
         self._write(line, plan.purpose)
         return released
 
-    def noise_std(self, bounded: Bounded, plan: GaussianPlan) -> float:
+    def noise_std(self, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> float:
         """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
         if self.exact:
             return 0.0
@@ -364,17 +388,16 @@ class PrivacySession(ObjectiveReleases, NumericSparseReleases):
                 "epsilon=inf has no privacy cost that an accountant could hold; "
                 "fit outside the accountant or use the non-private estimator"
             )
+        gaussian = self.delta > 0 and not self._set_aside and not self._minibatches
         return payer.reserve(
             estimator=self._estimator,
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
-            mu=math.sqrt(self._mu2) if self.delta > 0 and not self._set_aside else None,
+            mu=math.sqrt(self._mu2) if gaussian else None,
             pure=self.delta == 0,
-            noise_error=(self._epsilon_slack / 2, self._delta_slack)
-            if self.delta > 0 and not self._set_aside
-            else (0.0, 0.0),
+            noise_error=(self._epsilon_slack / 2, self._delta_slack) if gaussian else (0.0, 0.0),
         )
 
     def _check_records(self, records: PrivateRecords) -> None:

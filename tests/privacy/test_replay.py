@@ -55,7 +55,7 @@ class Tape:
         self.largest, self.of_vectors, self.cost = 0.0, 0.0, 0.0
         for name in RELEASES:
             monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
-        for name in ("permutation", "integers"):
+        for name in ("permutation", "integers", "_sample_units"):
             monkeypatch.setattr(
                 PrivacySession, name, self.chance(name, getattr(PrivacySession, name))
             )

@@ -1,0 +1,72 @@
+"""Penalties on the coefficients: public functions of theta, so they cost no privacy.
+
+The intercept, theta's last row where there is one, is never penalised.
+"""
+
+from typing import Protocol
+
+import numpy as np
+
+__all__ = ["PENALTIES", "L2Penalty", "NonconvexPenalty", "Penalty", "penalty_of"]
+
+PENALTIES = ("l2", "nonconvex")
+
+
+class Penalty(Protocol):
+    """Value and gradient at theta of shape (n_parameters,) or (n_parameters, n_classes)."""
+
+    smoothness: float
+
+    def value(self, theta: np.ndarray) -> float:
+        """Return the penalty, a number >= 0."""
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Return its gradient, of theta's shape."""
+
+
+class L2Penalty:
+    """``alpha / 2 * sum_j w_j^2``."""
+
+    def __init__(self, alpha: float, n_features: int) -> None:
+        self._alpha, self._d = float(alpha), n_features
+        self.smoothness = self._alpha
+
+    def value(self, theta: np.ndarray) -> float:
+        """Return the penalty."""
+        return 0.5 * self._alpha * float(np.sum(np.square(theta[: self._d])))
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Return its gradient."""
+        gradient = self._alpha * theta
+        gradient[self._d :] = 0.0
+        return gradient
+
+
+class NonconvexPenalty:
+    """``alpha * sum_j w_j^2 / (1 + w_j^2)``: flat far from 0 (Reddi et al. 2016; dissertation, section 4.7.1).
+
+    Its second derivative lies between -alpha / 2 and 2 alpha.
+    """
+
+    def __init__(self, alpha: float, n_features: int) -> None:
+        self._alpha, self._d = float(alpha), n_features
+        self.smoothness = 2.0 * self._alpha
+
+    def value(self, theta: np.ndarray) -> float:
+        """Return the penalty."""
+        with np.errstate(divide="ignore", over="ignore"):
+            inverse = 1.0 / np.square(theta[: self._d])
+        return self._alpha * float(np.sum(1.0 / (1.0 + inverse)))
+
+    def gradient(self, theta: np.ndarray) -> np.ndarray:
+        """Return its gradient."""
+        # Written so that a huge coefficient gives 0, not inf / inf.
+        root = 1.0 / np.hypot(1.0, theta)
+        gradient = 2.0 * self._alpha * (theta * root) * root * root * root
+        gradient[self._d :] = 0.0
+        return gradient
+
+
+def penalty_of(name: str, alpha: float, n_features: int) -> Penalty:
+    """Return the penalty of that name: "l2" or "nonconvex"."""
+    return {"l2": L2Penalty, "nonconvex": NonconvexPenalty}[name](alpha, n_features)

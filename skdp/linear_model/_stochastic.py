@@ -1,0 +1,114 @@
+"""The frame of a stochastic fit: parameters of the minibatches, the session that samples, the penalty."""
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+from skdp.base import check_choice, check_number
+from skdp.linear_model._frame import PrivateFit, Solution, parameter_shape
+from skdp.linear_model._glm import Problem, start_point
+from skdp.linear_model._penalties import PENALTIES, penalty_of
+from skdp.linear_model._progress import Progress
+from skdp.privacy import accounting
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["SAMPLING", "StochasticFit", "check_clip", "check_common"]
+
+# The parameter's words and the ledger's.
+SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
+
+
+def check_common(model: Any) -> None:
+    """Check the parameters that private and exact stochastic fits share."""
+    check_number("batch_size", model.batch_size, Integral, low=1, word="auto")
+    check_choice("sampling", model.sampling, tuple(SAMPLING))
+    check_number("max_iter", model.max_iter, Integral, low=1, word="auto")
+    check_number("learning_rate", model.learning_rate, Real, low=0, strict=True, word="auto")
+    check_number("alpha", model.alpha, Real, low=0)
+    check_choice("penalty", model.penalty, PENALTIES)
+    if model.callback is not None and not callable(model.callback):
+        raise TypeError("callback must be callable: callback(iteration, coef)")
+    for name in ("learning_rate", "alpha"):
+        if not isinstance(getattr(model, name), str) and math.isinf(getattr(model, name)):
+            raise ValueError(f"{name} must be finite, got inf")
+
+
+def check_clip(name: str, value: Any, epsilon: float, word: str | None = "adaptive") -> None:
+    """Check a clip norm: a number that the fixed-point sums can hold, or the word."""
+    check_number(name, value, Real, low=0, strict=True, word=word)
+    if not isinstance(value, str) and not (
+        1e-100 <= value <= 1e100 or value == epsilon == math.inf
+    ):
+        raise ValueError(
+            f"{name} must be finite and between 1e-100 and 1e100, got {value!r} "
+            "(inf is possible with epsilon=inf only)"
+        )
+
+
+class StochasticFit(PrivateFit):
+    """A private fit by noisy gradients of minibatches; a subclass gives `_solve`.
+
+    Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
+    full batches keep their mu.
+    """
+
+    batch_size: int | str
+    sampling: str
+    max_iter: int | str
+    learning_rate: float | str
+    clip_norm: float | str
+    alpha: float
+    penalty: str
+    coef_init: Any
+    verbose: Any
+    callback: Any
+
+    # Whether batch_size="auto" takes batches that are smaller than the data.
+    _auto_samples = False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_common(self)
+        check_clip("clip_norm", self.clip_norm, self.epsilon)
+        if self.sampling == "without_replacement" and self._may_sample(math.inf):
+            accounting.sampled.require_supported(
+                SAMPLING[self.sampling], self.adjacency, ["gaussian"]
+            )
+
+    def _may_sample(self, n_rows: float) -> bool:
+        """Whether a batch may be smaller than the data, as far as is known before they are read."""
+        if isinstance(self.batch_size, str):
+            return self._auto_samples
+        return self.unit == "group" or self.batch_size < n_rows
+
+    def _samples(self, n_units: int) -> bool:
+        return self._may_sample(n_units)
+
+    def _run(
+        self,
+        algorithm: Callable[..., Solution],
+        session: PrivacySession,
+        problem: Problem,
+        **settings: Any,
+    ) -> Solution:
+        """Call ``algorithm(session, records, loss, penalty=, theta=, monitor=, **settings)``."""
+        records, loss = problem.records, problem.loss
+        progress = Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        )
+        with progress:
+            return algorithm(
+                session,
+                records,
+                loss,
+                penalty=penalty_of(self.penalty, float(self.alpha), records.n_features),
+                theta=start_point(
+                    self.coef_init,
+                    parameter_shape(records, loss),
+                    records.n_features,
+                    fit_intercept=self.fit_intercept,
+                ),
+                monitor=progress,
+                **settings,
+            )
