@@ -14,6 +14,7 @@ _NAMES = {
     "hard_threshold": "skdp.kernels._threshold",
     "is_cupy": "skdp.kernels._dispatch",
     "jit": "skdp.kernels._jit",
+    "laplacian_smooth": "skdp.kernels._smooth",
     "n_threads": "skdp.kernels._threads",
     "numeric_sparse": "skdp.kernels._sparse_vector",
     "run_blocks": "skdp.kernels._threads",
