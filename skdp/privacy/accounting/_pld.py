@@ -51,8 +51,9 @@ GAUSSIAN = "gaussian"
 _U = 2.0**-53
 _ROUNDING = 200.0 * _U
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)
-# A window of more cells takes seconds.
-_MOST_CELLS = 2**24
+# Finer grids than these are left coarser than asked for: the bound is valid, and looser.
+_MOST_CELLS = 2**17
+_LARGEST_WINDOW = 2**21
 
 
 class Release(NamedTuple):
@@ -231,31 +232,27 @@ class _Composed:
         return value - theta * mean + math.log(gap), mean, spread
 
     def saddle(self, guess: float) -> tuple[float, float, float]:
-        """The tilt whose epsilon has about this delta, at least half a standard deviation up."""
+        """A tilt whose epsilon has about this delta; that epsilon; the standard deviation there.
 
-        def error(log_theta: float) -> tuple[float, float, float]:
+        delta falls as theta grows. Where few releases see the record, epsilon leaps within a narrow range of
+        theta, so it is the error in log delta that ends the bisection.
+        """
+        low, high = -math.inf, math.inf
+        log_theta, step = math.log(guess), 0.7
+        for _ in range(80):
             value, mean, spread = self.log_delta_at(math.exp(log_theta))
-            return value - self.log_delta, mean, spread
-
-        low = high = math.log(guess)
-        found = error(low)
-        step = 0.7
-        if found[0] > 0.0:
-            while found[0] > 0.0 and step < 100.0:
-                low, high, step = high, high + step, 1.6 * step
-                found = error(high)
-        else:
-            while found[0] <= 0.0:
-                if math.exp(low) * found[2] < 0.5:
-                    return math.exp(low), found[1], found[2]
-                low, high, step = low - step, low, 1.6 * step
-                found = error(low)
-        # delta falls with theta: bisection, as a rough tilt is good enough.
-        while high - low > 0.02:
-            middle = 0.5 * (low + high)
-            found = error(middle)
-            low, high = (middle, high) if found[0] > 0.0 else (low, middle)
-        return math.exp(0.5 * (low + high)), found[1], found[2]
+            error = value - self.log_delta
+            if abs(error) < 0.3 or (error < 0.0 and math.exp(log_theta) * spread < 0.5):
+                break
+            low, high = (log_theta, high) if error > 0.0 else (low, log_theta)
+            if math.isinf(low) or math.isinf(high):
+                log_theta += math.copysign(step, error)
+                step *= 1.6
+            else:
+                log_theta = 0.5 * (low + high)
+            if high - low < 1e-13:
+                break
+        return math.exp(log_theta), mean, spread
 
     # ------------------------------------------------------------------ composition
 
@@ -279,35 +276,40 @@ class _Composed:
         total = max(above + 4.0 * spread, beyond, below)
         return above, total - above, rise - (theta + kappa_above) * above
 
-    def epsilon(self, theta: float) -> float:
-        """Upper bound of epsilon; any theta > 0 gives one, that of the saddle point a tight one."""
+    def epsilon(self, theta: float) -> float | None:
+        """Upper bound of epsilon; any theta > 0 gives one, that of the saddle point a tight one.
+
+        None if the grid is so fine that the window has too many cells.
+        """
         masses, value, mean, variance = self.tilted(theta)
         spread = max(math.sqrt(variance), self.grid)
         centre = round(mean / self.grid) * self.grid
         log_scale = value - theta * centre
         reach = max(float(np.max(np.abs(losses))) for losses in self._losses)
         rounding = self.total * (_ROUNDING + theta * reach * _U)
-        target = math.exp(self.log_delta - log_scale - rounding)
-        target -= self.infinite() * math.exp(-log_scale)
+        # A smaller target is safe: far above the target the tilt was too large to say more.
+        target = math.exp(min(600.0, self.log_delta - log_scale - rounding))
+        target -= self.infinite() * math.exp(min(600.0, -log_scale))
         if target <= 0.0:
             return math.inf
         above, below, log_top = self._window(theta, value, centre, spread, math.log(target) - 16.0)
         size = next_fast_len(math.ceil((above + below) / self.grid) + 3, real=True)
-        if size > _MOST_CELLS:
-            return math.inf
+        if size > _LARGEST_WINDOW:
+            return None
         start = round(centre / self.grid) - math.ceil(below / self.grid)
         density, error = self._compose(masses, size, start)
-        losses = np.arange(start, start + size) * self.grid - centre
-        weighted = density * np.exp(np.minimum(-theta * losses, 700.0))
-        above_all = np.cumsum(weighted[::-1])[::-1]
-        below_r = np.exp(np.minimum(-losses, 700.0))
-        above_all_r = np.cumsum((weighted * below_r)[::-1])[::-1]
+        # Far below the centre the weights overflow; epsilon at the first point kept is a bound then.
+        keep = max(0, size - 2 - math.floor((above + 600.0 / (1.0 + theta)) / self.grid))
+        losses = np.arange(start + keep, start + size) * self.grid - centre
+        scale = np.exp(-theta * losses)
+        weighted = density[keep:] * scale
+        mass = np.cumsum(weighted[::-1])[::-1]
+        mass_r = np.cumsum((weighted * np.exp(-losses))[::-1])[::-1]
         target -= math.exp(log_top)
-        first = self._solve(above_all, above_all_r, losses, target)
-        weights = np.where(losses > first, -np.expm1(first - losses), 0.0)
-        weights *= np.exp(np.minimum(-theta * losses, 700.0))
+        first = self._solve(mass, mass_r, losses, target)
+        weights = -np.expm1(np.minimum(first - losses, 0.0)) * scale
         target -= error * _norm(weights) + 1e-10 * target
-        found = self._solve(above_all, above_all_r, losses, target)
+        found = self._solve(mass, mass_r, losses, target)
         return max(0.0, found + centre)
 
     @staticmethod
@@ -315,14 +317,14 @@ class _Composed:
         """Epsilon (from the centre) at which delta is the target: between grid points linear in e^epsilon."""
         if target <= 0.0:
             return math.inf
-        curve = mass - np.exp(losses) * mass_r  # delta at each grid point
+        curve = mass - np.exp(np.minimum(losses, 700.0)) * mass_r  # delta at each grid point
         over = np.flatnonzero(curve > target)
-        if over.size == 0:
-            return -math.inf
-        cell = int(over[-1]) + 1
-        if cell >= losses.size:
+        cell = int(over[-1]) + 1 if over.size else 0
+        if cell == losses.size:
             return math.inf
-        return math.log((mass[cell] - target) / mass_r[cell])
+        if cell == 0 or mass[cell] <= target:
+            return float(losses[cell])
+        return min(float(losses[cell]), math.log((mass[cell] - target) / mass_r[cell]))
 
     def _compose(self, masses: list[Array], size: int, start: int) -> tuple[Array, float]:
         """The composed tilted masses from grid point `start` on, and a bound of their l2 error."""
@@ -382,10 +384,13 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
         The grid is chosen so that it raises epsilon by about this.
     """
     log_delta = math.log(delta)
-    grid, theta = _first_grid(releases, log_delta), 1.0
+    widest = _widest(releases, log_delta)
+    grid, theta = widest / 400.0, 1.0
     composed = _Composed(releases, grid, log_delta)
-    for _ in range(12):
+    while True:
         theta, epsilon, spread = composed.saddle(theta)
+        if 2.0 * widest > _MOST_CELLS * grid:
+            break
         # The grid adds K(theta) of the fine grid to K(theta) of this one, and that over theta to epsilon.
         finer = _Composed(releases, 0.5 * grid, log_delta)
         gain = (composed.cumulant(theta) - finer.cumulant(theta)) / theta
@@ -393,15 +398,17 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
         if gain <= 0.75 * allowed:
             break
         factor = min(0.5, max(0.05, 0.8 * math.sqrt(0.75 * allowed / gain)))
+        factor = max(factor, widest / (_MOST_CELLS * grid))
         grid *= factor
         composed = finer if factor == 0.5 else _Composed(releases, grid, log_delta)
-    return composed.epsilon(theta)
+    found = composed.epsilon(theta)
+    while found is None:
+        grid *= 2.0
+        found = _Composed(releases, grid, log_delta).epsilon(theta)
+    return found
 
 
-def _first_grid(releases: tuple[Release, ...], log_delta: float) -> float:
-    """Coarse: some hundred cells over the widest release, but no less than its middle."""
-    widest = 0.0
-    for release in releases:
-        low, high = _range(release, log_delta - math.log(release.count) - 14.0)
-        widest = max(widest, high - low)
-    return widest / 400.0
+def _widest(releases: tuple[Release, ...], log_delta: float) -> float:
+    """Range of the losses of the widest release."""
+    ranges = (_range(part, log_delta - math.log(part.count) - 14.0) for part in releases)
+    return max(high - low for low, high in ranges)

@@ -22,8 +22,12 @@ from skdp.privacy.accounting.sampled import (
 __all__ = ["calibrate_batches", "sampled_epsilon"]
 
 Group = tuple[float, float, int, int, int]
+# What the grid adds to epsilon, relative to it; more in a first search.
+_GRID, _COARSE = 5e-4, 1e-2
 # The calibrated noise costs between 1 - 0.003 of epsilon and epsilon.
 _ALLOWED = 3e-3
+# With less noise a sampled release is as good as none: where delta alone covers it, this much is added.
+_LEAST_NOISE = 0.01
 
 
 def _group(group: Sequence[float], sampling: str) -> Group:
@@ -114,7 +118,12 @@ def sampled_epsilon(
 
 @functools.lru_cache(maxsize=256)
 def _epsilon(
-    groups: tuple[Group, ...], delta: float, mu: float, adjacency: str, sampling: str
+    groups: tuple[Group, ...],
+    delta: float,
+    mu: float,
+    adjacency: str,
+    sampling: str,
+    rtol: float = _GRID,
 ) -> float:
     full = [group for group in groups if group[1] == 1.0]
     mu = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in full)])
@@ -127,18 +136,22 @@ def _epsilon(
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / mu, 1.0, 1),) if mu > 0.0 else ()
-    if adjacency == "replace-one":
-        directions = [_pld.TWO_SIDED]
-    else:
-        directions = [_pld.OUT, _pld.TAKEN_IN]
     factor = 2.0 if adjacency == "replace-one" else 1.0
-    found = 0.0
-    for kind in directions:
+
+    def composed(kind: str, rtol: float) -> float:
         releases = tuple(
             _pld.Release(kind, factor * size, rate, count) for size, rate, count, _, _ in groups
         )
-        found = max(found, _pld.composed_epsilon(releases + aside, delta))
-    return min(bound, found)
+        return _pld.composed_epsilon(releases + aside, delta, rtol)
+
+    if adjacency == "replace-one":
+        return min(bound, composed(_pld.TWO_SIDED, rtol))
+    found = composed(_pld.OUT, rtol)
+    # Mostly less, which a coarse upper bound shows as well.
+    other = composed(_pld.TAKEN_IN, 20.0 * rtol)
+    if other > found:
+        other = composed(_pld.TAKEN_IN, rtol)
+    return min(bound, max(found, other))
 
 
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
@@ -237,12 +250,18 @@ def _calibrate(
     if all(group[1] == 1.0 for group in groups):
         return safe
 
-    def cost(scale: float) -> float:
+    def cost(scale: float, rtol: float = _GRID) -> float:
         scaled = tuple((scale * size, *rest) for size, *rest in groups)
-        return _epsilon(scaled, delta, mu, adjacency, sampling)
+        return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
-    start = min(safe, _central_limit(square, groups))
-    return _smallest(cost, start, safe, epsilon)
+    least = _LEAST_NOISE / min(group[0] for group in groups)
+    start = max(least, _central_limit(square, groups))
+    slope = -1.0
+    if sampling == POISSON:
+        start, slope = _smallest(
+            lambda scale: cost(scale, _COARSE), start, (least, safe), epsilon, 0.02, slope
+        )
+    return _smallest(cost, start, (least, safe), epsilon, _ALLOWED, slope)[0]
 
 
 def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
@@ -262,40 +281,39 @@ def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
     return high
 
 
-def _smallest(cost: Callable[[float], float], start: float, safe: float, epsilon: float) -> float:
-    """Smallest scale up to `safe` (which is known to do) whose cost is at most epsilon, within 0.3 %."""
-    target = epsilon * (1.0 - 0.5 * _ALLOWED)
-    low, low_error = 0.0, 0.0
-    high, high_error = safe, math.nan
-    scale, slope = start, -1.0
-    for _ in range(60):
+def _smallest(
+    cost: Callable[[float], float],
+    start: float,
+    bounds: tuple[float, float],
+    epsilon: float,
+    allowed: float,
+    slope: float,
+) -> tuple[float, float]:
+    """Smallest scale in the bounds whose cost is at most epsilon, within `allowed` of it; the slope there.
+
+    The upper bound is known to do. Secants in logarithms, kept in the bracket; the cost falls with the scale.
+    """
+    least, high = bounds
+    low = 0.0
+    target = epsilon * (1.0 - 0.5 * allowed)
+    scale, before, before_error = min(start, high), math.nan, math.nan
+    for _ in range(25):
         found = cost(scale)
         error = math.log(max(found, 1e-300) / target)
         if found <= epsilon:
-            if found >= epsilon * (1.0 - _ALLOWED):
-                return scale
-            if high_error == high_error and scale < high:
-                slope = _slope(scale, error, high, high_error, slope)
-            elif low:
-                slope = _slope(scale, error, low, low_error, slope)
-            high, high_error = scale, error
+            high = scale
+            if found >= epsilon * (1.0 - allowed) or scale <= least:
+                break
         else:
-            if low and math.isfinite(error) and math.isfinite(low_error):
-                slope = _slope(scale, error, low, low_error, slope)
-            elif high_error == high_error and math.isfinite(error):
-                slope = _slope(scale, error, high, high_error, slope)
-            low, low_error = scale, error
-        if low and high <= low * (1.0 + 1e-6):
+            low = scale
+        if low and high <= low * (1.0 + 1e-4):
             break
-        move = min(1.0, max(-1.0, -error / slope)) if math.isfinite(error) else 0.7
-        scale *= math.exp(move)
+        if math.isfinite(error) and math.isfinite(before_error) and scale != before:
+            slope = (error - before_error) / (math.log(scale) - math.log(before))
+            slope = min(-0.2, max(-30.0, slope))
+        before, before_error = scale, error
+        scale *= math.exp(min(1.0, max(-1.0, -error / slope)))
         if not low < scale < high:
-            scale = math.sqrt(low * high) if low else min(0.5 * high, scale)
-    return high
-
-
-def _slope(one: float, error: float, other: float, other_error: float, slope: float) -> float:
-    if one == other or not (math.isfinite(error) and math.isfinite(other_error)):
-        return slope
-    found = (error - other_error) / (math.log(one) - math.log(other))
-    return min(-0.2, max(-30.0, found))
+            scale = math.sqrt(low * high) if low else 0.5 * high
+        scale = max(scale, least)
+    return high, slope
