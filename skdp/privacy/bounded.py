@@ -227,6 +227,30 @@ class Bounded:
     def __sub__(self, other: Any) -> "Bounded":
         return self + (-other)
 
+    def shifted(self, constant: ArrayLike) -> "Bounded":
+        """Add a public constant: no record changes it, so no bound changes.
+
+        Parameters
+        ----------
+        constant : array-like of float of the statistic's shape, finite
+            Public, or released.
+
+        Returns
+        -------
+        Bounded
+        """
+        added = np.array(constant, dtype=np.float64)
+        if added.shape != self.shape or not np.isfinite(added).all():
+            raise ValueError(f"constant must be finite and of shape {self.shape}")
+        return Bounded.from_source(
+            _shifted(self._value, added),
+            self.shape,
+            l1=self.l1,
+            l2=self.l2,
+            linf=self.linf,
+            adjacency=self.adjacency,
+        )
+
     def __repr__(self) -> str:
         proven = f", adjacency={self.adjacency!r}" if self.adjacency else ""
         return (
@@ -308,6 +332,25 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         lambda: scale * source.plain(),
         source.roundings,
         source.magnitude * size,
+        source.owner,
+        source.unit,
+        source.needs_public_n,
+        batch=source.batch,
+    )
+
+
+def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        # The same integers on neighbouring data sets: the difference of the totals stays what it was.
+        with np.errstate(over="ignore"):
+            added = np.rint(np.clip(constant / unit, -_CLAMP, _CLAMP)).astype(np.int64)
+        return source.on_grid(unit) + added
+
+    return Source(
+        on_grid,
+        lambda: source.plain() + constant,
+        source.roundings,
+        source.magnitude + float(np.abs(constant).max(initial=0.0)),
         source.owner,
         source.unit,
         source.needs_public_n,
