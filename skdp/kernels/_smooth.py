@@ -28,9 +28,9 @@ FORGOTTEN = 60 * math.log(2)
 LARGEST_RECURSIVE = 1e3
 # Larger entries are scaled down before an FFT.
 HUGE = 2.0**800
-# Rows of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
-# columns.
-LINE_ROWS, COLUMN_ROWS = 30_000, 1024
+# Entries of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
+# columns beside each other.
+LINE_BLOCK, COLUMN_BLOCK = 30_000, 65_000
 # From WIDE columns on they go row by row, TILE of them at once; fewer go four at a time, and fewer than
 # FEW one at a time where they are long.
 WIDE, TILE, FEW = 16, 64, 4
@@ -201,7 +201,7 @@ def _by_lines(x: Any, root: tuple[float, float, int]) -> Any:
     """Each line of an array of shape (lines, d, columns) by itself."""
     out = np.empty_like(x)
     lines, d, columns = x.shape
-    cuts = _bounds(d, max(LINE_ROWS, 16 * root[2]))
+    cuts = _bounds(d, max(LINE_BLOCK, 16 * root[2]))
     broken = []
 
     def block(_: int, number: int) -> None:
@@ -221,7 +221,8 @@ def _by_columns(x: Any, root: tuple[float, float, int]) -> Any:
     out = np.empty_like(x)
     lines, d, columns = x.shape
     kernel = _wide if columns >= WIDE else _narrow
-    rows, tiles = _bounds(d, max(COLUMN_ROWS, 8 * root[2])), _bounds(columns, TILE)
+    tiles = _bounds(columns, TILE)
+    rows = _bounds(d, max(COLUMN_BLOCK // min(columns, TILE), 8 * root[2]))
     finite = np.ones((lines, columns), dtype=bool)
 
     def block(_: int, number: int) -> None:
