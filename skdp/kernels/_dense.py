@@ -7,6 +7,7 @@ rows share one load and one store of the accumulator.
 import numpy as np
 
 from skdp.kernels._jit import jit, jit_any_order
+from skdp.kernels._prefetch import prefetch_row
 from skdp.kernels._rows import (
     NORMS,
     PLAIN,
@@ -21,6 +22,9 @@ __all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
 
 # Entries of a block of rows that stays in the first-level cache between its two uses.
 ROW_BLOCK = 2048
+
+# Rows between the one at work and the one that is asked for.
+AHEAD = 12
 
 
 @jit_any_order
@@ -87,6 +91,14 @@ def _add_four(a, x0, x1, x2, x3, c0, c1, c2, c3, size, plain):
 
 
 @jit
+def _row(rows, i):
+    """Where the i-th row lies; the same code is compiled once for all rows and once for a choice."""
+    if rows is None:
+        return i
+    return rows[i]
+
+
+@jit
 def dense_rows(
     X,
     y,
@@ -117,23 +129,21 @@ def dense_rows(
     slack = np.sqrt(w.size) * UNDERFLOW
     c = np.zeros(4)
     squares = np.zeros(4)
-    at = np.zeros(4, np.int64)
     total = 0.0
     for first in range(lo, hi, 4):
         m = min(4, hi - first)
         for q in range(m):
-            if rows is None:
-                at[q] = first + q
-            else:
-                at[q] = rows[first + q]
-        for q in range(m):
-            c[q], squares[q] = _dot_and_square(X[at[q]], w, d)
+            c[q], squares[q] = _dot_and_square(X[_row(rows, first + q)], w, d)
         if mask.size:
             for q in range(m):
-                squares[q] = _masked_square(X[at[q]], mask, d)
+                squares[q] = _masked_square(X[_row(rows, first + q)], mask, d)
         clean = m == 4
         for q in range(m):
-            i = at[q]
+            i = _row(rows, first + q)
+            if rows is not None:
+                ahead = rows[min(hi - 1, first + q + AHEAD)]
+                prefetch_row(X[ahead])
+                prefetch_row(y[ahead : ahead + 1])
             r = derivative(code, parameter, c[q] + intercept, y[i])
             if weight.size:
                 r *= weight[i]
@@ -147,12 +157,13 @@ def dense_rows(
             c[q] = r
         if mode != NORMS:
             if clean:
-                x0, x1, x2, x3 = X[at[0]], X[at[1]], X[at[2]], X[at[3]]
+                x0, x1 = X[_row(rows, first)], X[_row(rows, first + 1)]
+                x2, x3 = X[_row(rows, first + 2)], X[_row(rows, first + 3)]
                 _add_four(a, x0, x1, x2, x3, c[0], c[1], c[2], c[3], d, mode == PLAIN)
             for q in range(m):
                 # A dropped row is left out: 0 times a stored infinity is not 0.
                 if c[q] != 0.0 and not clean:
-                    _add_one(a, X[at[q]], c[q], d, mode == PLAIN)
+                    _add_one(a, X[_row(rows, first + q)], c[q], d, mode == PLAIN)
                 total += c[q] * kappa if mode == PLAIN else np.rint(c[q] * kappa)
     if w.size > d and mode != NORMS:
         acc[0, d] += total

@@ -10,6 +10,14 @@ from skdp.kernels._dense import column_rows, dense_groups, dense_outputs, dense_
 from skdp.kernels._dispatch import is_cupy
 from skdp.kernels._gradient_sums import NO_FLOATS, GradientSums
 from skdp.kernels._inputs import csr_parts, frozen, group_rows, usable, vector
+from skdp.kernels._loss_rows import (
+    column_losses,
+    csr_groups_losses,
+    csr_losses,
+    dense_groups_losses,
+    dense_losses,
+)
+from skdp.kernels._losses import LossSums
 from skdp.kernels._passes import GatherPass, Pass, members
 from skdp.kernels._recursive import RecursiveSums
 from skdp.kernels._recursive_rows import (
@@ -23,11 +31,11 @@ from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
-# Thetas that a pass works on at once.
-THETAS = {"sums": 1, "recursive": 2}
+# Gradients of a group that a pass holds at once.
+GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
 
 
-class GradientKernel(RecursiveSums):
+class GradientKernel(RecursiveSums, LossSums):
     __doc__ = GradientSums.__doc__
 
     def _groups(self, rows: Any) -> tuple[Any, Any]:
@@ -45,6 +53,7 @@ class _DenseKernel(GradientKernel):
     passes: ClassVar[dict[str, tuple[Any, Any, Any]]] = {
         "sums": (dense_outputs, column_rows, dense_groups),
         "recursive": (dense_recursive, column_recursive, dense_groups_recursive),
+        "losses": (dense_losses, column_losses, dense_groups_losses),
     }
 
     def __init__(self, X: Any, *rest: Any) -> None:
@@ -58,10 +67,10 @@ class _DenseKernel(GradientKernel):
         cost = 2.0 * self.n_features * self.n_outputs
         if by_group:
             order, starts = self._groups(rows)
-            thetas = THETAS[kind] * self.n_outputs
+            held = GRADIENTS[kind] * self.n_outputs
             return Pass(
                 by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
-                lambda: (np.zeros((thetas, shape[1])),),
+                (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
             )  # fmt: skip
         n = self.n_rows if rows is None else len(rows)
         if not self._X.flags.c_contiguous:
@@ -79,6 +88,7 @@ class _SparseKernel(GradientKernel):
     passes: ClassVar[dict[str, tuple[Any, Any]]] = {
         "sums": (csr_outputs, csr_groups),
         "recursive": (csr_recursive, csr_groups_recursive),
+        "losses": (csr_losses, csr_groups_losses),
     }
 
     def __init__(self, X: Any, *rest: Any) -> None:
@@ -95,14 +105,14 @@ class _SparseKernel(GradientKernel):
         if by_group:
             order, starts = self._groups(rows)
             shape = (p, self.n_outputs)
-            work = (p, THETAS[kind] * self.n_outputs)
+            held = GRADIENTS[kind] * self.n_outputs
             return Pass(
                 by_groups,
                 (*self._storage, begins, ends, self.n_features, y, weight, order, starts),
                 len(starts) - 1,
                 shape,
                 self._per_row * len(order),
-                lambda: (np.zeros(work), np.zeros(p, dtype=np.bool_)),
+                (lambda: (np.zeros((p, held)), np.zeros(p, dtype=np.bool_))) if held else tuple,
             )
         if rows is not None:
             begins, ends, y = (frozen(part[rows]) for part in (begins, ends, y))

@@ -1,0 +1,162 @@
+"""Sums of clipped losses at several thetas, compiled by numba.
+
+theta holds all points: (m K, p) for dense rows, (p, m K) for CSR. A unit adds integers.
+"""
+
+import math
+
+import numpy as np
+
+from skdp.kernels._dense import ROW_BLOCK, _column_scores, _dot, _row_scores
+from skdp.kernels._jit import jit
+from skdp.kernels._sparse import _scores
+
+__all__ = [
+    "column_losses",
+    "csr_groups_losses",
+    "csr_losses",
+    "dense_groups_losses",
+    "dense_losses",
+]
+
+NO_MASK = np.empty(0, dtype=np.bool_)
+
+
+@jit
+def _loss(code, parameter, z, target):
+    """Loss of one row with predictors ``z``; NaN or infinite if one of them is not finite."""
+    if code == 3:
+        top = z[0]
+        for k in range(1, z.size):
+            top = max(top, z[k])
+        total = 0.0
+        wrong = 0.0
+        for k in range(z.size):
+            total += math.exp(z[k] - top)
+            wrong += z[k] - z[k]
+        return math.log(total) + (top - z[np.int64(target)]) + wrong
+    score = z[0]
+    if code == 2:
+        return max(score, 0.0) - score * target + math.log1p(math.exp(-abs(score)))
+    size = abs(score - target)
+    if code == 1:
+        inner = min(size, parameter) + (size - size)
+        return 0.5 * inner * inner + parameter * (size - inner)
+    return 0.5 * size * size
+
+
+@jit
+def _part(loss, bound, inverse_unit, top):
+    """What a unit adds: the nearest integer to the centred loss, between -top and top."""
+    if not abs(loss) < np.inf:
+        loss = bound
+    part = np.rint((min(max(loss, 0.0), bound) - 0.5 * bound) * inverse_unit)
+    return min(max(part, -top), top)
+
+
+@jit
+def _add_losses(
+    scores, first, rows, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
+):  # fmt: skip
+    for q in range(rows):
+        w = weight[first + q] if weight.size else 1.0
+        for t in range(acc.size):
+            z = scores[t * n_outputs : (t + 1) * n_outputs, q]
+            loss = _loss(code, parameter, z, y[first + q]) * w
+            acc[t] += _part(loss, bound, inverse_unit, top)
+
+
+@jit
+def dense_losses(
+    X, y, weight, lo, hi, theta, n_outputs, code, parameter, kappa, bound, inverse_unit, top, acc
+):  # fmt: skip
+    """Add the losses of rows ``lo`` to ``hi`` of a C-ordered array to ``acc`` (m,)."""
+    p = theta.shape[1]
+    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
+    scores = np.empty((theta.shape[0], rows))
+    squares = np.empty(rows)
+    for first in range(lo, hi, rows):
+        m = min(rows, hi - first)
+        _row_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        _add_losses(
+            scores, first, m, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
+        )  # fmt: skip
+
+
+@jit
+def column_losses(
+    X, y, weight, lo, hi, theta, n_outputs, code, parameter, kappa, bound, inverse_unit, top, acc
+):  # fmt: skip
+    """The same for a Fortran-ordered array."""
+    p = theta.shape[1]
+    rows = max(64, min(2048, 262144 // max(1, p)))
+    scores = np.empty((theta.shape[0], rows))
+    squares = np.empty(rows)
+    for first in range(lo, hi, rows):
+        m = min(rows, hi - first)
+        _column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        _add_losses(
+            scores, first, m, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
+        )  # fmt: skip
+
+
+@jit
+def csr_losses(
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, n_outputs, code, parameter, kappa,
+    bound, inverse_unit, top, acc,
+):  # fmt: skip
+    """The same for CSR rows."""
+    z = np.empty(theta.shape[1])
+    scores = z.reshape((z.size, 1))
+    for i in range(lo, hi):
+        _scores(data, indices, begins[i], ends[i], d, theta, z)
+        _add_losses(
+            scores, i, 1, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
+        )  # fmt: skip
+
+
+@jit
+def dense_groups_losses(
+    X, y, weight, order, starts, lo, hi, theta, n_outputs, code, parameter, kappa, bound,
+    inverse_unit, top, acc,
+):  # fmt: skip
+    """Add the losses of groups ``lo`` to ``hi``; a group's is the sum of its rows'."""
+    d = X.shape[1]
+    p = theta.shape[1]
+    z = np.empty(theta.shape[0])
+    losses = np.empty(acc.size)
+    for g in range(lo, hi):
+        losses[:] = 0.0
+        for i in order[starts[g] : starts[g + 1]]:
+            for k in range(z.size):
+                z[k] = _dot(X[i], theta[k], d)
+                if p > d:
+                    z[k] += theta[k, d]
+            _add_row(z, i, n_outputs, y, weight, code, parameter, losses)
+        for t in range(acc.size):
+            acc[t] += _part(losses[t], bound, inverse_unit, top)
+
+
+@jit
+def csr_groups_losses(
+    data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, n_outputs, code,
+    parameter, kappa, bound, inverse_unit, top, acc,
+):  # fmt: skip
+    """The same for CSR rows."""
+    z = np.empty(theta.shape[1])
+    losses = np.empty(acc.size)
+    for g in range(lo, hi):
+        losses[:] = 0.0
+        for i in order[starts[g] : starts[g + 1]]:
+            _scores(data, indices, begins[i], ends[i], d, theta, z)
+            _add_row(z, i, n_outputs, y, weight, code, parameter, losses)
+        for t in range(acc.size):
+            acc[t] += _part(losses[t], bound, inverse_unit, top)
+
+
+@jit
+def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
+    w = weight[i] if weight.size else 1.0
+    for t in range(losses.size):
+        loss = _loss(code, parameter, z[t * n_outputs : (t + 1) * n_outputs], y[i])
+        losses[t] += loss * w

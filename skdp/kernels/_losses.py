@@ -1,0 +1,68 @@
+"""Sums of clipped losses at several points, for private selection among released iterates."""
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skdp.kernels._gradient_sums import NO_MASK, GradientSums
+
+__all__ = ["LossSums"]
+
+
+class LossSums(GradientSums):
+    """Adds :meth:`loss_sums`."""
+
+    def loss_sums(
+        self, thetas: Any, bound: float, unit: float, rows: Any = None
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Sums over the units of ``clip(loss, 0, bound) - bound / 2`` at several thetas.
+
+        Parameters
+        ----------
+        thetas : array-like of shape (m, *self.shape)
+            Public points.
+        bound : float
+            Largest loss of a unit; finite and positive. A group's loss is the sum of its rows'
+            (weighted) losses. A loss that is not finite counts as ``bound``.
+        unit : float
+            The grid; ``bound / (2 unit)`` must lie between 1 and 2**50.
+        rows : ndarray of int64, default=None
+            As for :meth:`clipped_sum`.
+
+        Returns
+        -------
+        ndarray of int64, shape (m,)
+            In multiples of ``unit``. A unit adds an integer of size at most ``bound / (2 unit)`` to
+            each sum (the rounded loss is clipped once more, to the largest such integer), so
+            replacing it changes each by at most ``bound / unit``.
+
+        Raises
+        ------
+        ValueError
+            If an argument has the wrong shape or order, or ``bound / unit`` is out of range.
+        """
+        if not (0.0 < bound < np.inf and 2.0**-500 <= unit <= 2.0**500):
+            raise ValueError("bound must be finite and positive, unit between 2**-500 and 2**500.")
+        top = Fraction(bound) / Fraction(unit) / 2
+        if not 1 <= top <= 2**50:
+            raise ValueError(
+                f"bound / (2 unit) must lie between 1 and 2**50, got {float(top):g}; use another "
+                "unit."
+            )
+        self._check_total(float(top))
+        thetas = np.asarray(thetas, dtype=np.float64)
+        if thetas.shape[1:] != self.shape:
+            raise ValueError(f"thetas must have shape (m, *{self.shape}), got {thetas.shape}.")
+        if not len(thetas):
+            return np.zeros(0, dtype=np.int64)
+        run = self._pass("losses", self._check_rows(rows), self._starts is not None)
+        run.cost *= len(thetas)
+        run.sum_shape = (len(thetas),)
+        points = [self._layout(theta, run.shape) for theta in thetas]
+        arguments = (
+            np.concatenate(points, axis=0 if self.transposed else 1), self.n_outputs,
+            *self._constants, float(bound), 1.0 / unit, float(math.floor(top)),
+        )  # fmt: skip
+        return np.asarray(self._integers(run, arguments, float(top), NO_MASK))

@@ -1,0 +1,39 @@
+"""A hint to the processor that a row will be read soon."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from skdp.kernels._jit import jit
+
+__all__ = ["prefetch_row"]
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
+    """Ask for the cache line ``offset`` bytes after the start of an array; it may lie outside."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = builder.bitcast(data, cgutils.voidptr_t)
+        place = builder.gep(byte, [args[1]])
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], kind)
+        # Read, keep in every level, data.
+        builder.call(hint, [place, number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@jit
+def prefetch_row(row):
+    """Ask for all cache lines of a contiguous row: random rows defeat the hardware's guesses."""
+    last = row.size * row.itemsize - 1
+    for offset in range(0, last, 64):
+        _prefetch(row, offset)
+    _prefetch(row, last)
