@@ -411,4 +411,4 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
 def _widest(releases: tuple[Release, ...], log_delta: float) -> float:
     """Range of the losses of the widest release."""
     ranges = (_range(part, log_delta - math.log(part.count) - 14.0) for part in releases)
-    return max(high - low for low, high in ranges)
+    return max(1e-300, *(high - low for low, high in ranges))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.objective_recheck import recheck_objective
+from skdp.privacy.accounting.sampled_recheck import recheck_sampled
 
 __all__ = ["recheck_epsilon"]
 
@@ -172,7 +173,10 @@ def _pure_epsilon(row: Mapping[str, Any]) -> float:
 
 
 def _with_aside(
-    rows: Sequence[Mapping[str, Any]], aside: list[Mapping[str, Any]], delta: float
+    rows: Sequence[Mapping[str, Any]],
+    aside: list[Mapping[str, Any]],
+    delta: float,
+    adjacency: str | None,
 ) -> float:
     """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
     for row in aside:
@@ -181,30 +185,45 @@ def _with_aside(
     left = delta - math.fsum(row["delta"] * row.get("count", 1) for row in aside)
     others = [row for row in rows if row["name"] != "objective_perturbation"]
     epsilon = math.fsum(row["epsilon"] * row.get("count", 1) for row in aside)
-    return epsilon + recheck_epsilon(others, left) if left >= 0.0 else math.inf
+    return epsilon + recheck_epsilon(others, left, adjacency) if left >= 0.0 else math.inf
 
 
-def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
-    """Recompute the epsilon of full-batch ledger rows at `delta`, independently of the calibration.
+def _is_sampled(row: Mapping[str, Any]) -> bool:
+    """Whether the row is to be accounted for by its sampling; amplified pure rows are not."""
+    sampling = row.get("sampling", "full batch")
+    if sampling == "full batch" or (row["name"], sampling) == ("sampled_pure", "fresh uniform"):
+        return False
+    if row["name"] != "gaussian":
+        raise UnsupportedAccounting(f"The recheck covers no {sampling!r} row of {row['name']!r}.")
+    return True
+
+
+def recheck_epsilon(
+    rows: Sequence[Mapping[str, Any]], delta: float, adjacency: str | None = None
+) -> float:
+    """Recompute the epsilon of ledger rows at `delta`, independently of the calibration.
 
     Parameters
     ----------
     rows : sequence of dict
         As in `PrivacyReport.mechanisms`.
     delta : float in [0, 1)
+    adjacency : {"replace-one", "zero-out", "add-remove"}, optional
+        Needed for sampled rows only.
 
     Returns
     -------
     float
         To about 1e-11 relative, 1e-8 with many pure releases. The smaller of "everything in
-        mu-GDP" and "Gaussian rows in mu-GDP plus the sum of the pure epsilons".
+        mu-GDP" and "Gaussian rows in mu-GDP plus the sum of the pure epsilons". With sampled rows by
+        dp-accounting, all others as one Gaussian of their mu: Poisson samples to about 1e-3.
 
     Raises
     ------
     ValueError
         For an unknown mechanism or a delta outside [0, 1).
     UnsupportedAccounting
-        For sampled rows.
+        For sampled rows without an adjacency, or that no proof covers.
 
     Examples
     --------
@@ -218,16 +237,15 @@ def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
     aside = [row for row in rows if row["name"] == "objective_perturbation"]
     if aside:
-        return _with_aside(rows, aside, delta)
-    gaussian, others, pure = [], [], []
+        return _with_aside(rows, aside, delta, adjacency)
+    gaussian, others, pure, sampled = [], [], [], []
     for row in rows:
         count = row.get("count", 1)
-        amplified = row["name"] == "sampled_pure" and row.get("sampling") == "fresh uniform"
-        if row.get("sampling", "full batch") != "full batch" and not amplified:
-            raise UnsupportedAccounting("The recheck covers full-batch rows only.")
         if count == 0:
             continue
-        if row["name"] == "gaussian":
+        if _is_sampled(row):
+            sampled.append(row)
+        elif row["name"] == "gaussian":
             z = row["noise_multiplier"]
             gaussian.append(count / z**2 if z > 0.0 else math.inf)
         elif row["name"] in ("laplace", "above_threshold", "sampled_pure", "gumbel_top_k"):
@@ -239,7 +257,10 @@ def recheck_epsilon(rows: Sequence[Mapping[str, Any]], delta: float) -> float:
             pure.append(count * cost)
         else:
             raise ValueError(f"The recheck does not know the mechanism {row['name']!r}.")
-    epsilon = _gaussian(math.sqrt(math.fsum(gaussian + others)), delta)
+    mu = math.sqrt(math.fsum(gaussian + others))
+    if sampled:
+        return recheck_sampled(sampled, mu, delta, adjacency)
+    epsilon = _gaussian(mu, delta)
     if pure:
         basic = _gaussian(math.sqrt(math.fsum(gaussian)), delta) + math.fsum(pure)
         epsilon = min(epsilon, basic)
