@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model._descent import begin, scale_part
+from skdp.linear_model._descent import Start, begin, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._penalties import Penalty
 from skdp.linear_model._progress import Monitor
@@ -32,9 +32,10 @@ REACH = (
     2.0  # largest distance at the start, in gradient norm / curvature, times root of the outputs
 )
 EVERY, LONGER = (
-    10,
+    5,
     1.1,
 )  # so often the largest distance becomes 1.1 times the largest that was chosen
+SHORTER = 0.8  # what a lost choice makes of the largest distance
 LOSS_BOUND = 3.0  # in losses of a model that knows nothing
 _WHOLE = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
 
@@ -60,6 +61,10 @@ class Purse:
     def holds(self, *costs: float) -> bool:
         """Whether all of ``costs`` can be paid."""
         return self.left >= math.fsum(costs)
+
+    def spend_the_rest(self) -> None:
+        """Let the gradient of the last step cost all that its choice leaves."""
+        self.gradient = self.left - self.choice
 
     def pay(self, cost: float) -> float:
         """Take ``cost`` out and return it."""
@@ -124,16 +129,19 @@ def adaptive_descent(
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
     if isinstance(loss_bound, str):
         loss_bound = LOSS_BOUND * _blind_loss(loss) * start.rows_per_unit
-    line = _Line(session, start.records, loss, penalty, purse, float(loss_bound), start.clip_norm)
-    point, gone, n_iter, going = start.theta, [], 0, True
-    while going and n_iter < steps_at_most(max_iter) and purse.holds(purse.gradient, purse.choice):
-        distance, moved = line.step(point, reach)
-        going = distance > 0
-        point, gone = moved, [*gone, distance]
+    line = _Line(session, start, loss, penalty, purse, float(loss_bound), float(reach))
+    gone: list[float] = []
+    point, n_iter, going = start.theta, 0, True
+    most = math.inf if max_iter == "auto" else steps
+    while going and n_iter < most and purse.holds(purse.gradient, purse.choice):
+        if n_iter + 1 == most or not purse.holds(*2 * (purse.gradient, purse.choice)):
+            purse.spend_the_rest()
+        distance, point = line.step(point)
+        going, gone = distance > 0, [*gone, distance]
         start.monitor(n_iter, point)
         n_iter += 1
         if n_iter % EVERY == 0:
-            reach = LONGER * max(gone[-EVERY:])
+            line.reach = LONGER * max(gone[-EVERY:])
     return Solution(
         start.monitor.outward(point),
         n_iter,
@@ -145,37 +153,34 @@ def adaptive_descent(
     )
 
 
-def steps_at_most(max_iter: int | str) -> float:
-    """Largest number of steps; "auto" goes on while the budget lasts."""
-    return math.inf if max_iter == "auto" else float(max_iter)
-
-
 class _Line:
     """One step: a gradient, and a distance along it; everything it returns is released."""
 
     def __init__(
         self,
         session: PrivacySession,
-        records: PrivateRecords,
+        start: Start,
         loss: Any,
         penalty: Penalty,
         purse: Purse,
         loss_bound: float,
-        clip_norm: float,
+        reach: float,
     ) -> None:
-        self._session, self._records, self._loss = session, records, loss
+        self._session, self._records, self._loss = session, start.records, loss
         self._penalty, self._purse = penalty, purse
-        self._bound, self._clip = loss_bound, clip_norm
+        self._bound, self._clip = loss_bound, start.clip_norm
+        self.reach = reach
 
-    def step(self, point: np.ndarray, reach: float) -> tuple[float, np.ndarray]:
+    def step(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the distance that was chosen, 0 where the budget ended before, and the point there."""
         purse = self._purse
         gradient = self._measure(point, purse.gradient)
         while True:
-            distance, moved = self._choose(point, gradient, reach)
+            distance, moved = self._choose(point, gradient)
             extra = GROWTH * purse.gradient
             if distance > 0 or not purse.holds(extra, purse.choice):
                 return distance, moved
+            self.reach *= SHORTER
             again = self._measure(point, extra)
             # By inverse variances, which are in proportion to what was paid.
             gradient = (purse.gradient * gradient + extra * again) / (purse.gradient + extra)
@@ -186,12 +191,10 @@ class _Line:
         mean = self._records.mean_gradient(self._loss, point, self._clip)
         return self._session.gaussian(mean, plan)
 
-    def _choose(
-        self, point: np.ndarray, gradient: np.ndarray, reach: float
-    ) -> tuple[float, np.ndarray]:
+    def _choose(self, point: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
         direction = gradient + self._penalty.gradient(point)
         size = math.sqrt(square(direction))
-        distances = reach * np.arange(CANDIDATES + 1) / CANDIDATES
+        distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
         public = np.array([min(self._penalty.value(candidate), 1e300) for candidate in points])
         losses = self._records.mean_losses(self._loss, points, self._bound)

@@ -37,6 +37,7 @@ PRECISION_PER_STEP = 8.0
 LEAST_STEPS, MOST_STEPS = 20, 100
 ROUNDS = 500  # planned steps of random round SGD
 PARTS = 64  # batches of which an epoch consists: 500 / 64 is about 8 data passes, as published
+LEAST_BATCH = 64
 WALK = 3.0  # sum of the step sizes, in 1 / curvature, over `precision`
 LARGEST_RATE = 3.0  # step size in 1 / curvature
 
@@ -216,7 +217,8 @@ def random_round(
     sampling : {"Poisson", "without replacement"}
     """
     rounds = ROUNDS if max_iter == "auto" else int(max_iter)
-    size = -(-records.n_units // PARTS) if batch_size == "auto" else int(batch_size)
+    fair = max(LEAST_BATCH, -(-records.n_units // PARTS))
+    size = fair if batch_size == "auto" else int(batch_size)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
     (plan,) = session.plan_batches(
         [BatchGroup(rounds, size)], sampling=sampling, n_units=records.n_units, share=1.0 - aside

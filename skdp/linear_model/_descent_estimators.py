@@ -192,8 +192,8 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in a batch, which means divide by; the paper has 1. "auto" is n
-        / 64, rounded up. n or more is the full batch.
+        Expected number of records (or groups) in a batch, which means divide by; the paper has 1. "auto" is
+        n / 64, but at least 64. n or more is the full batch.
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How batches are drawn. Without replacement is accounted by Renyi DP and needs much more noise.
     max_iter : int or "auto", default="auto"
