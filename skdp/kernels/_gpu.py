@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from skdp.kernels._gpu_minibatch import MINIBATCH_SOURCE
 from skdp.kernels._gradient import GradientKernel
+from skdp.kernels._gradient_sums import NO_MASK
 from skdp.kernels._inputs import group_rows
+from skdp.kernels._passes import members
 from skdp.kernels._rows import NORMS, PLAIN, ROUNDED
 
 __all__ = ["SOURCE", "GpuGradientKernel", "gpu_gradient_kernel", "gpu_hard_threshold", "preamble"]
@@ -36,6 +39,7 @@ struct Problem {
     const T *data, const I *indices, const I *indptr, long long d, long long p, int K,           \
     const double *y, int has_weight, const double *weight, const double *theta, int has_mask,    \
     const bool *mask, int code, double parameter, double kappa
+#define CHOSEN int has_chosen, const long long* chosen
 #define GATHER                                                                                   \
     Problem a = {data, indices, indptr, d, p, K, y, has_weight ? weight : 0, theta,              \
                  has_mask ? mask : 0, code, parameter, kappa};
@@ -60,8 +64,8 @@ __device__ double derivative(const Problem& a, double score, double target) {
     return value + (score - score);
 }
 
-/* Weighted derivatives of row i into r; returns a bound on their norm. All lanes take part. */
-__device__ double row_derivatives(const Problem& a, long long i, int lane, double* r) {
+/* Linear predictors of row i into r. All lanes take part. */
+__device__ void row_scores(const Problem& a, long long i, int lane, double* r) {
     long long start = row_start(a, i), stop = row_start(a, i + 1);
     for (int k = 0; k < a.K; ++k) {
         double score = 0;
@@ -71,6 +75,11 @@ __device__ double row_derivatives(const Problem& a, long long i, int lane, doubl
         if (lane == 0) r[k] = score + (a.p > a.d ? a.theta[a.d * a.K + k] * a.kappa : 0.0);
     }
     __syncwarp();
+}
+
+/* Weighted derivatives of row i into r; returns a bound on their norm. All lanes take part. */
+__device__ double row_derivatives(const Problem& a, long long i, int lane, double* r) {
+    row_scores(a, i, lane, r);
     double w = a.weight ? a.weight[i] : 1.0, size = 0;
     if (a.code != 3) {
         double value = derivative(a, r[0], a.y[i]) * w;
@@ -105,15 +114,16 @@ __device__ void add(unsigned long long* place, double value) {
     atomicAdd(place, (unsigned long long)__double2ll_rn(value));
 }
 
-extern "C" __global__ void rows(PROBLEM, long long n, double limit, double inverse, int mode,
-                                unsigned long long* total, double* plain, double* norms,
+extern "C" __global__ void rows(PROBLEM, long long n, CHOSEN, double limit, double inverse,
+                                int mode, unsigned long long* total, double* plain, double* norms,
                                 double* scratch) {
     GATHER
     int lane = threadIdx.x % WARP;
     long long warp = ((long long)blockIdx.x * blockDim.x + threadIdx.x) / WARP;
     long long warps = (long long)gridDim.x * blockDim.x / WARP;
     double* r = scratch + warp * a.K;
-    for (long long i = warp; i < n; i += warps) {
+    for (long long t = warp; t < n; t += warps) {
+        long long i = has_chosen ? chosen[t] : t;
         double size = row_derivatives(a, i, lane, r), square = 0, scale = 1;
         long long start = row_start(a, i), stop = row_start(a, i + 1);
         if (mode != MODE_PLAIN) {
@@ -151,7 +161,25 @@ extern "C" __global__ void rows(PROBLEM, long long n, double limit, double inver
     }
 }
 
-extern "C" __global__ void groups(PROBLEM, long long n_groups, const long long* order,
+/* Sum of the gradients of the rows order[first] to order[last - 1] into v. All lanes take part. */
+__device__ void group_gradient(const Problem& a, const long long* order, long long first,
+                               long long last, int lane, double* r, double* v) {
+    for (long long c = lane; c < a.p * a.K; c += WARP) v[c] = 0;
+    __syncwarp();
+    for (long long q = first; q < last; ++q) {
+        row_derivatives(a, order[q], lane, r);
+        long long start = row_start(a, order[q]), stop = row_start(a, order[q] + 1);
+        for (int k = 0; k < a.K; ++k) {
+            /* The columns of a row differ, so no two lanes meet. */
+            for (long long e = start + lane; e < stop; e += WARP)
+                v[column(a, start, e) * a.K + k] += r[k] * (double)a.data[e];
+            if (lane == 0 && a.p > a.d) v[a.d * a.K + k] += r[k] * a.kappa;
+        }
+        __syncwarp();
+    }
+}
+
+extern "C" __global__ void groups(PROBLEM, long long n, CHOSEN, const long long* order,
                                   const long long* starts, double limit, double inverse, int mode,
                                   unsigned long long* total, double* norms, double* scratch) {
     GATHER
@@ -160,20 +188,9 @@ extern "C" __global__ void groups(PROBLEM, long long n_groups, const long long* 
     long long warps = (long long)gridDim.x * blockDim.x / WARP, entries = a.p * a.K;
     double* r = scratch + warp * (a.K + entries);
     double* v = r + a.K;
-    for (long long g = warp; g < n_groups; g += warps) {
-        for (long long c = lane; c < entries; c += WARP) v[c] = 0;
-        __syncwarp();
-        for (long long q = starts[g]; q < starts[g + 1]; ++q) {
-            row_derivatives(a, order[q], lane, r);
-            long long start = row_start(a, order[q]), stop = row_start(a, order[q] + 1);
-            for (int k = 0; k < a.K; ++k) {
-                /* The columns of a row differ, so no two lanes meet. */
-                for (long long e = start + lane; e < stop; e += WARP)
-                    v[column(a, start, e) * a.K + k] += r[k] * (double)a.data[e];
-                if (lane == 0 && a.p > a.d) v[a.d * a.K + k] += r[k] * a.kappa;
-            }
-            __syncwarp();
-        }
+    for (long long t = warp; t < n; t += warps) {
+        long long g = has_chosen ? chosen[t] : t;
+        group_gradient(a, order, starts[g], starts[g + 1], lane, r, v);
         double square = 0;
         for (long long c = lane; c < entries; c += WARP)
             if (!a.mask || a.mask[c / a.K]) square += v[c] * v[c];
@@ -204,6 +221,7 @@ def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
         "MODE_NORMS": NORMS,
         "UNDERFLOW_MARGIN": "1.4916681462400413e-154",
         "SMALLEST_SCALE": "1.0261342003245941e-289",
+        "LARGEST": "1.7976931348623157e308",
     }
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 
@@ -223,67 +241,121 @@ class GpuGradientKernel(GradientKernel):
         self._cupy = cupy
         self._storage = storage
         data, indices, _ = storage
-        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE
+        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE + MINIBATCH_SOURCE
         self._module = cupy.RawModule(code=code, options=("--std=c++14",))
 
-    def clipped_sum(self, theta: Any, clip_norm: float, unit: float, mask: Any = None) -> Any:
+    def clipped_sum(
+        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
+    ) -> Any:
         """See :meth:`GradientKernel.clipped_sum`."""
         mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
         limit, clip_units = self._limit(clip_norm, unit, mask)
         self._check_total(clip_units)
         total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
-        self._launch(theta, mask, limit, 1.0 / unit, ROUNDED, total=total)
+        rows = self._check_rows(rows)
+        self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)
         return total.view(self._cupy.int64)
 
-    def plain_sum(self, theta: Any, mask: Any = None) -> Any:
+    def plain_sum(self, theta: Any, mask: Any = None, rows: Any = None) -> Any:
         """See :meth:`GradientKernel.plain_sum`."""
-        mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
-        plain = self._cupy.zeros(self.shape)
-        self._launch(theta, mask, 0.0, 1.0, PLAIN, plain=plain)
+        cp = self._cupy
+        mask = self._check_mask(None if mask is None else cp.asnumpy(mask))
+        rows = self._check_rows(rows)
+        if rows is not None and self._starts is not None:
+            rows = members(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
+        plain = cp.zeros(self.shape)
+        self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
         return plain
 
     def norms(self, theta: Any) -> Any:
         """See :meth:`GradientKernel.norms`."""
         out = self._cupy.zeros(self.n_units)
-        self._launch(theta, self._check_mask(None), 0.0, 1.0, NORMS, norms=out)
+        self._sums(theta, self._check_mask(None), None, 0.0, 1.0, NORMS, norms=out)
         out *= 1.0 + self._margin()
         return self._cupy.where(self._cupy.isfinite(out), out, np.inf)
 
-    def _launch(
-        self, theta: Any, mask: Any, limit: float, inverse: float, mode: int,
+    def _check_rows(self, rows: Any) -> Any:
+        return super()._check_rows(None if rows is None else self._cupy.asnumpy(rows))
+
+    def _problem(self, theta: Any, mask: Any) -> tuple[Any, ...]:
+        """The first arguments of every kernel."""
+        cp = self._cupy
+        return (
+            *self._storage, np.int64(self.n_features), np.int64(self.shape[0]),
+            np.int32(self.n_outputs), self._y, np.int32(self._weight.size > 0), self._weight,
+            self._point(theta), np.int32(mask.size > 0), cp.asarray(mask), np.int32(self._code),
+            np.float64(self._parameter), np.float64(self._intercept),
+        )  # fmt: skip
+
+    def _point(self, theta: Any) -> Any:
+        theta = self._cupy.ascontiguousarray(self._cupy.asarray(theta, dtype=np.float64))
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        return theta
+
+    def _units(self, rows: Any, n: int) -> tuple[Any, Any, Any]:
+        """How many units, whether they are chosen, and which."""
+        cp = self._cupy
+        if rows is None:
+            return np.int64(n), np.int32(0), cp.zeros(1, dtype=cp.int64)
+        return np.int64(len(rows)), np.int32(1), cp.asarray(rows)
+
+    def _blocks(self, gradients: int) -> int:
+        """So many blocks that their gradients fit into 1 GiB, at least one."""
+        entries = max(1, gradients * self.shape[0] * self.n_outputs * WARPS_PER_BLOCK)
+        return max(1, min(64, 2**27 // entries)) if gradients else 1024
+
+    def _launch(self, name: str, blocks: int, gradients: int, arguments: tuple[Any, ...]) -> None:
+        """Start a kernel; its last argument is a workspace of so many gradients a warp."""
+        per_warp = 2 * self.n_outputs + gradients * self.shape[0] * self.n_outputs
+        scratch = self._cupy.empty(blocks * WARPS_PER_BLOCK * per_warp)
+        kernel = self._module.get_function(name)
+        kernel((blocks,), (32 * WARPS_PER_BLOCK,), (*arguments, scratch))
+
+    def _sums(
+        self, theta: Any, mask: Any, rows: Any, limit: float, inverse: float, mode: int,
         total: Any = None, plain: Any = None, norms: Any = None,
     ) -> None:  # fmt: skip
         cp = self._cupy
-        theta = cp.ascontiguousarray(cp.asarray(theta, dtype=cp.float64))
-        if theta.shape != self.shape:
-            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
-        grouped = self._starts is not None and mode != PLAIN
-        nothing = cp.zeros(1)
-        p = self.shape[0]
-        problem = (
-            *self._storage, np.int64(self.n_features), np.int64(p), np.int32(self.n_outputs),
-            self._y, np.int32(self._weight.size > 0), self._weight, theta,
-            np.int32(mask.size > 0), cp.asarray(mask), np.int32(self._code),
-            np.float64(self._parameter), np.float64(self._intercept),
-        )  # fmt: skip
+        problem = self._problem(theta, mask)
         total = cp.zeros(1, dtype=cp.uint64) if total is None else total
-        norms = nothing if norms is None else norms
+        plain, norms = (cp.zeros(1) if out is None else out for out in (plain, norms))
         tail = (np.float64(limit), np.float64(inverse), np.int32(mode), total)
-        if grouped:
-            # One theta per warp; as many warps as fit into 1 GiB, at least one block.
-            blocks = max(1, min(64, 2**27 // (p * self.n_outputs * WARPS_PER_BLOCK)))
-            scratch = cp.empty(blocks * WARPS_PER_BLOCK * self.n_outputs * (p + 1))
-            arguments = (
-                *problem, np.int64(self.n_units), self._order, self._starts, *tail, norms, scratch
-            )  # fmt: skip
-            kernel = self._module.get_function("groups")
+        if self._starts is not None and mode != PLAIN:
+            units = (*self._units(rows, self.n_units), self._order, self._starts)
+            self._launch("groups", self._blocks(1), 1, (*problem, *units, *tail, norms))
         else:
-            blocks = 1024
-            scratch = cp.empty(blocks * WARPS_PER_BLOCK * self.n_outputs)
-            plain = nothing if plain is None else plain
-            arguments = (*problem, np.int64(self.n_rows), *tail, plain, norms, scratch)
-            kernel = self._module.get_function("rows")
-        kernel((blocks,), (32 * WARPS_PER_BLOCK,), arguments)
+            units = self._units(rows, self.n_rows)
+            self._launch("rows", self._blocks(0), 0, (*problem, *units, *tail, plain, norms))
+
+    def _recursive_integers(
+        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        unit: float, _size: float,
+    ) -> Any:  # fmt: skip
+        cp = self._cupy
+        total = cp.zeros(self.shape, dtype=cp.uint64)
+        problem = (*self._problem(theta, NO_MASK), self._point(previous))
+        tail = (*map(np.float64, (*limits, momentum, 1.0 / unit)), total)
+        units = self._units(rows, self.n_units)
+        if self._starts is None:
+            self._launch("recursive_rows", self._blocks(0), 0, (*problem, *units, *tail))
+        else:
+            arguments = (*problem, *units, self._order, self._starts, *tail)
+            self._launch("recursive_groups", self._blocks(2), 2, arguments)
+        return total.view(cp.int64)
+
+    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+        cp = self._cupy
+        totals = cp.zeros(len(thetas), dtype=cp.uint64)
+        nothing = cp.zeros(1, dtype=cp.int64)
+        grouped = self._starts is not None
+        order, starts = (self._order, self._starts) if grouped else (nothing, nothing)
+        units = (*self._units(rows, self.n_units), np.int32(grouped), order, starts)
+        limits = tuple(map(np.float64, (bound, 1.0 / unit, top)))
+        for t, theta in enumerate(thetas):
+            arguments = (*self._problem(theta, NO_MASK), *units, *limits, totals[t : t + 1])
+            self._launch("losses", self._blocks(0), 0, arguments)
+        return totals.view(cp.int64)
 
 
 def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:

@@ -52,17 +52,21 @@ class LossSums(GradientSums):
                 "unit."
             )
         self._check_total(float(top))
-        thetas = np.asarray(thetas, dtype=np.float64)
-        if thetas.shape[1:] != self.shape:
-            raise ValueError(f"thetas must have shape (m, *{self.shape}), got {thetas.shape}.")
+        if tuple(np.shape(thetas)[1:]) != self.shape:
+            raise ValueError(f"thetas must have shape (m, *{self.shape}), got {np.shape(thetas)}.")
         if not len(thetas):
             return np.zeros(0, dtype=np.int64)
-        run = self._pass("losses", self._check_rows(rows), self._starts is not None)
+        return self._loss_integers(
+            thetas, self._check_rows(rows), float(bound), float(unit), float(math.floor(top))
+        )
+
+    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+        run = self._pass("losses", rows, self._starts is not None)
         run.cost *= len(thetas)
         run.sum_shape = (len(thetas),)
         points = [self._layout(theta, run.shape) for theta in thetas]
         arguments = (
             np.concatenate(points, axis=0 if self.transposed else 1), self.n_outputs,
-            *self._constants, float(bound), 1.0 / unit, float(math.floor(top)),
+            *self._constants, bound, 1.0 / unit, top,
         )  # fmt: skip
-        return np.asarray(self._integers(run, arguments, float(top), NO_MASK))
+        return self._integers(run, arguments, top, NO_MASK)

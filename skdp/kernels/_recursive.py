@@ -86,13 +86,23 @@ class RecursiveSums(GradientSums):
             return self.clipped_sum(theta, clip_norm, unit, rows=rows)
         limit, bound_units = self._limit(bound, unit, NO_MASK)
         self._check_total(bound_units)
-        run = self._pass("recursive", self._check_rows(rows), self._starts is not None)
+        limits = limit * (clip_norm / bound), limit * (clip_diff_norm / bound)
+        return self._recursive_integers(
+            theta, previous, self._check_rows(rows), limits, float(momentum), unit, bound_units
+        )
+
+    def _recursive_integers(
+        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        unit: float, size: float,
+    ) -> Any:  # fmt: skip
+        """Sum over units that add at most ``size`` each; ``limits`` are the two clips in units."""
+        run = self._pass("recursive", rows, self._starts is not None)
         points = [self._layout(point, run.shape) for point in (theta, previous)]
         arguments = (
-            np.concatenate(points, axis=0 if self.transposed else 1), *self._constants,
-            limit * (clip_norm / bound), limit * (clip_diff_norm / bound), momentum, 1.0 / unit,
+            np.concatenate(points, axis=0 if self.transposed else 1), *self._constants, *limits,
+            momentum, 1.0 / unit,
         )  # fmt: skip
-        return self._restore(self._integers(run, arguments, bound_units, NO_MASK))
+        return self._restore(self._integers(run, arguments, size, NO_MASK))
 
     @staticmethod
     def _bound(momentum: float, clip_norm: float, clip_diff_norm: float) -> float:

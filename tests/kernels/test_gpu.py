@@ -3,14 +3,14 @@
 import ctypes
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel, hard_threshold
-from skdp.kernels._gpu import SOURCE, preamble
-from skdp.kernels._rows import LOSS_CODES
+from skdp.kernels._gpu import gpu_gradient_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]
@@ -27,71 +27,76 @@ static Three threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
 static double __shfl_xor_sync(unsigned, double value, int) { return value; }
 static void __syncwarp() {}
 static double __dmul_rn(double a, double b) { volatile double c = a * b; return c; }
+static double __dadd_rn(double a, double b) { volatile double c = a + b; return c; }
 static long long __double2ll_rn(double value) { return llrint(value); }
 template <class V> static void atomicAdd(V* place, V value) { *place += value; }
 """
 
 
+class HostCupy:
+    """NumPy in the place of CuPy; kernels are compiled for the host, one thread is the whole grid."""
+
+    def __init__(self, folder, compiler):
+        self.folder, self.compiler = folder, compiler
+        self.built = {}
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    @staticmethod
+    def asnumpy(array):
+        return np.asarray(array)
+
+    def RawModule(self, code, options):
+        if code not in self.built:
+            source = self.folder / f"{len(self.built)}.cpp"
+            source.write_text(HOST + code.replace("#define WARP 32", "#define WARP 1"))
+            target = source.with_suffix(".so")
+            command = [self.compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off"]
+            subprocess.run([*command, str(source), "-o", str(target)], check=True)
+            self.built[code] = HostModule(ctypes.CDLL(str(target)))
+        return self.built[code]
+
+
+class HostModule:
+    """The compiled kernels, called as CuPy calls them."""
+
+    def __init__(self, library):
+        self.library = library
+
+    def get_function(self, name):
+        def launch(_grid, _block, arguments):
+            self.library[name](*[argument(value) for value in arguments])
+
+        return launch
+
+
+def argument(value):
+    """What a kernel receives; an array must be what a device would read."""
+    if isinstance(value, np.ndarray):
+        assert value.flags.c_contiguous
+        return ctypes.c_void_p(value.ctypes.data)
+    kinds = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctypes.c_double}
+    return kinds[type(value)](value)
+
+
 @pytest.fixture(scope="module")
 def on_host(tmp_path_factory):
-    """Compile the source for a storage with the host's C++ compiler."""
+    """Makes the kernel for a device, on the host."""
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler")
-    folder = tmp_path_factory.mktemp("cuda")
-    built = {}
+    cupy = HostCupy(tmp_path_factory.mktemp("cuda"), compiler)
 
-    def build(dtype, index, sparse):
-        key = f"{np.dtype(dtype)}_{np.dtype(index)}_{sparse}"
-        if key not in built:
-            source = folder / f"{key}.cpp"
-            source.write_text(HOST + preamble(dtype, index, sparse, warp=1) + SOURCE)
-            target = folder / f"{key}.so"
-            command = [compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off"]
-            subprocess.run([*command, str(source), "-o", str(target)], check=True)
-            built[key] = ctypes.CDLL(str(target))
-        return built[key]
+    def make(X, y, loss, *, sample_weight=None, groups=None, intercept_value=1.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(sys.modules, "cupy", cupy)
+            return gpu_gradient_kernel(
+                X, y, loss, fit_intercept=True, intercept_value=intercept_value,
+                sample_weight=sample_weight, groups=groups,
+            )  # fmt: skip
 
-    return build
-
-
-def pointer(array):
-    return ctypes.c_void_p(array.ctypes.data)
-
-
-def host_sum(build, X, y, loss, theta, clip_norm, *, weight, groups, mask, kappa):
-    """What ``GpuGradientKernel.clipped_sum`` launches, on the host."""
-    sparse = sp.issparse(X)
-    storage = (X.data, X.indices, X.indptr) if sparse else (X, *[np.zeros(1, np.int32)] * 2)
-    library = build(storage[0].dtype, storage[1].dtype, sparse)
-    n, d = X.shape
-    p, k = d + 1, loss.n_outputs
-    # The limit is the CPU kernel's: the Python around the launch is shared.
-    twin = gradient_kernel(X, y, loss)
-    limit, _ = twin._limit(clip_norm, UNIT, np.zeros(0, bool) if mask is None else mask)
-    keep = [
-        *storage, np.asarray(y, float), np.zeros(1) if weight is None else weight, theta,
-        np.zeros(1, bool) if mask is None else mask,
-    ]  # fmt: skip
-    data, indices, indptr, target, w, w_theta, kept = map(pointer, keep)
-    integer, real = ctypes.c_longlong, ctypes.c_double
-    problem = (
-        data, indices, indptr, integer(d), integer(p), k, target, int(weight is not None), w,
-        w_theta, int(mask is not None), kept, LOSS_CODES[loss.name],
-        real(getattr(loss, "threshold", 0.0)), real(kappa),
-    )  # fmt: skip
-    total, scratch, norms = np.zeros(theta.shape, np.int64), np.zeros(k * (p + 1)), np.zeros(n)
-    tail = (real(limit), real(1 / UNIT), 0, pointer(total))
-    if groups is None:
-        library.rows(*problem, integer(n), *tail, None, pointer(norms), pointer(scratch))
-    else:
-        order = np.argsort(groups, kind="stable").astype(np.int64)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(groups))]).astype(np.int64)
-        library.groups(
-            *problem, integer(len(starts) - 1), pointer(order), pointer(starts), *tail,
-            pointer(norms), pointer(scratch),
-        )  # fmt: skip
-    return total
+    return make
 
 
 def problem(loss, dtype, seed=0):
@@ -109,31 +114,67 @@ def test_cuda_source_gives_the_sums_of_the_cpu_kernel(on_host, loss, dtype, stor
     rng, X, y, theta = problem(loss, dtype)
     X = sp.csr_matrix(X) if storage == "csr" else X
     for groups in (None, rng.integers(0, 20, 150)):
-        for mask in (None, rng.random(14) < 0.5):
-            for weight in (None, rng.random(150)):
-                cpu = gradient_kernel(
-                    X, y, loss, sample_weight=weight, groups=groups, intercept_value=2.0
-                )
+        for weight in (None, rng.random(150)):
+            options = {"sample_weight": weight, "groups": groups, "intercept_value": 2.0}
+            cpu, device = (make(X, y, loss, **options) for make in (gradient_kernel, on_host))
+            for mask in (None, rng.random(14) < 0.5):
                 for clip_norm in (0.3, 100.0):
-                    host = host_sum(
-                        on_host, X, y, loss, theta, clip_norm,
-                        weight=weight, groups=groups, mask=mask, kappa=2.0,
-                    )  # fmt: skip
                     # The predictors may differ in their last bits, of 2**36 units here.
                     np.testing.assert_allclose(
-                        host, cpu.clipped_sum(theta, clip_norm, UNIT, mask), rtol=0, atol=300
+                        device.clipped_sum(theta, clip_norm, UNIT, mask),
+                        cpu.clipped_sum(theta, clip_norm, UNIT, mask),
+                        rtol=0,
+                        atol=300,
                     )
+                plain = device.plain_sum(theta, mask)
+                np.testing.assert_allclose(plain, cpu.plain_sum(theta, mask), atol=1e-9)
+            np.testing.assert_allclose(device.norms(theta), cpu.norms(theta), rtol=1e-12)
+
+
+def both_sums(device, cpu, theta, rows):
+    """Pairs of what a device and the CPU find for a batch."""
+    recursive = theta, theta + 0.05, 0.25, 0.9, 0.02, UNIT
+    yield [kernel.clipped_sum(theta, 0.3, UNIT, rows=rows) for kernel in (device, cpu)]
+    yield [kernel.recursive_sum(*recursive, rows=rows) for kernel in (device, cpu)]
+    yield [kernel.loss_sums([theta, -theta], 0.5, UNIT, rows=rows) for kernel in (device, cpu)]
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_cuda_source_sums_over_chosen_units(on_host, loss, storage):
+    rng, X, y, theta = problem(loss, np.float64)
+    X = sp.csr_matrix(X) if storage == "csr" else X
+    for groups in (None, rng.integers(0, 20, 150)):
+        options = {"sample_weight": rng.random(150), "groups": groups, "intercept_value": 2.0}
+        cpu, device = (make(X, y, loss, **options) for make in (gradient_kernel, on_host))
+        chosen = rng.random(cpu.n_units) < 0.5
+        for rows in (None, np.flatnonzero(chosen), np.zeros(0, np.int64)):
+            for ours, theirs in both_sums(device, cpu, theta, rows):
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=300)
+            plain = device.plain_sum(theta, rows=rows)
+            np.testing.assert_allclose(plain, cpu.plain_sum(theta, rows=rows), atol=1e-9)
+        parts = [np.flatnonzero(chosen), np.flatnonzero(~chosen)]
+        halves = [device.clipped_sum(theta, 0.3, UNIT, rows=part) for part in parts]
+        np.testing.assert_array_equal(sum(halves), device.clipped_sum(theta, 0.3, UNIT))
 
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_cuda_source_clips_hostile_rows(on_host, grouped):
     theta = np.zeros(14)
+    groups = np.zeros(1, int) if grouped else None
     for value, target in [(1e-170, 1e300), (1e160, 1.0), (1e308, 1.0), (0.6, 1.0), (1e-310, 1.0)]:
-        total = host_sum(
-            on_host, np.full((1, 13), value), [target], SquaredLoss(), theta, 20 * UNIT,
-            weight=None, groups=np.zeros(1, int) if grouped else None, mask=None, kappa=1e-200,
-        )  # fmt: skip
+        X = np.full((1, 13), value)
+        device = on_host(X, [target], SquaredLoss(), groups=groups, intercept_value=1e-200)
+        total = device.clipped_sum(theta, 20 * UNIT, UNIT)
         assert sum(int(entry) ** 2 for entry in total) <= 20**2
+        for move in (1e-9, 1.0, 1e5):
+            total = device.recursive_sum(theta, theta + move, 0.5, 20 * UNIT, 16 * UNIT, UNIT)
+            assert sum(int(entry) ** 2 for entry in total) <= 18**2
+
+
+def test_cuda_source_counts_a_loss_that_is_not_finite_as_the_bound(on_host):
+    device = on_host(np.full((1, 13), 1e308), [1.0], SquaredLoss())
+    assert device.loss_sums([np.full(14, 1e300)], 1.0, UNIT).tolist() == [2**29]
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +206,11 @@ def test_device_sums_equal_the_cpu(cupy, loss, storage):
             result.get(), gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT).get()
         )
         np.testing.assert_allclose(gpu.plain_sum(theta).get(), cpu.plain_sum(theta), atol=1e-9)
+        rows = np.flatnonzero(rng.random(cpu.n_units) < 0.5)
+        for ours, theirs in both_sums(gpu, cpu, theta, rows):
+            np.testing.assert_allclose(ours.get(), theirs, atol=300)
+        plain = gpu.plain_sum(theta, rows=rows).get()
+        np.testing.assert_allclose(plain, cpu.plain_sum(theta, rows=rows), atol=1e-9)
         np.testing.assert_allclose(gpu.norms(theta).get(), cpu.norms(theta), rtol=1e-12)
 
 
