@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting import _pld
+from skdp.privacy.accounting import _pld, _rdp
 from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.sampled import (
     POISSON,
@@ -157,23 +157,10 @@ def _epsilon(
 
 
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
-    from skdp.privacy.accounting.adapter import composed_epsilon
-
-    rows = [
-        {
-            "name": "gaussian",
-            "noise_multiplier": size,
-            "count": count,
-            "sampling": WITHOUT_REPLACEMENT,
-            "sampling_rate": b / n,
-            "n_records": n,
-            "batch_size": b,
-        }
-        for size, _, count, n, b in groups
-    ]
-    if mu > 0.0:
-        rows.append({"name": "gaussian", "noise_multiplier": 1.0 / mu, "count": 1})
-    return composed_epsilon(rows, delta, accountant="rdp", adjacency="replace-one")
+    total = 0.5 * mu * mu * _rdp.ORDERS
+    for size, _, count, n, b in groups:
+        total = total + count * _rdp.curve(size, b / n)
+    return _rdp.epsilon_of(total, delta)
 
 
 def calibrate_batches(

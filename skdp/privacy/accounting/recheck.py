@@ -244,6 +244,8 @@ def recheck_epsilon(
         if count == 0:
             continue
         if _is_sampled(row):
+            if not row["noise_multiplier"] > 0.0:
+                return math.inf
             sampled.append(row)
         elif row["name"] == "gaussian":
             z = row["noise_multiplier"]
@@ -259,7 +261,10 @@ def recheck_epsilon(
             raise ValueError(f"The recheck does not know the mechanism {row['name']!r}.")
     mu = math.sqrt(math.fsum(gaussian + others))
     if sampled:
-        return recheck_sampled(sampled, mu, delta, adjacency)
+        # Sampling never costs more than the same releases on all records.
+        terms = [row.get("count", 1) / row["noise_multiplier"] ** 2 for row in sampled]
+        everything = math.sqrt(mu * mu + math.fsum(terms))
+        return min(recheck_sampled(sampled, mu, delta, adjacency), _gaussian(everything, delta))
     epsilon = _gaussian(mu, delta)
     if pure:
         basic = _gaussian(math.sqrt(math.fsum(gaussian)), delta) + math.fsum(pure)

@@ -28,7 +28,7 @@ def recheck_sampled(
     Parameters
     ----------
     rows : sequence of dict
-        Rows of one kind of sampling, "Poisson" or "without replacement", with a count above 0.
+        Rows of one kind of sampling, "Poisson" or "without replacement"; counts and noise multipliers above 0.
     mu : float >= 0
     delta : float in (0, 1)
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -48,7 +48,7 @@ def recheck_sampled(
             f"The recheck of sampled rows needs the adjacency and one kind of sampling, got {adjacency!r} "
             f"and {sorted(kinds)}."
         )
-    if mu == math.inf or any(row["noise_multiplier"] <= 0.0 for row in rows):
+    if mu == math.inf:
         return math.inf
     if kinds == {"Poisson"}:
         parts = sorted(
