@@ -162,15 +162,15 @@ class BatchStatistics:
         batch: Batch | None,
     ) -> Bounded:
         """The sum of vectors in the ball of this radius, over the expected number of units."""
+        scale = 1.0 / (self.n_units if batch is None else batch.batch_size)
         source = Source(
-            on_grid,
-            plain,
+            lambda unit: on_grid(unit / scale),
+            lambda: scale * plain(),
             roundings=0,
-            magnitude=radius * self._count,
+            magnitude=radius * scale * self._count,
             owner=self._kernels,
             unit=self.unit,
             needs_public_n=self.n_public is None,
             batch=batch,
         )
-        divisor = self.n_units if batch is None else batch.batch_size
-        return Bounded.from_source(source, shape, l2=radius) * (1.0 / divisor)
+        return Bounded.from_source(source, shape, l2=radius * scale)

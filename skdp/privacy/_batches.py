@@ -168,8 +168,8 @@ def draw_units(
     count : int
         Real number of units, below 2^32.
     stream : KeyStream
-    bits : ndarray of uint64 of shape (ceil(count / 64),), default=None
-        Zeros, to work in; they are zeros again at the end.
+    bits : ndarray of uint64, default=None
+        From `empty_bits`, to work in; empty again at the end.
 
     Returns
     -------
@@ -177,31 +177,38 @@ def draw_units(
     """
     if plan.sampling == FULL_BATCH:
         return None
+    if bits is None:
+        bits = empty_bits(count)
+    likely = min(plan.batch_size, max(1, plan.n_units - plan.batch_size))
+    words = stream.words(_WORDS + likely + (likely >> 4) + 8)
+    size = plan.batch_size
     if plan.sampling == POISSON:
         first, thresholds = _binomial(count, plan.batch_size, plan.n_units)
-        word = int.from_bytes(stream.words(_WORDS).tobytes(), "little")
-        size = first + bisect_right(thresholds, word)
-    else:
-        size = plan.batch_size
-    return _subset(count, size, stream, empty_bits(count) if bits is None else bits)
+        size = first + bisect_right(thresholds, int.from_bytes(words[:_WORDS].tobytes(), "little"))
+    return _subset(count, size, words[_WORDS:], stream, bits)
 
 
 def empty_bits(count: int) -> NDArray[np.uint64]:
-    """A bit for every unit, none set."""
-    return np.zeros((count + 63) // 64, dtype=np.uint64)
+    """A bit for every unit, none set, and a bit for every word of these."""
+    words = (count + 63) // 64
+    return np.zeros(words + (words + 63) // 64, dtype=np.uint64)
 
 
 def _subset(
-    n: int, size: int, stream: noise.KeyStream, bits: NDArray[np.uint64]
+    n: int,
+    size: int,
+    words: NDArray[np.uint64],
+    stream: noise.KeyStream,
+    bits: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
-    from skdp.privacy._subset import mark, marked
+    from skdp.privacy._subset import mark, marked, unmarked
 
     chosen = min(size, n - size)
-    left = chosen
+    left = chosen - mark(words, bits, n, chosen)
     while left:
         left -= mark(stream.words(left + (left >> 4) + 2), bits, n, left)
-    return marked(bits, n, size, chosen != size)
+    return marked(bits, n, size) if chosen == size else unmarked(bits, n, size)
 
 
 @functools.lru_cache(maxsize=16)

@@ -131,9 +131,9 @@ class MinibatchReleases(SessionLedger):
             return Batch._make(plan, self._sample_units(plan, count), count)
 
     def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
-        if self._bits is None or self._bits.size != (count + 63) // 64:
-            self._bits = empty_bits(count)
-        return draw_units(plan, count, self._key_stream(), self._bits)
+        if self._bits is None or self._bits[0] != count:
+            self._bits = (count, empty_bits(count))
+        return draw_units(plan, count, self._key_stream(), self._bits[1])
 
     def _sampled_scale(
         self, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float

@@ -90,7 +90,7 @@ class SessionLedger:
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._pid, self._closed, self._late = os.getpid(), False, False
         self._minibatches = self._sampled = False
-        self._bits: NDArray[np.uint64] | None = None  # to draw batches in
+        self._bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
         self._lock = threading.RLock()
         self.exact = math.isinf(epsilon)
         self._mu2 = self._calibrate()

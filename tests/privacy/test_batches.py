@@ -368,7 +368,8 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     np.testing.assert_allclose(statistic._value.plain(), wanted, atol=1e-9)
     X2 = X.copy()
     X2[0] = 1e3 * np.sign(points[0]) * (2 * y[0] - 1)
-    X3 = -X2
+    X3 = X2.copy()
+    X3[0] *= -1.0
     values = [PrivateRecords(Z, y).mean_losses(LogisticLoss(), points, 2.0) for Z in (X2, X3)]
     change = np.abs(values[0]._value.on_grid(2.0**-40) - values[1]._value.on_grid(2.0**-40))
     assert 0.9 < change.max() / (2 * statistic.linf * 2**40) <= 1
