@@ -13,7 +13,7 @@ from skdp.linear_model._progress import Progress
 from skdp.privacy import accounting
 from skdp.privacy.session import PrivacySession
 
-__all__ = ["SAMPLING", "StochasticFit", "check_clip", "check_common"]
+__all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_clip", "check_common"]
 
 # The parameter's words and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
@@ -46,44 +46,15 @@ def check_clip(name: str, value: Any, epsilon: float, word: str | None = "adapti
         )
 
 
-class StochasticFit(PrivateFit):
-    """A private fit by noisy gradients of minibatches; a subclass gives `_solve`.
+class StochasticRun:
+    """Runs a stochastic algorithm, private or not."""
 
-    Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
-    full batches keep their mu.
-    """
-
-    batch_size: int | str
-    sampling: str
-    max_iter: int | str
-    learning_rate: float | str
-    clip_norm: float | str
-    alpha: float
     penalty: str
+    alpha: float
+    fit_intercept: bool
     coef_init: Any
     verbose: Any
     callback: Any
-
-    # Whether batch_size="auto" takes batches that are smaller than the data.
-    _auto_samples = False
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_common(self)
-        check_clip("clip_norm", self.clip_norm, self.epsilon)
-        if self.sampling == "without_replacement" and self._may_sample(math.inf):
-            accounting.sampled.require_supported(
-                SAMPLING[self.sampling], self.adjacency, ["gaussian"]
-            )
-
-    def _may_sample(self, n_rows: float) -> bool:
-        """Whether a batch may be smaller than the data, as far as is known before they are read."""
-        if isinstance(self.batch_size, str):
-            return self._auto_samples
-        return self.unit == "group" or self.batch_size < n_rows
-
-    def _samples(self, n_units: int) -> bool:
-        return self._may_sample(n_units)
 
     def _run(
         self,
@@ -112,3 +83,38 @@ class StochasticFit(PrivateFit):
                 monitor=progress,
                 **settings,
             )
+
+
+class StochasticFit(StochasticRun, PrivateFit):
+    """A private fit by noisy gradients of minibatches; a subclass gives `_solve`.
+
+    Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
+    full batches keep their mu.
+    """
+
+    batch_size: int | str
+    sampling: str
+    max_iter: int | str
+    learning_rate: float | str
+    clip_norm: float | str
+
+    # Whether batch_size="auto" takes batches that are smaller than the data.
+    _auto_samples = False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_common(self)
+        check_clip("clip_norm", self.clip_norm, self.epsilon)
+        if self.sampling == "without_replacement" and self._may_sample(math.inf):
+            accounting.sampled.require_supported(
+                SAMPLING[self.sampling], self.adjacency, ["gaussian"]
+            )
+
+    def _may_sample(self, n_rows: float) -> bool:
+        """Whether a batch may be smaller than the data, as far as is known before they are read."""
+        if isinstance(self.batch_size, str):
+            return self._auto_samples
+        return self.unit == "group" or self.batch_size < n_rows
+
+    def _samples(self, n_units: int) -> bool:
+        return self._may_sample(n_units)

@@ -103,7 +103,8 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         super().__init__(float(epsilon), float(delta), adjacency, unit, estimator, set_aside)
         self._minibatches = bool(minibatches)
         self._seed = random_state
-        self._context = context + repr((epsilon, delta, adjacency)).encode()
+        # Without noise there is nothing to keep apart, and a non-private estimator draws the same batches.
+        self._context = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
         if records is not None:
             self._check_records(records)
         self._reservation = self._reserve(accountant)
