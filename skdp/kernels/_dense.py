@@ -132,6 +132,11 @@ def dense_rows(
     total = 0.0
     for first in range(lo, hi, 4):
         m = min(4, hi - first)
+        if rows is not None:
+            for q in range(first + AHEAD, first + AHEAD + m):
+                ahead = rows[min(hi - 1, q)]
+                prefetch_row(X[ahead])
+                prefetch_row(y[ahead : ahead + 1])
         for q in range(m):
             c[q], squares[q] = _dot_and_square(X[_row(rows, first + q)], w, d)
         if mask.size:
@@ -140,10 +145,6 @@ def dense_rows(
         clean = m == 4
         for q in range(m):
             i = _row(rows, first + q)
-            if rows is not None:
-                ahead = rows[min(hi - 1, first + q + AHEAD)]
-                prefetch_row(X[ahead])
-                prefetch_row(y[ahead : ahead + 1])
             r = derivative(code, parameter, c[q] + intercept, y[i])
             if weight.size:
                 r *= weight[i]

@@ -325,8 +325,8 @@ class GpuGradientKernel(GradientKernel):
             units = (*self._units(rows, self.n_units), self._order, self._starts)
             self._launch("groups", self._blocks(1), 1, (*problem, *units, *tail, norms))
         else:
-            units = self._units(rows, self.n_rows)
-            self._launch("rows", self._blocks(0), 0, (*problem, *units, *tail, plain, norms))
+            chosen = self._units(rows, self.n_rows)
+            self._launch("rows", self._blocks(0), 0, (*problem, *chosen, *tail, plain, norms))
 
     def _recursive_integers(
         self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,

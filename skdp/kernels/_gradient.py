@@ -117,11 +117,11 @@ class _SparseKernel(GradientKernel):
         if rows is not None:
             begins, ends, y = (frozen(part[rows]) for part in (begins, ends, y))
             weight = frozen(weight[rows]) if weight.size else weight
-        shape = (p, self.n_outputs)
-        if by_rows is csr_outputs and self.n_outputs == 1:
-            by_rows, shape = csr_rows, self.shape
         before = (*self._storage, begins, ends, self.n_features, y, weight)
-        return Pass(by_rows, before, len(y), shape, self._per_row * len(y))
+        cost = self._per_row * len(y)
+        if by_rows is csr_outputs and self.n_outputs == 1:
+            return Pass(csr_rows, before, len(y), self.shape, cost)
+        return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
 
 
 def gradient_kernel(
