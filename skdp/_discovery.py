@@ -9,13 +9,20 @@ from skdp._version import __version__ as skdp_version
 __all__ = ["all_estimators", "show_versions"]
 
 _ESTIMATORS = {
+    "DPAGDClassifier": "skdp.linear_model",
     "DPAMPClassifier": "skdp.linear_model",
     "DPAMPRegressor": "skdp.linear_model",
     "DPAdaSSPRegressor": "skdp.linear_model",
     "DPFrankWolfeClassifier": "skdp.linear_model",
     "DPFrankWolfeRegressor": "skdp.linear_model",
+    "DPGDClassifier": "skdp.linear_model",
     "DPIGHTClassifier": "skdp.linear_model",
     "DPIGHTRegressor": "skdp.linear_model",
+    "DPLSSGDClassifier": "skdp.linear_model",
+    "DPLSSGDRegressor": "skdp.linear_model",
+    "DPRRPSGDClassifier": "skdp.linear_model",
+    "DPSGDClassifier": "skdp.linear_model",
+    "DPSGDRegressor": "skdp.linear_model",
     "DPSLKTClassifier": "skdp.linear_model",
     "DPSLKTRegressor": "skdp.linear_model",
     "DPSparseERM": "skdp.linear_model",

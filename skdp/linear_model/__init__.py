@@ -4,13 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
+    "DPAGDClassifier": "skdp.linear_model._descent_estimators",
     "DPAMPClassifier": "skdp.linear_model._amp",
     "DPAMPRegressor": "skdp.linear_model._amp",
     "DPAdaSSPRegressor": "skdp.linear_model._adassp",
     "DPFrankWolfeClassifier": "skdp.linear_model._frank_wolfe",
     "DPFrankWolfeRegressor": "skdp.linear_model._frank_wolfe",
+    "DPGDClassifier": "skdp.linear_model._descent_estimators",
     "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
     "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
+    "DPLSSGDClassifier": "skdp.linear_model._lssgd_estimators",
+    "DPLSSGDRegressor": "skdp.linear_model._lssgd_estimators",
+    "DPRRPSGDClassifier": "skdp.linear_model._descent_estimators",
+    "DPSGDClassifier": "skdp.linear_model._sgd_estimators",
+    "DPSGDRegressor": "skdp.linear_model._sgd_estimators",
     "DPSLKTClassifier": "skdp.linear_model._slkt_estimators",
     "DPSLKTRegressor": "skdp.linear_model._slkt_estimators",
     "DPSparseERM": "skdp.linear_model._sparse_erm_estimators",
@@ -23,13 +30,20 @@ _NAMES = {
 }
 
 __all__ = [
+    "DPAGDClassifier",
     "DPAMPClassifier",
     "DPAMPRegressor",
     "DPAdaSSPRegressor",
     "DPFrankWolfeClassifier",
     "DPFrankWolfeRegressor",
+    "DPGDClassifier",
     "DPIGHTClassifier",
     "DPIGHTRegressor",
+    "DPLSSGDClassifier",
+    "DPLSSGDRegressor",
+    "DPRRPSGDClassifier",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
     "DPSLKTClassifier",
     "DPSLKTRegressor",
     "DPSparseERM",
@@ -44,6 +58,11 @@ __all__ = [
 if TYPE_CHECKING:
     from skdp.linear_model._adassp import DPAdaSSPRegressor
     from skdp.linear_model._amp import DPAMPClassifier, DPAMPRegressor
+    from skdp.linear_model._descent_estimators import (
+        DPAGDClassifier,
+        DPGDClassifier,
+        DPRRPSGDClassifier,
+    )
     from skdp.linear_model._frank_wolfe import DPFrankWolfeClassifier, DPFrankWolfeRegressor
     from skdp.linear_model._ight_estimators import (
         DPIGHTClassifier,
@@ -51,6 +70,8 @@ if TYPE_CHECKING:
         IGHTClassifier,
         IGHTRegressor,
     )
+    from skdp.linear_model._lssgd_estimators import DPLSSGDClassifier, DPLSSGDRegressor
+    from skdp.linear_model._sgd_estimators import DPSGDClassifier, DPSGDRegressor
     from skdp.linear_model._slkt_estimators import DPSLKTClassifier, DPSLKTRegressor
     from skdp.linear_model._sparse_erm_estimators import (
         DPSparseERM,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels import laplacian_smooth
 from skdp.linear_model._descent import Start, begin, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._penalties import Penalty
@@ -28,7 +27,7 @@ SOLVERS = ("sgd", "adam")
 # Found on hold-outs of the training data of MNIST, Fashion-MNIST and a9a.
 MAX_ITER = 100
 AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
-WALK = 1.3  # standard deviation of the noise in a score, over all steps, if nothing pulled back
+WALK = 1.2  # standard deviation of the noise in a score, over all steps, if nothing pulled back
 LARGEST_RATE = 48.0  # step size in 1 / curvature, at the clip norm CLIP_FACTOR
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
@@ -81,6 +80,8 @@ class Direction:
     def _smooth(self, gradient: np.ndarray) -> np.ndarray:
         if self._smoothing == 0:
             return gradient
+        from skdp.kernels import laplacian_smooth
+
         u = gradient.copy()
         u[: self._d] = laplacian_smooth(gradient[: self._d], self._smoothing)
         return u
