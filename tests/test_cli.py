@@ -56,7 +56,7 @@ def test_epsilon_of_poisson_samples(document):
     argv += ["--sampling-rate", "0.01", "--adjacency"]
     for adjacency in ("add-remove", "replace-one"):
         expected = poisson_epsilon(1.0, 0.01, 100, 1e-5, adjacency=adjacency)
-        assert document(*argv, adjacency)["epsilon"] == expected
+        assert document(*argv, adjacency)["epsilon"] == pytest.approx(expected, rel=1e-3)
     assert document(*argv, "add-remove")["sampling"] == "Poisson"
 
 
@@ -89,6 +89,18 @@ def test_calibrate_a_sampled_mean_divides_by_the_expected_size(document):
     assert poisson_epsilon(0.99 * z, 0.1, 50, 1e-5, adjacency="add-remove") > 1.0
     assert found["divisor"] == 100.0
     assert found["noise_std_of_mean"] == pytest.approx(z / 100)
+
+
+def test_fixed_size_batches_cost_more_than_poisson_ones(document):
+    argv = ["epsilon", "--noise-multiplier", "0.65", "--steps", "3515", "--delta", "1e-5"]
+    argv += ["--batch-size", "256", "--n-records", "60000"]
+    assert document(*argv)["epsilon"] == pytest.approx(1.556, abs=2e-3)
+    found = document(*argv, "--sampling", "without-replacement")
+    assert found["epsilon"] == pytest.approx(7.178, abs=1e-3)
+    assert (found["batch_size"], found["n_records"]) == (256, 60000)
+    argv[:3] = ["calibrate", "--epsilon", "7.2"]
+    found = document(*argv, "--sampling", "without-replacement")
+    assert 0.648 < found["noise_multiplier"] < 0.655
 
 
 def test_epsilon_undoes_calibrate(document):
@@ -211,16 +223,43 @@ BAD = {
     "n zero": ([*CALIBRATE, "--clip-norm", "1", "--n", "0"], "an integer from 1 to"),
     "clip norm": ([*CALIBRATE, "--clip-norm", "-2"], "a finite number > 0"),
     "beyond a PLD": (
-        [*EPSILON, "--sampling-rate", "0.5", "--delta", "1e-12"],
-        "A PLD says nothing below delta",
-    ),
-    "losses beyond a PLD": (
-        ["epsilon", "--noise-multiplier", "1e-9", *PLAN, "--sampling-rate", "0.5"],
-        "out of the range of a PLD",
+        [
+            "calibrate",
+            "--epsilon",
+            "1",
+            "--steps",
+            "9",
+            "--sampling-rate",
+            "0.5",
+            "--delta",
+            "1e-12",
+        ],
+        "too small for Poisson samples",
     ),
     "sampled steps": (
-        [*EPSILON, "--sampling-rate", "0.5", "--steps", "1000001"],
-        "at most 1000000",
+        [*EPSILON, "--sampling-rate", "0.5", "--steps", "10000001"],
+        "at most 10000000",
+    ),
+    "sampling alone": ([*EPSILON, "--sampling", "poisson"], "argument --sampling: needs"),
+    "batch alone": ([*EPSILON, "--batch-size", "5"], "need one another"),
+    "batch and rate": (
+        [*EPSILON, "--batch-size", "5", "--n-records", "9", "--sampling-rate", "0.5"],
+        "not both",
+    ),
+    "batch too large": (
+        [*EPSILON, "--batch-size", "5", "--n-records", "4"],
+        "at most --n-records",
+    ),
+    "fixed size without sizes": (
+        [*EPSILON, "--sampling", "without-replacement", "--sampling-rate", "0.5"],
+        "needs --batch-size and --n-records",
+    ),
+    "fixed size under zero-out": (
+        [
+            *[*EPSILON, "--sampling", "without-replacement", "--adjacency", "zero-out"],
+            *["--batch-size", "5", "--n-records", "100"],
+        ],
+        "No proof supports",
     ),
     "data action": (["data", "drop"], "invalid choice: 'drop'"),
     "data unknown": (["data", "fetch", "iris"], "got 'iris'; known: rand_hie, a9a"),

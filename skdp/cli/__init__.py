@@ -83,6 +83,26 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         "probability Q; default: all records, each time",
     )
     parser.add_argument(
+        "--batch-size",
+        type=_integer(1, _MOST_STEPS),
+        default=None,
+        metavar="B",
+        help="with --n-records, instead of --sampling-rate: the (expected) size of a sample",
+    )
+    parser.add_argument(
+        "--n-records",
+        type=_integer(1, _MOST_STEPS),
+        default=None,
+        metavar="N",
+        help="public number of records that samples are drawn from",
+    )
+    parser.add_argument(
+        "--sampling",
+        choices=("poisson", "without-replacement"),
+        default=None,
+        help="poisson (default) or samples of exactly B records, which cost several times more",
+    )
+    parser.add_argument(
         "--adjacency",
         choices=_ADJACENCIES,
         default="replace-one",

@@ -1,4 +1,4 @@
-"""``skdp epsilon`` and ``skdp calibrate``: exact for full batches, by PLD for Poisson samples."""
+"""``skdp epsilon`` and ``skdp calibrate``: exact for full batches, by PLD or RDP for sampled ones."""
 
 import argparse
 import contextlib
@@ -7,63 +7,104 @@ from typing import Any
 
 from skdp.cli._text import BadInput, dumps, rounded_up
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting import gaussian_epsilon, noise_multiplier, rows_mu
+from skdp.privacy.accounting import (
+    calibrate_batches,
+    gaussian_epsilon,
+    noise_multiplier,
+    rows_mu,
+    sampled_epsilon,
+)
+from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.adjacency import factor
 
 __all__ = ["calibrate", "epsilon"]
 
-# Composing a PLD with itself more often takes minutes and gigabytes.
-_MOST_SAMPLED_STEPS = 10**6
+_MOST_SAMPLED_STEPS = 10**7
+_SAMPLINGS = {"poisson": "Poisson", "without-replacement": "without replacement"}
 
 
 def _plan(arguments: argparse.Namespace) -> dict[str, Any]:
-    sampled = arguments.sampling_rate is not None
-    if sampled and arguments.steps > _MOST_SAMPLED_STEPS:
-        raise BadInput(f"argument --steps: at most {_MOST_SAMPLED_STEPS} with --sampling-rate")
-    return {
+    plan = {
         "steps": arguments.steps,
         "delta": arguments.delta,
         "adjacency": arguments.adjacency,
-        "sampling": "Poisson" if sampled else "full batch",
-        "sampling_rate": arguments.sampling_rate if sampled else 1.0,
-        "accountant": "PLD (dp-accounting)" if sampled else "exact Gaussian (mu-GDP)",
+        "sampling": "full batch",
+        "sampling_rate": 1.0,
+        "accountant": "exact Gaussian (mu-GDP)",
     }
+    rate, size, n = arguments.sampling_rate, arguments.batch_size, arguments.n_records
+    if size is None and rate is None:
+        if n is not None or arguments.sampling is not None:
+            raise BadInput(
+                "argument --sampling: needs --batch-size and --n-records, or --sampling-rate"
+            )
+        return plan
+    if (size is None) != (n is None):
+        raise BadInput("arguments --batch-size and --n-records need one another")
+    if size is not None and rate is not None:
+        raise BadInput(
+            "argument --sampling-rate: give it or --batch-size with --n-records, not both"
+        )
+    if size is not None and size > n:
+        raise BadInput(f"argument --batch-size: at most --n-records, got {size} and {n}")
+    if arguments.steps > _MOST_SAMPLED_STEPS:
+        raise BadInput(f"argument --steps: at most {_MOST_SAMPLED_STEPS} of sampled releases")
+    sampling = _SAMPLINGS[arguments.sampling or "poisson"]
+    fixed = sampling == WITHOUT_REPLACEMENT
+    if fixed and size is None:
+        raise BadInput(
+            "argument --sampling: without-replacement needs --batch-size and --n-records"
+        )
+    plan |= {"sampling": sampling, "sampling_rate": size / n if rate is None else rate}
+    plan["accountant"] = "RDP (Wang, Balle & Kasiviswanathan 2019)" if fixed else "PLD"
+    if size is not None:
+        plan |= {"batch_size": size, "n_records": n}
+    return plan
 
 
 @contextlib.contextmanager
 def _within_reach() -> Iterator[None]:
-    """Say it in one line when a plan has no proof, or losses too large or small for a PLD."""
+    """Say it in one line when a plan has no proof."""
     try:
         yield
     except UnsupportedAccounting as error:
         raise BadInput(str(error)) from error
-    except ArithmeticError as error:
-        raise BadInput(f"this plan is out of the range of a PLD ({error})") from error
+
+
+def _group(size: float, plan: dict[str, Any]) -> tuple[float, ...]:
+    group = (size, plan["sampling_rate"], plan["steps"])
+    fixed = plan["sampling"] == WITHOUT_REPLACEMENT
+    return (*group, plan["n_records"], plan["batch_size"]) if fixed else group
 
 
 def _sampled_epsilon(z: float, plan: dict[str, Any]) -> float:
-    from skdp.privacy.accounting.adapter import poisson_epsilon
-
-    rate, steps, delta = plan["sampling_rate"], plan["steps"], plan["delta"]
     with _within_reach():
-        return poisson_epsilon(z, rate, steps, delta, adjacency=plan["adjacency"])
+        return sampled_epsilon(
+            [_group(z, plan)],
+            plan["delta"],
+            adjacency=plan["adjacency"],
+            sampling=plan["sampling"],
+        )
 
 
 def _sampled_noise_multiplier(budget: float, plan: dict[str, Any]) -> float:
-    from skdp.privacy.accounting.adapter import poisson_noise_multiplier
-
-    rate, steps, delta = plan["sampling_rate"], plan["steps"], plan["delta"]
     with _within_reach():
-        return poisson_noise_multiplier(budget, delta, rate, steps, plan["adjacency"])
+        return calibrate_batches(
+            budget,
+            plan["delta"],
+            [_group(1.0, plan)],
+            adjacency=plan["adjacency"],
+            sampling=plan["sampling"],
+        )
 
 
 def _explain(plan: dict[str, Any], chosen: str) -> str:
     """The plan in words, with the definition that makes the number mean something."""
-    sampling = (
-        "each on all records"
-        if plan["sampling"] == "full batch"
-        else f"each on a fresh Poisson sample of rate {plan['sampling_rate']:g}"
-    )
+    sampling = {
+        "full batch": "each on all records",
+        "Poisson": f"each on a fresh Poisson sample of rate {plan['sampling_rate']:g}",
+        WITHOUT_REPLACEMENT: f"each on {plan.get('batch_size')} fresh records of {plan.get('n_records')}",
+    }[plan["sampling"]]
     factor_text = "2 C" if factor(plan["adjacency"]) == 2.0 else "C"
     return (
         f"for {plan['steps']} Gaussian releases, {sampling}, {chosen}\n"

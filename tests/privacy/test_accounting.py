@@ -22,6 +22,7 @@ from skdp.privacy.accounting import (
     adapter,
     bounded_range_epsilon,
     bounded_range_mu,
+    calibrate_batches,
     compose_mu,
     gaussian,
     gaussian_delta,
@@ -36,6 +37,7 @@ from skdp.privacy.accounting import (
     rows_delta,
     rows_epsilon,
     rows_mu,
+    sampled_recheck,
     tradeoff,
 )
 
@@ -317,7 +319,7 @@ def test_recheck_notices_wrong_conversions(monkeypatch):
 
 def test_recheck_shares_no_code_with_the_calibration():
     modules = set()
-    files = (recheck, objective_recheck)
+    files = (recheck, objective_recheck, sampled_recheck)
     trees = [ast.parse(Path(file.__file__).read_text(encoding="utf-8")) for file in files]
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Import):
@@ -326,13 +328,17 @@ def test_recheck_shares_no_code_with_the_calibration():
             modules.add(node.module)
     assert modules == {
         "math",
+        "functools",
         "statistics",
+        "dp_accounting",
+        "dp_accounting.pld",
         "collections.abc",
         "typing",
         "numpy",
         "numpy.typing",
         "skdp.exceptions",
         "skdp.privacy.accounting.objective_recheck",
+        "skdp.privacy.accounting.sampled_recheck",
     }
 
 
@@ -612,8 +618,8 @@ def test_sampling_everything_is_the_full_batch():
         assert found == pytest.approx(gaussian_epsilon(1.0, 1e-5), rel=1e-12)
         nearly = adapter.poisson_epsilon(10.0, 0.9999, 100, 1e-5, adjacency=adjacency)
         assert nearly == pytest.approx(found, rel=2e-3)
-    z = adapter.poisson_noise_multiplier(1.0, 1e-5, 1.0, 50, "replace-one")
-    assert z == pytest.approx(noise_multiplier(1.0, 1e-5, releases=50), rel=1e-9)
+        z = calibrate_batches(1.0, 1e-5, [(1.0, 1.0, 50)], adjacency=adjacency)
+        assert z == pytest.approx(noise_multiplier(1.0, 1e-5, releases=50), rel=2e-9)
 
 
 @pytest.mark.parametrize(
@@ -626,11 +632,11 @@ def test_sampling_everything_is_the_full_batch():
     ],
 )
 def test_calibration_of_sampled_steps(epsilon, delta, rate, steps, adjacency):
-    z = adapter.poisson_noise_multiplier(epsilon, delta, rate, steps, adjacency)
+    z = calibrate_batches(epsilon, delta, [(1.0, rate, steps)], adjacency=adjacency)
     found = adapter.poisson_epsilon(z, rate, steps, delta, adjacency=adjacency)
-    assert 0.997 * epsilon <= found <= epsilon
+    assert 0.994 * epsilon <= found <= epsilon
     assert z < noise_multiplier(epsilon, delta, releases=steps)
-    assert adapter.poisson_noise_multiplier(math.inf, delta, rate, steps, adjacency) == 0.0
+    assert calibrate_batches(math.inf, delta, [(1.0, rate, steps)], adjacency=adjacency) == 0.0
 
 
 def test_selection_and_gaussian_on_one_poisson_sample():

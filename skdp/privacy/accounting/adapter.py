@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.gaussian import gaussian_epsilon
 from skdp.privacy.accounting.ledger import (
     APPROXIMATE_DP,
     FULL_BATCH,
@@ -43,7 +43,6 @@ __all__ = [
     "composed_epsilon",
     "event_for",
     "poisson_epsilon",
-    "poisson_noise_multiplier",
     "poisson_step_epsilon",
     "require_supported",
     "wor_epsilon",
@@ -344,69 +343,6 @@ def poisson_epsilon(
         return gaussian_epsilon(rows_mu([row]), check_delta(delta))
     sampled = {**row, "sampling": POISSON, "sampling_rate": rate}
     return composed_epsilon([sampled], delta, accountant=accountant, adjacency=adjacency)
-
-
-def poisson_noise_multiplier(
-    epsilon: float, delta: float, sampling_rate: float, steps: int, adjacency: str
-) -> float:
-    """Smallest noise multiplier (within 0.1 %, above it) of `steps` Poisson-sampled releases.
-
-    Calibrated on the evaluation that `poisson_epsilon` makes, so that the recheck agrees.
-
-    Parameters
-    ----------
-    epsilon : float > 0
-    delta : float in (0, 1)
-    sampling_rate : float in (0, 1]
-    steps : int >= 1
-    adjacency : {"replace-one", "zero-out", "add-remove"}
-
-    Returns
-    -------
-    float
-        std / sensitivity under the adjacency.
-    """
-    require_supported(POISSON, adjacency, ["gaussian"], "pld")
-    rate, delta = check_rate(sampling_rate), check_delta(delta)
-    mu = gaussian_mu(epsilon, delta)
-    if mu == math.inf:
-        return 0.0
-    full = math.sqrt(steps) / mu
-    if rate == 1.0:
-        return full
-
-    def coarse(z: float) -> float:
-        row = {"noise_multiplier": z, "sampling": POISSON, "sampling_rate": rate}
-        pld = _poisson_pld(z, rate, adjacency, _first_grid([], [row]))
-        return _composed([pld.self_compose(steps)], delta)
-
-    # Solve on a coarse grid, correct by the ratio of the fine value to the coarse one, repeat.
-    z = min(full, 1.0 / math.sqrt(math.log1p((mu / rate) ** 2 / steps)))
-    ratio = 1.0
-    for _ in range(6):
-        z = min(full, _log_secant(coarse, z, (1.0 - 7e-4) * epsilon / ratio))
-        value = poisson_epsilon(z, rate, steps, delta, adjacency=adjacency)
-        if (1.0 - 2e-3) * epsilon <= value <= epsilon:
-            return z
-        ratio = value / coarse(z)
-    while z < full and poisson_epsilon(z, rate, steps, delta, adjacency=adjacency) > epsilon:
-        z *= 1.005
-    return min(z, full)
-
-
-def _log_secant(function: Callable[[float], float], z: float, target: float) -> float:
-    """z where a decreasing positive function is within 3e-4 of the target, or nearly so."""
-    slope, last_z, last_error = -1.0, 0.0, 0.0
-    for step in range(12):
-        error = math.log(max(function(z), 1e-12) / target)
-        if abs(error) <= 3e-4:
-            break
-        if step and abs(error - last_error) > 1e-9 and z != last_z:
-            slope = (error - last_error) / (math.log(z) - math.log(last_z))
-            slope = min(-0.3, max(-10.0, slope))
-        last_z, last_error = z, error
-        z *= math.exp(min(1.5, max(-1.5, -error / slope)))
-    return z
 
 
 def wor_epsilon(

@@ -28,7 +28,10 @@ _GRID, _COARSE = 5e-4, 1e-2
 _ROOM = 1.5e-3
 # And at most this part less than that.
 _ALLOWED = 3e-3
-# With less noise a sampled release is as good as none: where delta alone covers it, this much is added.
+# Tail masses of dp-accounting, which rechecks the ledger, are about 1e-15 a composition.
+_SMALLEST_DELTA = 1e-10
+# Less noise than this is as good as none: sampling is not counted then, and it is what is added where delta
+# alone covers the sampling.
 _LEAST_NOISE = 0.01
 
 
@@ -135,8 +138,12 @@ def _epsilon(
     # Sampling never costs more than releasing on all records: mixtures are jointly convex.
     everything = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in groups)])
     bound = gaussian_epsilon(everything, delta)
+    if any(group[0] < _LEAST_NOISE for group in groups):
+        return bound
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
+    # Less noise and a higher rate cost more.
+    groups = tuple((min(group[0], 1e8), max(group[1], 1e-12), *group[2:]) for group in groups)
     aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / mu, 1.0, 1),) if mu > 0.0 else ()
     factor = 2.0 if adjacency == "replace-one" else 1.0
 
@@ -215,6 +222,11 @@ def calibrate_batches(
         raise ValueError("the weight of a group must be > 0.")
     if epsilon == math.inf:
         return 0.0
+    if sampling == POISSON and delta < _SMALLEST_DELTA:
+        raise UnsupportedAccounting(
+            f"delta={delta:g} is too small for Poisson samples: below {_SMALLEST_DELTA:g} no second method can "
+            "check the noise; use a larger delta, or batch_size at least the number of records"
+        )
     return _calibrate(epsilon, delta, checked, mu, adjacency, sampling)
 
 

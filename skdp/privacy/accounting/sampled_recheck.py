@@ -18,6 +18,7 @@ __all__ = ["recheck_sampled"]
 
 _MOST_CELLS = 40_000
 _RTOL = 5e-4
+_BLOCK = 3000
 
 
 def recheck_sampled(
@@ -119,9 +120,19 @@ def _poisson_on(
             sampling_prob=rate,
             neighboring_relation=relations[adjacency],
         )
-        several = one.self_compose(count) if count > 1 else one
+        several = _several(one, count)
         composed = several if composed is None else composed.compose(several)
     return max(0.0, float(composed.get_epsilon_for_delta(delta)))
+
+
+def _several(one: Any, count: int) -> Any:
+    """`one` composed `count` times, many of them as blocks: dp-accounting takes size ** count as an integer."""
+    if count <= 30 * _BLOCK:
+        return one.self_compose(count)
+    block = one.self_compose(_BLOCK)
+    several = block.self_compose(count // _BLOCK)
+    rest = count % _BLOCK
+    return several.compose(one.self_compose(rest)) if rest else several
 
 
 @functools.lru_cache(maxsize=64)
