@@ -37,6 +37,9 @@ EVERY, LONGER = (
 )  # so often the largest distance becomes 1.1 times the largest that was chosen
 SHORTER = 0.8  # what a lost choice makes of the largest distance
 LOSS_BOUND = 3.0  # in losses of a model that knows nothing
+_FAR = (
+    2.0**20
+)  # penalties that are more loss bounds apart than this are hopeless, and need no digits
 _WHOLE = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
 
 
@@ -196,7 +199,9 @@ class _Line:
         size = math.sqrt(square(direction))
         distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
-        public = np.array([min(self._penalty.value(candidate), 1e300) for candidate in points])
+        with np.errstate(over="ignore"):
+            public = np.array([min(self._penalty.value(each), 1e100) for each in points])
+        public = np.minimum(public - public.min(), _FAR * self._bound)
         losses = self._records.mean_losses(self._loss, points, self._bound)
         epsilon = self._session.selection_epsilon(1, self._purse.pay(self._purse.choice))
         scores = (-losses).shifted(-public)
