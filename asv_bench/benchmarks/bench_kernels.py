@@ -102,3 +102,54 @@ class SparseGradient:
         return best_of(lambda: self.kernel.clipped_sum(self.theta, CLIP, GRID)) / best_of(reference)
 
     track_scipy_ratio.unit = "times scipy"
+
+
+class MinibatchGradient:
+    """Random batches of 1,000 rows: of 400,000 x 100 float64, and of a text-like CSR matrix."""
+
+    params = ["C", "F", "CSR"]
+    param_names = ["storage"]
+
+    def setup(self, storage):
+        rng = np.random.default_rng(0)
+        if storage == "CSR":
+            self.X, y = text_like()
+        else:
+            self.X = rng.normal(size=(400_000, 100))
+            y = self.X[:, 0] > 0
+            self.X = np.asarray(self.X, order=storage)
+        self.y = y.astype(np.float64)
+        n, d = self.X.shape
+        # Together larger than the last cache, so that rows come from memory as during an epoch.
+        n_batches = 100 if storage == "C" else 20
+        self.batches = [np.sort(rng.choice(n, 1000, replace=False)) for _ in range(n_batches)]
+        self.theta = rng.normal(size=d) / 10
+        self.before = self.theta + rng.normal(size=d) / 100
+        self.kernel = gradient_kernel(self.X, self.y, LogisticLoss(), fit_intercept=False)
+        self.time_recursive_sums(storage)
+
+    def time_clipped_sums(self, storage):
+        for rows in self.batches:
+            self.kernel.clipped_sum(self.theta, CLIP, GRID, rows=rows)
+
+    def time_recursive_sums(self, storage):
+        for rows in self.batches:
+            self.kernel.recursive_sum(self.theta, self.before, 0.3, CLIP, 0.1, GRID, rows=rows)
+
+    def time_loss_sums(self, storage):
+        for rows in self.batches:
+            self.kernel.loss_sums([self.theta, self.before], 1.0, GRID, rows=rows)
+
+    def track_numpy_ratio(self, storage):
+        """Seconds over those of the steps of plain SGD, one thread each: less than 1 is faster."""
+
+        def reference():
+            for rows in self.batches:
+                batch = self.X[rows]
+                slope = LogisticLoss().derivative(batch @ self.theta, self.y[rows])
+                batch.T @ slope
+
+        ours = one_thread(lambda: self.time_clipped_sums(storage))
+        return ours / one_thread(reference)
+
+    track_numpy_ratio.unit = "times NumPy or scipy"

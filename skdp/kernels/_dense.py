@@ -7,7 +7,7 @@ rows share one load and one store of the accumulator.
 import numpy as np
 
 from skdp.kernels._jit import jit, jit_any_order
-from skdp.kernels._prefetch import prefetch_row
+from skdp.kernels._prefetch import AHEAD, prefetch_row
 from skdp.kernels._rows import (
     NORMS,
     PLAIN,
@@ -22,9 +22,6 @@ __all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
 
 # Entries of a block of rows that stays in the first-level cache between its two uses.
 ROW_BLOCK = 2048
-
-# Rows between the one at work and the one that is asked for.
-AHEAD = 12
 
 
 @jit_any_order

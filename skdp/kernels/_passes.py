@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels._inputs import frozen
+from skdp.kernels._prefetch import copy_columns, copy_rows
 from skdp.kernels._threads import run_blocks
 
 __all__ = ["Extras", "GatherPass", "Pass", "Total", "bounds", "members", "run_units"]
@@ -14,8 +15,9 @@ __all__ = ["Extras", "GatherPass", "Pass", "Total", "bounds", "members", "run_un
 # Multiply-adds of a block of units.
 BLOCK_COST = 2**18
 
-# Entries of the rows that are copied together: they stay in the second-level cache.
-GATHERED = 2**15
+# Entries of the chosen rows that are copied together: of rows as many as stay in the second-level
+# cache; of columns as many as one batch has, for neighbours in a column share what they wait for.
+ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
 
 
 def bounds(n: int, parts: int, index: int) -> tuple[int, int]:
@@ -81,13 +83,16 @@ class GatherPass(Pass):
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         X, y, weight = self.before
-        step = max(64, GATHERED // max(1, X.shape[1]))
+        # Columns are copied as columns: the sums are then those of the same compiled pass.
+        by_rows = X.flags.c_contiguous
+        entries = ROW_ENTRIES if by_rows else COLUMN_ENTRIES
+        step = max(2, min(hi - lo, max(64, entries // max(1, X.shape[1]))))
+        buffer = np.empty((step, X.shape[1]), dtype=X.dtype, order="C" if by_rows else "F")
         for start in range(lo, hi, step):
             rows = self.rows[start : min(hi, start + step)]
-            # Columns are copied as columns: the sums are then those of the same compiled pass.
-            taken = X[rows] if X.flags.c_contiguous else X.T[:, rows].T
+            (copy_rows if by_rows else copy_columns)(X, rows, buffer)
             heavy = frozen(weight[rows]) if weight.size else weight
-            self.function(frozen(taken), frozen(y[rows]), heavy, 0, len(rows), *arguments)
+            self.function(frozen(buffer), frozen(y[rows]), heavy, 0, len(rows), *arguments)
 
 
 def run_units(run: Pass, block: Callable[[int, int, int], None]) -> None:

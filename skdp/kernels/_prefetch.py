@@ -1,4 +1,4 @@
-"""A hint to the processor that a row will be read soon."""
+"""Random rows: a hint to the processor that one will be read soon, and copies of a few."""
 
 from typing import Any
 
@@ -9,7 +9,10 @@ from numba.extending import intrinsic
 
 from skdp.kernels._jit import jit
 
-__all__ = ["prefetch_row"]
+__all__ = ["AHEAD", "copy_columns", "copy_rows", "prefetch_row"]
+
+# Rows between the one at work and the one that is asked for.
+AHEAD = 12
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -38,3 +41,23 @@ def prefetch_row(row):
     for offset in range(0, last, 64):
         _prefetch(row, offset)
     _prefetch(row, last)
+
+
+@jit
+def copy_rows(X, rows, out):
+    """Copy the chosen rows of a C-ordered array to the first rows of ``out``."""
+    last = rows.size - 1
+    for q in range(rows.size):
+        prefetch_row(X[rows[min(last, q + AHEAD)]])
+        x, to = X[rows[q]], out[q]
+        for j in range(x.size):
+            to[j] = x[j]
+
+
+@jit
+def copy_columns(X, rows, out):
+    """The same for a Fortran-ordered array, column by column; here the hint does not pay."""
+    for j in range(X.shape[1]):
+        column, to = X[:, j], out[:, j]
+        for q in range(rows.size):
+            to[q] = column[rows[q]]
