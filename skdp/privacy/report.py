@@ -25,6 +25,8 @@ from skdp.privacy.accounting import (
     tradeoff,
 )
 from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
+from skdp.privacy.accounting.minibatch import planned_epsilon
+from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 
 __all__ = ["PrivacyReport"]
 
@@ -91,6 +93,22 @@ def _cost(value: float) -> str:
     return text
 
 
+def _sampling_text(row: Mapping[str, Any]) -> str:
+    """The sampling of a row, with its rate."""
+    sampling = str(row.get("sampling", FULL_BATCH))
+    if row_sampling(row) == FULL_BATCH:
+        return sampling
+    if sampling == WITHOUT_REPLACEMENT and "n_records" in row:
+        return f"{row['batch_size']} of {row['n_records']} {sampling}"
+    return f"{sampling}, rate {row['sampling_rate']:.6g}" if "sampling_rate" in row else sampling
+
+
+def _planned_text(row: Mapping[str, Any]) -> str:
+    _, parameter, count = check_row(row)
+    purpose = f"{row['purpose']}: " if "purpose" in row else ""
+    return f"{purpose}{count} x multiplier {parameter:.6g}, {_sampling_text(row)}"
+
+
 class PrivacyReport:
     """What one fit cost in privacy.
 
@@ -118,6 +136,9 @@ class PrivacyReport:
         releases are (e, d)-DP, the drawn ones are (e + slack[0], d exp(slack[0]) + slack[1])-DP.
     plan_mu : float, optional
         The mu of the plan. Without it the mu is derived from the claim.
+    sampled_plan : sequence of dict, optional
+        The Gaussian rows of the plan that are on sampled batches, with the planned counts: the claim is theirs,
+        together with full-batch releases of `plan_mu`.
     erratum : str, optional
         Where the published constant was wrong, and what is used instead.
     estimator : str, optional
@@ -151,6 +172,7 @@ class PrivacyReport:
     mechanisms = _Field[list[dict[str, Any]]]()
     slack = _Field[list[float]]()
     plan_mu = _Field[float | None]()
+    sampled_plan = _Field[list[dict[str, Any]] | None]()
     erratum = _Field[str | None]()
     estimator = _Field[str | None]()
     scope = "one fit"
@@ -170,6 +192,7 @@ class PrivacyReport:
         mechanisms: Sequence[Mapping[str, Any]] = (),
         slack: Sequence[float] = (0.0, 0.0),
         plan_mu: float | None = None,
+        sampled_plan: Sequence[Mapping[str, Any]] | None = None,
         erratum: str | None = None,
         estimator: str | None = None,
     ) -> None:
@@ -186,6 +209,9 @@ class PrivacyReport:
             "mechanisms": [_builtin(row) for row in mechanisms],
             "slack": [float(part) for part in slack],
             "plan_mu": None if plan_mu is None else float(plan_mu),
+            "sampled_plan": None
+            if sampled_plan is None
+            else [_builtin(row) for row in sampled_plan],
             "erratum": None if erratum is None else str(erratum),
             "estimator": None if estimator is None else str(estimator),
         }
@@ -218,8 +244,11 @@ class PrivacyReport:
 
     @property
     def mu(self) -> float:
-        """Gaussian-DP parameter of the whole plan; inf where none is proven, as for objective perturbation."""
-        if self.guarantee != "proven":
+        """Gaussian-DP parameter of the whole plan.
+
+        inf where none is proven, as for objective perturbation, or none says enough, as for sampled batches.
+        """
+        if self.guarantee != "proven" or self._sampled():
             return math.inf
         rows = rows_mu(self._state["mechanisms"])
         if self.plan_mu is not None:
@@ -243,8 +272,17 @@ class PrivacyReport:
         return rows_epsilon(rows, 0.0) >= (self.epsilon - self.slack[0]) * (1.0 - 1e-8)
 
     def _sampled(self) -> bool:
-        rows = self._state["mechanisms"]
+        rows = self._state["sampled_plan"] or self._state["mechanisms"]
         return any(row_sampling(row) != FULL_BATCH for row in rows)
+
+    def _planned(self) -> tuple[list[dict[str, Any]], float]:
+        """The sampled rows of the plan, and the mu of its full-batch part. Without a plan the rows are it."""
+        if self._state["sampled_plan"] is not None:
+            return self._state["sampled_plan"], self.plan_mu or 0.0
+        rows = self._state["mechanisms"]
+        full = [row for row in rows if row_sampling(row) == FULL_BATCH]
+        sampled = [row for row in rows if row_sampling(row) != FULL_BATCH]
+        return sampled, max(rows_mu(full), self.plan_mu or 0.0)
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven for this fit at another delta, slack of the samplers included.
@@ -271,12 +309,12 @@ class PrivacyReport:
         if ideal < 0.0:
             return min(proven, default=math.inf)
         if self._sampled():
-            from skdp.privacy.accounting.adapter import composed_epsilon
-
-            proven.append(
-                composed_epsilon(rows, ideal, accountant="pld", adjacency=self.adjacency)
-                + self.slack[0]
-            )
+            if ideal > 0.0:
+                plan, mu = self._planned()
+                found = planned_epsilon(plan, ideal, mu=mu, adjacency=self.adjacency)
+                # The claim leaves some room for the recheck: no figure at its delta is below it.
+                least = self.epsilon if self.sampled_plan and delta <= self.delta else 0.0
+                proven.append(max(least, found + self.slack[0]))
         else:
             proven.append(gaussian_epsilon(self.mu, ideal) + self.slack[0])
             if self._rows_are_the_plan():
@@ -301,7 +339,7 @@ class PrivacyReport:
         if self.guarantee != "proven":
             return 1.0
         if self._sampled():
-            raise UnsupportedAccounting("delta_at covers full-batch fits; use epsilon_at.")
+            return self._sampled_delta(epsilon)
         proven = [1.0]
         if epsilon >= self.epsilon:
             proven.append(self.delta)
@@ -313,6 +351,15 @@ class PrivacyReport:
             grown = (1.0 + 1e-11) * math.exp(self.slack[0])
             proven.extend(part * grown + self.slack[1] for part in found)
         return min(proven)
+
+    def _sampled_delta(self, epsilon: float) -> float:
+        """Inverse of `epsilon_at`, rounded up by at most 0.1 %; no less than 1e-100."""
+        low, high = math.log(1e-100), 0.0
+        while high - low > 1e-3:
+            middle = 0.5 * (low + high)
+            enough = self.epsilon_at(math.exp(middle)) <= epsilon
+            low, high = (low, middle) if enough else (middle, high)
+        return math.exp(high)
 
     def event_for(self, accountant: str) -> Any:
         """The plan as a `dp_accounting.DpEvent` in that accountant's own convention.
@@ -341,7 +388,11 @@ class PrivacyReport:
         if self.guarantee != "proven":
             return event_for(None, accountant, self.adjacency)
         rows = self._state["mechanisms"]
-        if not self._sampled() and not self._rows_are_the_plan():
+        if self._sampled():
+            planned, mu = self._planned()
+            rest = {"name": "gaussian", "noise_multiplier": (1.0 - 2.0**-51) / mu} if mu else None
+            rows = [*planned, rest] if rest else planned
+        elif not self._rows_are_the_plan():
             mu = self.mu
             if mu == math.inf:
                 raise UnsupportedAccounting(
@@ -386,6 +437,7 @@ class PrivacyReport:
             ("adjacency", f"{self.adjacency} ({adjacency})"),
             ("accountant", self.accountant),
             ("noise", self.noise),
+            *(("plan", _planned_text(row)) for row in state["sampled_plan"] or ()),
             ("public", ", ".join(f"{k}={_number(v)}" for k, v in state["public"].items())),
         ]
         if any(self.slack):
@@ -403,7 +455,7 @@ class PrivacyReport:
             noise = "multiplier" if name == "gaussian" else "epsilon"
             share = f"{rows_mu([row]) ** 2 / total:.1%}" if 0.0 < total < math.inf else ""
             cells = [row.get("purpose", ""), name, f"{noise} {parameter:.6g}", count]
-            cells += [row.get("sampling", FULL_BATCH), row.get("sensitivity", ""), share]
+            cells += [_sampling_text(row), row.get("sensitivity", ""), share]
             table.append([_number(cell) for cell in cells])
         return table if rows else []
 
@@ -469,8 +521,8 @@ class PrivacyReport:
         pair = np.ravel(np.asarray(ax, dtype=object))
         if pair.size > 2:
             raise ValueError(f"ax must be one or two Axes, got {pair.size}.")
-        # A sampled fit costs a numerical composition a point, so it gets few.
-        delta = np.geomspace(*((1e-10, 0.3, 9) if self._sampled() else (1e-12, 0.1, 61)))
+        # A sampled fit costs a numerical composition a point, so it gets fewer.
+        delta = np.geomspace(*((1e-12, 0.3, 24) if self._sampled() else (1e-12, 0.1, 61)))
         epsilon = np.array([self.epsilon_at(float(point)) for point in delta])
         self._plot_tradeoff(pair[0], delta, epsilon)
         if pair.size == 2:
@@ -531,5 +583,5 @@ def _check_state(state: dict[str, Any]) -> None:
         raise ValueError(f"delta must be in [0, 1), got {state['delta']!r}.")
     if len(state["slack"]) != 2 or not all(0.0 <= part < 1.0 for part in state["slack"]):
         raise ValueError(f"slack must be a pair (epsilon, delta), got {state['slack']!r}.")
-    for row in state["mechanisms"]:
+    for row in (*state["mechanisms"], *(state["sampled_plan"] or ())):
         check_row(row)

@@ -13,6 +13,7 @@ import pytest
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import Bounded, PrivacySession
 from skdp.privacy.accounting import (
+    calibrate_batches,
     gaussian_delta,
     gaussian_epsilon,
     noise_multiplier,
@@ -20,6 +21,7 @@ from skdp.privacy.accounting import (
     recheck_epsilon,
     rows_epsilon,
     rows_mu,
+    sampled_epsilon,
 )
 from skdp.privacy.report import PrivacyReport
 
@@ -405,13 +407,93 @@ def sampled():
     return make(epsilon=1.5, delta=1e-5, adjacency="zero-out", mechanisms=[step])
 
 
-def test_sampled_rows_go_to_the_adapter():
+def test_sampled_rows_without_a_plan_are_the_plan():
     report = sampled()
     assert report.epsilon_at(1e-5) < 1.5
     assert report.epsilon_at(1e-6) > report.epsilon_at(1e-5)
-    assert "Poisson" in repr(report)
+    assert report.epsilon_at(0.0) == math.inf
+    assert report.mu == math.inf
+    assert "Poisson, rate 0.01" in repr(report)
+    delta = report.delta_at(1.0)
+    assert report.epsilon_at(delta) <= 1.0 < report.epsilon_at(0.99 * delta)
+
+
+def sampled_plan(sampling="Poisson", adjacency="replace-one"):
+    """100 of 1000 planned steps were made, beside full-batch releases of mu 0.1."""
+    sizes = (10_000, 100) if sampling != "Poisson" else ()
+    group = [1.0, 0.01, 1000, *sizes]
+    mu, delta = 0.1, 1e-5
+    z = calibrate_batches(1.0, delta, [group], mu=mu, adjacency=adjacency, sampling=sampling)
+    step = {"name": "gaussian", "purpose": "steps", "noise_multiplier": z, "count": 1000}
+    step |= {"sampling": sampling, "sampling_rate": 0.01, "batch_size": 100}
+    if sizes:
+        step["n_records"] = 10_000
+    return PrivacyReport(
+        epsilon=1.0,
+        delta=delta,
+        adjacency=adjacency,
+        mechanisms=[{**step, "count": 100}],
+        sampled_plan=[step],
+        plan_mu=mu,
+    )
+
+
+@pytest.mark.parametrize("sampling", ["Poisson", "without replacement"])
+def test_a_sampled_plan_is_claimed_and_not_what_was_released(sampling):
+    report = sampled_plan(sampling)
+    assert report.epsilon_at(1e-5) == 1.0
+    at = [report.epsilon_at(delta) for delta in (1e-8, 1e-6, 1e-5, 1e-4, 1e-2)]
+    assert np.all(np.diff(at) < 0.0)
+    row = report.sampled_plan[0]
+    group = [row["noise_multiplier"], 0.01, 1000, 10_000, 100]
+    expected = sampled_epsilon([group], 1e-6, mu=0.1, adjacency="replace-one", sampling=sampling)
+    assert report.epsilon_at(1e-6) == expected
+    released = [[group[0], 0.01, 100, 10_000, 100]]
+    assert expected > 1.5 * sampled_epsilon(
+        released, 1e-6, adjacency="replace-one", sampling=sampling
+    )
+    assert report.epsilon_at(1e-6) > 1.0
+    assert report.delta_at(0.99) > 1e-5 >= report.delta_at(1.0)
+    assert report.mu == math.inf
+
+
+def test_a_sampled_plan_survives_its_forms():
+    report = sampled_plan()
+    again = PrivacyReport.from_dict(json.loads(json.dumps(report.to_dict())))
+    assert again == report
+    assert pickle.loads(pickle.dumps(report)) == report
+    report.sampled_plan[0]["count"] = 1
+    assert report == again
+    for text in (repr(report), report._repr_html_()):
+        assert "steps: 1000 x multiplier" in text
+        assert "Poisson, rate 0.01" in text
+    fixed = repr(sampled_plan("without replacement"))
+    assert "100 of 10000 without replacement" in fixed
+    with pytest.raises(ValueError, match="needs 'noise_multiplier'"):
+        PrivacyReport(
+            epsilon=1.0,
+            delta=1e-5,
+            adjacency="replace-one",
+            sampled_plan=[{"name": "gaussian", "sampling": "Poisson"}],
+        )
+
+
+def test_events_of_a_sampled_plan():
+    import dp_accounting
+    from dp_accounting import pld, rdp
+
+    relation = dp_accounting.NeighboringRelation
+    by_pld = pld.PLDAccountant(relation.REPLACE_ONE, value_discretization_interval=2e-4)
+    by_pld.compose(sampled_plan().event_for("pld"))
+    assert by_pld.get_epsilon(1e-5) == pytest.approx(0.997, abs=2.5e-3)
     with pytest.raises(UnsupportedAccounting):
-        report.delta_at(1.0)
+        sampled_plan().event_for("rdp")
+    by_rdp = rdp.RdpAccountant(neighboring_relation=relation.REPLACE_ONE)
+    by_rdp.compose(sampled_plan("without replacement").event_for("rdp"))
+    assert by_rdp.get_epsilon(1e-5) == pytest.approx(0.997, abs=2.5e-3)
+    by_rdp = rdp.RdpAccountant(neighboring_relation=relation.REPLACE_SPECIAL)
+    by_rdp.compose(sampled_plan(adjacency="zero-out").event_for("rdp"))
+    assert 1.0 < by_rdp.get_epsilon(1e-5) < 1.15
 
 
 # ---------------------------------------------------------------------- pictures
@@ -429,8 +511,8 @@ def pyplot():
 
 @pytest.mark.parametrize(
     "report",
-    [make(), pure(), without_guarantee(), sampled()],
-    ids=["dp", "pure", "none", "sampled"],
+    [make(), pure(), without_guarantee(), sampled(), sampled_plan()],
+    ids=["dp", "pure", "none", "sampled", "plan"],
 )
 def test_plot_draws_two_curves(pyplot, report):
     left, right = report.plot()

@@ -6,11 +6,13 @@ an upper bound. The check of a ledger after a fit uses other code, see `recheck`
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import _pld, _rdp
 from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
 from skdp.privacy.accounting.sampled import (
     POISSON,
     WITHOUT_REPLACEMENT,
@@ -19,7 +21,7 @@ from skdp.privacy.accounting.sampled import (
     require_supported,
 )
 
-__all__ = ["calibrate_batches", "sampled_epsilon"]
+__all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
 Group = tuple[float, float, int, int, int]
 # What the grid adds to epsilon, relative to it; more in a first search.
@@ -161,6 +163,26 @@ def _epsilon(
     if other > found:
         other = composed(_pld.TAKEN_IN, rtol)
     return min(bound, max(found, other))
+
+
+def planned_epsilon(
+    rows: Sequence[Mapping[str, Any]], delta: float, *, mu: float, adjacency: str
+) -> float:
+    """`sampled_epsilon` of planned ledger rows, Gaussian ones of one kind of sampling or of the full batch."""
+    kinds = {row_sampling(row) for row in rows} - {FULL_BATCH}
+    require_supported(FULL_BATCH, adjacency, [row["name"] for row in rows])
+    if len(kinds) != 1 or any(row["name"] != "gaussian" for row in rows):
+        raise UnsupportedAccounting(
+            f"A sampled plan has Gaussian releases of one kind of sampling, got {sorted(kinds)}."
+        )
+    groups = []
+    for row in rows:
+        _, size, count = check_row(row)
+        whole = row_sampling(row) == FULL_BATCH
+        n = row.get("n_records", 1)
+        rate, b = (1.0, n) if whole else (row["sampling_rate"], row.get("batch_size", 1))
+        groups.append((size, rate, count, n, b))
+    return sampled_epsilon(groups, delta, mu=mu, adjacency=adjacency, sampling=kinds.pop())
 
 
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
