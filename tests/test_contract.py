@@ -269,8 +269,8 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
         sizes.append(len(blob))
         assert X[0].tobytes() not in blob
         assert X[:, 0].tobytes() not in blob
-    # The number of ledger rows of an adaptive budget follows from released values.
-    assert abs(sizes[1] - sizes[0]) < 64 or name == "DPAGDClassifier"
+    # The number of ledger rows of an adaptive budget follows from released values; few records are one full batch.
+    assert abs(sizes[1] - sizes[0]) < 64 or name in ("DPAGDClassifier", "DPRRPSGDClassifier")
 
 
 @each_model
