@@ -28,6 +28,7 @@ from skdp.kernels._recursive_rows import (
     dense_recursive,
 )
 from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows
+from skdp.kernels._sparse_batch import chosen_recursive, chosen_rows
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
@@ -120,7 +121,10 @@ class _SparseKernel(GradientKernel):
         before = (*self._storage, begins, ends, self.n_features, y, weight)
         cost = self._per_row * len(y)
         if by_rows is csr_outputs and self.n_outputs == 1:
-            return Pass(csr_rows, before, len(y), self.shape, cost)
+            function = csr_rows if rows is None else chosen_rows
+            return Pass(function, before, len(y), self.shape, cost)
+        if by_rows is csr_recursive and rows is not None:
+            by_rows = chosen_recursive
         return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
 
 

@@ -1,0 +1,52 @@
+"""Passes over chosen CSR rows: those of all rows, a few rows at a time, with the next asked for."""
+
+import numpy as np
+
+from skdp.kernels._jit import jit
+from skdp.kernels._prefetch import prefetch_row
+from skdp.kernels._recursive_rows import csr_recursive
+from skdp.kernels._sparse import csr_rows
+
+__all__ = ["chosen_recursive", "chosen_rows"]
+
+# Rows that are asked for together. 1000 random rows of 60 numbers: 190 us instead of 310.
+CHUNK = 32
+
+
+@jit
+def _ask(data, indices, begins, ends, lo, hi):
+    for q in range(lo, hi):
+        start, stop = np.int64(begins[q]), np.int64(ends[q])
+        if start < stop:
+            prefetch_row(data[start:stop])
+            prefetch_row(indices[start:stop])
+
+
+@jit
+def chosen_rows(
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, mask, code, parameter, kappa,
+    limit, inverse_unit, mode, acc, norms,
+):  # fmt: skip
+    """`csr_rows`, for rows that lie anywhere."""
+    for first in range(lo, hi, CHUNK):
+        last = min(hi, first + CHUNK)
+        _ask(data, indices, begins, ends, last, min(hi, last + CHUNK))
+        csr_rows(
+            data, indices, begins, ends, d, y, weight, first, last, theta, mask, code, parameter,
+            kappa, limit, inverse_unit, mode, acc, norms,
+        )  # fmt: skip
+
+
+@jit
+def chosen_recursive(
+    data, indices, begins, ends, d, y, weight, lo, hi, theta, code, parameter, kappa, limit,
+    moved_limit, momentum, inverse_unit, acc,
+):  # fmt: skip
+    """`csr_recursive`, for rows that lie anywhere."""
+    for first in range(lo, hi, CHUNK):
+        last = min(hi, first + CHUNK)
+        _ask(data, indices, begins, ends, last, min(hi, last + CHUNK))
+        csr_recursive(
+            data, indices, begins, ends, d, y, weight, first, last, theta, code, parameter, kappa,
+            limit, moved_limit, momentum, inverse_unit, acc,
+        )  # fmt: skip
