@@ -28,7 +28,8 @@ SOLVERS = ("sgd", "adam")
 MAX_ITER = 100
 AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
 WALK = 1.2  # standard deviation of the noise in a score, over all steps, if nothing pulled back
-LARGEST_RATE = 48.0  # step size in 1 / curvature, at the clip norm CLIP_FACTOR
+LARGEST_RATE = 48.0  # step size over 1 - momentum, in 1 / curvature, at the clip norm CLIP_FACTOR
+STABLE = 2.5  # the same over 1 + momentum for regression, whose gradients grow with the distance
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -219,12 +220,13 @@ def first_rate(
     """
     records, scales = start.records, start.scales
     row = math.hypot(scales.row, records.intercept_value * records.fit_intercept)
-    unit = 1.0 if start_residual(loss) is not None else scales.gradient / row
+    bounded = start_residual(loss) is not None
+    unit = 1.0 if bounded else scales.gradient / row
     walk = WALK * unit / (row * math.sqrt(float(np.sum(np.square(shape)))))
     if solver == "adam":  # of white noise its steps are of size 1
         return walk
-    clipped = scales.clip_norm / (CLIP_FACTOR * start.clip_norm)
-    largest = LARGEST_RATE * CLIP_FACTOR * clipped / start.curvature(loss)
+    largest = LARGEST_RATE if bounded else STABLE * (1 + momentum) / (1 - momentum)
+    largest *= scales.clip_norm / start.clip_norm / start.curvature(loss)
     if penalty.smoothness:
         largest = min(largest, 1.0 / penalty.smoothness)
     return (1 - momentum) * (min(largest, walk / noise_std) if noise_std else largest)
