@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import noise
 from skdp.privacy._batches import Batch, BatchGroup, BatchPlan, batch_slack, draw_units, empty_bits
 from skdp.privacy._session_ledger import SessionLedger, check_number, check_share
 from skdp.privacy.accounting.ledger import FULL_BATCH
@@ -104,6 +105,30 @@ class MinibatchReleases(SessionLedger):
             self._plans.extend(plans)
             self._sampled = self._sampled or (sampled and not self.exact)
         return plans
+
+    def require_feasible_batches(self, size: int, plans: Sequence[BatchPlan]) -> None:
+        """Refuse plans whose sampling error the budget cannot hold, before anything is released.
+
+        Parameters
+        ----------
+        size : int
+            Number of values of one release.
+        plans : sequence of BatchPlan
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If the proven error of the samplers is more than the part of the budget that pays for it.
+        """
+        if self.exact:
+            return
+        epsilon = delta = 0.0
+        for plan in plans:
+            drawn = batch_slack(plan)
+            slack = noise.gaussian_slack(size * plan.releases, plan.noise_multiplier)
+            epsilon += slack[0] + plan.releases * drawn[0]
+            delta += slack[1] + plan.releases * drawn[1]
+        self._check_slack((epsilon, delta))
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords") -> Batch:
         """Draw a fresh batch, for one release with the noise of ``plan``.

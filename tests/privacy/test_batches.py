@@ -259,6 +259,15 @@ def test_the_whole_costs_at_most_epsilon(adjacency, share):
     assert sum(plan.share for plan in plans) == pytest.approx(share)
 
 
+def test_a_plan_that_the_samplers_cannot_hold_is_refused_before_it_starts():
+    session = PrivacySession(epsilon=0.01, delta=1e-5, minibatches=True)
+    plans = session.plan_batches([BatchGroup(50_000, 100)], n_units=10_000)
+    session.require_feasible_batches(100, plans)
+    with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
+        session.require_feasible_batches(10_000, plans)
+    assert session._stream is None
+
+
 def test_the_ledger_row_is_written_from_the_batch():
     records, session = records_and_session()
     plan, fixed = session.plan_batches(
