@@ -38,7 +38,7 @@ LEAST_STEPS, MOST_STEPS = 20, 100
 ROUNDS = 500  # planned steps of random round SGD
 PARTS = 64  # batches of which an epoch consists: 500 / 64 is about 8 data passes, as published
 LEAST_BATCH = 64
-WALK = 3.0  # sum of the step sizes, in 1 / curvature, over `precision`
+WALK = 4.0  # how far all noise together may carry, over the first distance of the tuning-free steps
 LARGEST_RATE = 3.0  # step size in 1 / curvature
 
 
@@ -58,6 +58,11 @@ class Start:
         unit = self.scales.clip_norm / CLIP_FACTOR
         return max(1.0, unit / self.scales.gradient) if self.scales.gradient else 1.0
 
+    @property
+    def clip_factor(self) -> float:
+        """Clip norm over the median gradient norm of the units at the start."""
+        return self.clip_norm * CLIP_FACTOR / self.scales.clip_norm
+
     def curvature(self, loss: Any) -> float:
         """Smoothness of the mean loss, as far as the released scales tell."""
         row = math.hypot(self.scales.row, self.records.intercept_value * self.records.fit_intercept)
@@ -67,7 +72,7 @@ class Start:
 def precision(session: PrivacySession, records: PrivateRecords, size: int) -> float:
     """Public number that says how much a budget can see: units times mu over the root of the parameters.
 
-    The noise of T full gradients moves a step of all of them by about 1 / precision of a clip norm.
+    A gradient that takes the whole budget has noise of norm 2 clip_norm / precision under replace-one.
     """
     if session.exact:
         return math.inf
@@ -236,7 +241,10 @@ def random_round(
     )
     point, rate = start.theta, learning_rate
     if isinstance(rate, str):
-        walk = WALK * precision(session, records, theta.size) / rounds
+        flatter = max(
+            1.0, loss.n_outputs / 2.0
+        )  # K classes: at 0 the softmax bends by 1 / K, at most by 1 / 2
+        walk = WALK * flatter * precision(session, records, theta.size) / start.clip_factor / rounds
         rate = min(LARGEST_RATE, walk) / (start.curvature(loss) + penalty.smoothness)
     for iteration in range(last):
         batch = session.draw(plan, start.records)
