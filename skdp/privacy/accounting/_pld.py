@@ -57,12 +57,12 @@ _LARGEST_WINDOW = 2**21
 
 
 class Release(NamedTuple):
-    """`count` releases of a pair: standard deviation over the distance of a centre from 0, and the rate."""
+    """So many `releases` of a pair: standard deviation over the distance of a centre from 0, and the rate."""
 
     kind: str
     spread: float
     rate: float
-    count: int
+    releases: int
 
     def components(self) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
         """(weight, centre) of the normals that make P, and those that make R."""
@@ -163,7 +163,7 @@ def _cells(components: list[tuple[float, float]], x: Array, spread: float) -> tu
 def _discretised(release: Release, grid: float, log_tail: float) -> _Masses:
     low, high = _range(release, log_tail)
     first, last = math.floor(low / grid), math.ceil(high / grid)
-    loss = np.arange(first, last + 1) * grid
+    loss: Array = np.arange(first, last + 1) * np.float64(grid)
     p_parts, r_parts = release.components()
     x = release.where(loss)
     p, p_error = _cells(p_parts, x, release.spread)
@@ -189,7 +189,7 @@ class _Composed:
 
     def __init__(self, releases: tuple[Release, ...], grid: float, log_delta: float) -> None:
         self.grid, self.log_delta = grid, log_delta
-        self.counts = [release.count for release in releases]
+        self.counts = [release.releases for release in releases]
         self.total = sum(self.counts)
         log_tail = log_delta - math.log(self.total) - 14.0
         self.parts = [_discretised(release, grid, log_tail) for release in releases]
@@ -333,7 +333,7 @@ class _Composed:
         fft_error = 6.7 * _U * math.log2(size)
         for part, tilted, count in zip(self.parts, masses, self.counts):
             at = (np.arange(part.first, part.first + tilted.size)) % size
-            wrapped = np.bincount(at, weights=tilted, minlength=size)
+            wrapped: Array = np.bincount(at, weights=tilted, minlength=size).astype(np.float64)
             transform = rfft(wrapped)
             transforms.append(np.abs(transform))
             errors.append(fft_error * math.sqrt(size) * _norm(wrapped))
@@ -395,9 +395,12 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
         finer = _Composed(releases, 0.5 * grid, log_delta)
         gain = (composed.cumulant(theta) - finer.cumulant(theta)) / theta
         allowed = rtol * max(epsilon, 0.02 * spread)
-        if gain <= 0.75 * allowed:
+        # Cells as large as epsilon, or as the tilted losses, say nothing about the error.
+        fine = min(0.02 * max(epsilon, 0.02 * spread), 0.5 * spread)
+        if gain <= 0.75 * allowed and grid <= fine:
             break
-        factor = min(0.5, max(0.05, 0.8 * math.sqrt(0.75 * allowed / gain)))
+        factor = 0.8 * math.sqrt(0.75 * allowed / max(gain, 1e-3 * allowed))
+        factor = min(0.5, max(0.05, min(factor, fine / grid)))
         factor = max(factor, widest / (_MOST_CELLS * grid))
         grid *= factor
         composed = finer if factor == 0.5 else _Composed(releases, grid, log_delta)
@@ -409,6 +412,6 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
 
 
 def _widest(releases: tuple[Release, ...], log_delta: float) -> float:
-    """Range of the losses of the widest release."""
-    ranges = (_range(part, log_delta - math.log(part.count) - 14.0) for part in releases)
-    return max(1e-300, *(high - low for low, high in ranges))
+    """Range of the losses of the widest release; no less than rounding leaves of it."""
+    ranges = (_range(part, log_delta - math.log(part.releases) - 14.0) for part in releases)
+    return max(max(high - low, 1e-9 * abs(high), 1e-300) for low, high in ranges)

@@ -146,7 +146,7 @@ def _epsilon(
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
     groups = tuple((min(group[0], 1e8), max(group[1], 1e-12), *group[2:]) for group in groups)
-    aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / mu, 1.0, 1),) if mu > 0.0 else ()
+    aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     factor = 2.0 if adjacency == "replace-one" else 1.0
 
     def composed(kind: str, rtol: float) -> float:
