@@ -284,6 +284,8 @@ class _Composed:
         masses, value, mean, variance = self.tilted(theta)
         spread = max(math.sqrt(variance), self.grid)
         centre = round(mean / self.grid) * self.grid
+        if not abs(centre) < 2.0**50 * self.grid:
+            return math.inf
         log_scale = value - theta * centre
         reach = max(float(np.max(np.abs(losses))) for losses in self._losses)
         rounding = self.total * (_ROUNDING + theta * reach * _U)
