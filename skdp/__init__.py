@@ -27,6 +27,7 @@ _NAMES = {
     "DPSGDRegressor": "skdp.linear_model",
     "DPSLKTClassifier": "skdp.linear_model",
     "DPSLKTRegressor": "skdp.linear_model",
+    "DPSRMClassifier": "skdp.linear_model",
     "DPSparseERM": "skdp.linear_model",
     "DPSparseERMClassifier": "skdp.linear_model",
     "DPSparseERMRegressor": "skdp.linear_model",
@@ -38,6 +39,7 @@ _NAMES = {
     "PrivacySession": "skdp.privacy",
     "PrivateRecords": "skdp.privacy",
     "PublicBinsEncoder": "skdp.preprocessing",
+    "STORMClassifier": "skdp.linear_model",
     "all_estimators": "skdp._discovery",
     "show_versions": "skdp._discovery",
 }
@@ -61,6 +63,7 @@ __all__ = [
     "DPSGDRegressor",
     "DPSLKTClassifier",
     "DPSLKTRegressor",
+    "DPSRMClassifier",
     "DPSparseERM",
     "DPSparseERMClassifier",
     "DPSparseERMRegressor",
@@ -72,6 +75,7 @@ __all__ = [
     "PrivacySession",
     "PrivateRecords",
     "PublicBinsEncoder",
+    "STORMClassifier",
     "__version__",
     "all_estimators",
     "datasets",
@@ -106,10 +110,12 @@ if TYPE_CHECKING:
         DPSparseERM,
         DPSparseERMClassifier,
         DPSparseERMRegressor,
+        DPSRMClassifier,
         DPTwoStageClassifier,
         DPTwoStageRegressor,
         IGHTClassifier,
         IGHTRegressor,
+        STORMClassifier,
     )
     from skdp.preprocessing import PublicBinsEncoder
     from skdp.privacy import BudgetAccountant, PrivacyReport, PrivacySession, PrivateRecords

@@ -25,6 +25,7 @@ _ESTIMATORS = {
     "DPSGDRegressor": "skdp.linear_model",
     "DPSLKTClassifier": "skdp.linear_model",
     "DPSLKTRegressor": "skdp.linear_model",
+    "DPSRMClassifier": "skdp.linear_model",
     "DPSparseERM": "skdp.linear_model",
     "DPSparseERMClassifier": "skdp.linear_model",
     "DPSparseERMRegressor": "skdp.linear_model",
@@ -33,6 +34,7 @@ _ESTIMATORS = {
     "IGHTClassifier": "skdp.linear_model",
     "IGHTRegressor": "skdp.linear_model",
     "PublicBinsEncoder": "skdp.preprocessing",
+    "STORMClassifier": "skdp.linear_model",
 }
 
 

@@ -20,6 +20,7 @@ _NAMES = {
     "DPSGDRegressor": "skdp.linear_model._sgd_estimators",
     "DPSLKTClassifier": "skdp.linear_model._slkt_estimators",
     "DPSLKTRegressor": "skdp.linear_model._slkt_estimators",
+    "DPSRMClassifier": "skdp.linear_model._srm_estimators",
     "DPSparseERM": "skdp.linear_model._sparse_erm_estimators",
     "DPSparseERMClassifier": "skdp.linear_model._sparse_erm_estimators",
     "DPSparseERMRegressor": "skdp.linear_model._sparse_erm_estimators",
@@ -27,6 +28,7 @@ _NAMES = {
     "DPTwoStageRegressor": "skdp.linear_model._two_stage_estimators",
     "IGHTClassifier": "skdp.linear_model._ight_estimators",
     "IGHTRegressor": "skdp.linear_model._ight_estimators",
+    "STORMClassifier": "skdp.linear_model._srm_estimators",
 }
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "DPSGDRegressor",
     "DPSLKTClassifier",
     "DPSLKTRegressor",
+    "DPSRMClassifier",
     "DPSparseERM",
     "DPSparseERMClassifier",
     "DPSparseERMRegressor",
@@ -53,6 +56,7 @@ __all__ = [
     "DPTwoStageRegressor",
     "IGHTClassifier",
     "IGHTRegressor",
+    "STORMClassifier",
 ]
 
 if TYPE_CHECKING:
@@ -78,6 +82,7 @@ if TYPE_CHECKING:
         DPSparseERMClassifier,
         DPSparseERMRegressor,
     )
+    from skdp.linear_model._srm_estimators import DPSRMClassifier, STORMClassifier
     from skdp.linear_model._two_stage_estimators import DPTwoStageClassifier, DPTwoStageRegressor
 
 

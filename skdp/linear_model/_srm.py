@@ -10,7 +10,8 @@ v_t released::
 
 a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. v_{t-1} and
 theta_{t-1} were released, so a record enters v_t by its fresh part only, a vector of norm (1 - g) C2 + g C1 over
-the public batch size. The penalty is a function of theta alone, which is released.
+the public batch size. The penalty is a function of theta alone, which is released. Where g, C1 and the noise are
+"auto" they change from step to step by a schedule that is fixed before the data are read.
 """
 
 import math
@@ -29,25 +30,47 @@ from skdp.linear_model._steps import square
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import BatchGroup, BatchPlan, PrivacySession
 
-__all__ = ["RecursiveMomentum", "Schedule", "recursive_momentum"]
+__all__ = ["Clips", "Estimates", "Schedule", "Settings", "Steps", "recursive_momentum"]
 
-# All found on hold-outs of the training data of a9a, and checked on those of ijcnn1 (user guide).
+# All found on hold-outs of the training data of a9a and ijcnn1, and checked on other data (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
-STEPS = 1.25  # planned, over `precision` ...
-LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these
-FIRST = 4.5  # first batch over the others
-FIRST_WEIGHT = 1.45  # noise multiplier of the first release over the others'
-WINDOW = 8.0  # momentum times the number of steps
-LARGEST_CLIP, LEAST_CLIP = 1.57, 0.5  # over the median gradient norm at the start ...
-PRECISION_PER_CLIP = 90.0  # ... by `precision`
-DIFFERENCES = 0.55  # clip norm of differences times the number of steps, over the other clip norm
-PATH = 45.0  # longest steps together, over 1 / row norm
-RATE, DECAY = 1.5, 0.32  # largest step size over 1 / curvature; what it loses linearly to the end
+STEPS = 1.65  # planned, over `precision` ...
+LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these ...
+LEAST_BATCH = 16  # ... and with at least so many units a batch, if that leaves the fewest steps
+FIRST = 3.0  # first batch over the others
+FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
+EARLY_WEIGHT = 1.45  # ... and that of the first half of the others
+WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
+LARGEST_CLIP, LEAST_CLIP = (
+    1.67,
+    0.5,
+)  # last clip norm over the median gradient norm at the start ...
+PRECISION_PER_CLIP = 85.0  # ... by `precision`
+EARLY_CLIP = 0.65  # first clip norm over the last
+DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm
+PATH = 60.0  # longest steps together, over 1 / row norm
+RATE, DECAY = 1.16, 0.15  # largest step size over 1 / curvature; what it loses linearly to the end
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the estimator, checked; a word where a value is to be found."""
+
+    max_iter: int | str
+    batch_size: int | str
+    initial_batch_size: int | str
+    sampling: str
+    momentum: float | str
+    clip_norm: float | str
+    clip_diff_norm: float | str
+    learning_rate: float | str
+    max_step_norm: float | str
+    output: str
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Numbers of steps and records, from public numbers alone.
+    """Numbers of steps and records, and the momentum: from public numbers alone.
 
     Attributes
     ----------
@@ -55,113 +78,153 @@ class Schedule:
         Planned steps; each uses one released v, so there is one release on a first batch and ``max_iter - 1`` on
         others.
     batch_size, initial_batch_size : int
-    momentum : float
+    momentum : ndarray of shape (max_iter,)
+    early : int
+        Releases after the first that get more noise.
     """
 
     max_iter: int
     batch_size: int
     initial_batch_size: int
-    momentum: float
+    momentum: np.ndarray
+    early: int
 
     @classmethod
-    def of(
-        cls,
-        n_units: int,
-        seen: float,
-        *,
-        max_iter: int | str,
-        batch_size: int | str,
-        initial_batch_size: int | str,
-        momentum: float | str,
-    ) -> "Schedule":
+    def of(cls, n_units: int, seen: float, settings: Settings) -> "Schedule":
         """Decide what "auto" is; ``seen`` is `precision`."""
+        size, steps = settings.batch_size, settings.max_iter
         reads = (PASSES if math.isfinite(seen) else EXACT_PASSES) * n_units
-        if not isinstance(max_iter, str):
-            steps = int(max_iter)
-        elif not isinstance(batch_size, str):
-            steps = max(1, round(reads / min(int(batch_size), n_units) - FIRST + 1))
-        else:
-            steps = round(min(MOST_STEPS, max(LEAST_STEPS, STEPS * seen)))
-        size = reads / (steps - 1 + FIRST) if isinstance(batch_size, str) else int(batch_size)
-        size = min(n_units, max(1, round(size)))
-        first = round(FIRST * size) if isinstance(initial_batch_size, str) else initial_batch_size
-        g = min(1.0, WINDOW / steps) if isinstance(momentum, str) else float(momentum)
-        return cls(steps, size, min(n_units, int(first)), g)
+        if isinstance(steps, str) and not isinstance(size, str):
+            steps = max(1, round(reads / min(size, n_units) - FIRST + 1))
+        elif isinstance(steps, str):
+            most = min(MOST_STEPS, reads / LEAST_BATCH)
+            steps = round(max(LEAST_STEPS, min(most, STEPS * seen)))
+        if isinstance(size, str):
+            size = round(reads / (steps - 1 + FIRST))
+        size = min(n_units, max(1, size))
+        first = settings.initial_batch_size
+        first = min(n_units, round(FIRST * size) if isinstance(first, str) else first)
+        if isinstance(settings.momentum, str):
+            momentum = np.minimum(1.0, WINDOW / steps * ramp(EARLY_MOMENTUM, steps))
+            return cls(steps, size, first, momentum, (steps - 1) // 2)
+        return cls(steps, size, first, np.full(steps, float(settings.momentum)), 0)
 
     def groups(self) -> list[BatchGroup]:
-        """The releases to plan."""
-        weight = FIRST_WEIGHT if self.max_iter > 1 else 1.0
-        first = BatchGroup(1, self.initial_batch_size, weight, "first gradient")
-        rest = BatchGroup(max(1, self.max_iter - 1), self.batch_size, 1.0, "steps")
-        return [first, rest] if self.max_iter > 1 else [first]
+        """The releases to plan: the first, the early and the other ones."""
+        weighted = [
+            (1, self.initial_batch_size, FIRST_WEIGHT, "first gradient"),
+            (self.early, self.batch_size, EARLY_WEIGHT, "early steps"),
+            (self.max_iter - 1 - self.early, self.batch_size, 1.0, "steps"),
+        ]
+        return [BatchGroup(*group) for group in weighted if group[0]]
+
+    def of_releases(self, plans: tuple[BatchPlan, ...]) -> list[BatchPlan]:
+        """The plan of each release."""
+        return [plan for plan in plans for _ in range(plan.releases)]
 
 
-class RecursiveMomentum:
-    """The released v of recursive momentum, at one iterate after the other.
+def ramp(start: float, steps: int) -> np.ndarray:
+    """Factors that change linearly from ``start`` towards 1."""
+    return start + (1.0 - start) * np.arange(steps) / steps
 
-    Parameters
-    ----------
-    session : PrivacySession
-    records : PrivateRecords
-    loss : object from `skdp.losses`
-    plans : sequence of BatchPlan
-        Of the first release, and of the others.
-    momentum, clip_norm, clip_diff_norm : float
-        g in [0, 1], C1 and C2.
-    """
 
-    def __init__(
-        self,
-        session: PrivacySession,
-        records: PrivateRecords,
-        loss: Any,
-        plans: tuple[BatchPlan, ...],
-        *,
-        momentum: float,
-        clip_norm: float,
-        clip_diff_norm: float,
-    ) -> None:
-        self._session, self._records, self._loss, self._plans = session, records, loss, plans
-        self._clips = {
-            "momentum": momentum,
-            "clip_norm": clip_norm,
-            "clip_diff_norm": clip_diff_norm,
-        }
-        self._previous: np.ndarray | None = None
-        self._released: np.ndarray | None = None
+@dataclass(frozen=True)
+class Clips:
+    """C1 at every step, and C2."""
 
-    def at(self, theta: np.ndarray) -> np.ndarray:
-        """Release v at the next iterate."""
-        session, records = self._session, self._records
-        if self._previous is None or self._released is None:
-            batch = session.draw(self._plans[0], records)
-            mean = records.mean_gradient(self._loss, theta, self._clips["clip_norm"], batch=batch)
-            self._released = session.gaussian(mean, self._plans[0])
+    norm: np.ndarray
+    diff_norm: float
+
+    @classmethod
+    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float) -> "Clips":
+        """Decide from public and released numbers."""
+        if isinstance(settings.clip_norm, str):
+            factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
+            last = factor * scales.clip_norm / CLIP_FACTOR
+            norm = last * ramp(EARLY_CLIP, steps)
         else:
-            batch = session.draw(self._plans[1], records)
-            fresh = records.recursive_gradient(
-                self._loss, theta, self._previous, batch=batch, **self._clips
-            )
-            kept = 1.0 - self._clips["momentum"]
-            self._released = session.gaussian(fresh, self._plans[1]) + kept * self._released
-        self._previous = theta
-        return self._released
+            last = float(settings.clip_norm)
+            norm = np.full(steps, last)
+        diff = settings.clip_diff_norm
+        return cls(norm, DIFFERENCES * last / steps if isinstance(diff, str) else float(diff))
 
 
 @dataclass(frozen=True)
 class Steps:
-    """Longest step, and largest step size by iteration."""
+    """Length of the longest step, and largest step size by iteration."""
 
     length: float
     rate: float
     decay: float
     max_iter: int
 
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        scales: Scales,
+        max_iter: int,
+        records: PrivateRecords,
+        loss: Any,
+        penalty: Penalty,
+    ) -> "Steps":
+        """Decide from public and released numbers."""
+        length = math.inf if isinstance(settings.max_step_norm, str) else settings.max_step_norm
+        if isinstance(settings.max_step_norm, str) and scales.row:
+            length = PATH / (scales.row * max_iter)
+        if not isinstance(settings.learning_rate, str):
+            return cls(float(length), float(settings.learning_rate), 0.0, max_iter)
+        row = math.hypot(scales.row, scales.intercept * records.fit_intercept)
+        # A group's gradient is a sum over its rows.
+        unit = scales.clip_norm / CLIP_FACTOR / scales.gradient if scales.gradient else 1.0
+        curvature = float(loss.smoothness) * row**2 * max(1.0, unit) + penalty.smoothness
+        return cls(float(length), RATE / curvature, DECAY, max_iter)
+
     def move(self, theta: np.ndarray, direction: np.ndarray, iteration: int) -> np.ndarray:
         """Return the next iterate."""
         rate = self.rate * (1.0 - self.decay * iteration / self.max_iter)
         norm = math.sqrt(square(direction))
         return theta - (min(rate, self.length / norm) if norm else rate) * direction
+
+
+class Estimates:
+    """The released v of recursive momentum, at one iterate after the other."""
+
+    def __init__(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        loss: Any,
+        plans: list[BatchPlan],
+        momentum: np.ndarray,
+        clips: Clips,
+    ) -> None:
+        self._session, self._records, self._loss, self._plans = session, records, loss, plans
+        self._momentum, self._clips = momentum, clips
+        self._previous: np.ndarray | None = None
+        self._released: Any = None
+
+    def at(self, theta: np.ndarray, iteration: int) -> np.ndarray:
+        """Release v at the next iterate; iterations count from 0."""
+        plan, clip = self._plans[iteration], float(self._clips.norm[iteration])
+        batch = self._session.draw(plan, self._records)
+        if self._previous is None:
+            mean = self._records.mean_gradient(self._loss, theta, clip, batch=batch)
+            self._released = self._session.gaussian(mean, plan)
+        else:
+            g = float(self._momentum[iteration])
+            fresh = self._records.recursive_gradient(
+                self._loss,
+                theta,
+                self._previous,
+                momentum=g,
+                clip_norm=clip,
+                clip_diff_norm=self._clips.diff_norm,
+                batch=batch,
+            )
+            self._released = self._session.gaussian(fresh, plan) + (1.0 - g) * self._released
+        self._previous = theta
+        return self._released
 
 
 def recursive_momentum(
@@ -172,16 +235,7 @@ def recursive_momentum(
     penalty: Penalty,
     theta: np.ndarray,
     monitor: Monitor,
-    max_iter: int | str,
-    batch_size: int | str,
-    initial_batch_size: int | str,
-    sampling: str,
-    momentum: float | str,
-    clip_norm: float | str,
-    clip_diff_norm: float | str,
-    learning_rate: float | str,
-    max_step_norm: float | str,
-    output: str,
+    settings: Settings,
 ) -> Solution:
     """Run (private) stochastic recursive momentum; an exact session gives STORM.
 
@@ -195,100 +249,60 @@ def recursive_momentum(
         Start.
     monitor : callable
         Called with the iteration and the released iterate.
-    max_iter, batch_size, initial_batch_size : int or "auto"
-    sampling : {"Poisson", "without replacement"}
-    momentum : float or "auto"
-    clip_norm, clip_diff_norm : float or str
-        C1 and C2; a word where they are to be found.
-    learning_rate, max_step_norm : float or "auto"
-    output : {"last", "random"}
+    settings : Settings
 
     Returns
     -------
     Solution
     """
-    plan = Schedule.of(
-        records.n_units,
-        precision(session, records, theta.size),
-        max_iter=max_iter,
-        batch_size=batch_size,
-        initial_batch_size=initial_batch_size,
-        momentum=momentum,
-    )
-    aside = scale_part(session, records, loss, clip_norm, learning_rate)
+    seen = precision(session, records, theta.size)
+    schedule = Schedule.of(records.n_units, seen, settings)
+    aside = scale_part(session, records, loss, settings.clip_norm, settings.learning_rate)
     plans = session.plan_batches(
-        plan.groups(), sampling=sampling, n_units=records.n_units, share=1.0 - aside
+        schedule.groups(),
+        sampling=settings.sampling,
+        n_units=records.n_units,
+        share=1.0 - aside,
     )
-    # The paper draws the output from the iterates before the last one, the start among them; which one it is does
-    # not depend on the records, so the steps after it are not taken. The claim is that of the plan.
-    kept = plan.max_iter
-    if output == "random":
-        kept = int(session.integers(plan.max_iter, 1)[0])
-    literal = not isinstance(learning_rate, str)
-    scales = given_scales(float(clip_norm)) if not aside else released_scales(
-        session, records, loss, theta, share=aside, literal=literal
-    )
-    clip, diff = clips(clip_norm, clip_diff_norm, scales, plan.max_iter,
-                       precision(session, records, theta.size))
-    steps = step_sizes(records, loss, penalty, scales, plan.max_iter, learning_rate, max_step_norm)
+    n_steps = schedule.max_iter
+    if settings.output == "random":
+        # The paper's choice is among the iterates before the last, the start included. It does not depend on the
+        # records, so the steps after it are not taken; the claim is that of the whole plan.
+        n_steps = int(session.integers(schedule.max_iter, 1)[0])
+    scales = scales_of(session, records, loss, theta, settings, aside)
+    clips = Clips.of(settings, scales, schedule.max_iter, seen)
+    steps = Steps.of(settings, scales, schedule.max_iter, records, loss, penalty)
+    records = records.with_intercept(scales.intercept)
     inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
+    momentum, each = schedule.momentum, schedule.of_releases(plans)
+    estimates = Estimates(session, records, loss, each, momentum, clips)
     theta = inner.inward(theta)
-    released = RecursiveMomentum(
-        session,
-        records.with_intercept(scales.intercept),
-        loss,
-        plans,
-        momentum=plan.momentum,
-        clip_norm=clip,
-        clip_diff_norm=diff,
-    )
-    for iteration in range(kept):
-        direction = released.at(theta) + penalty.gradient(theta)
+    for iteration in range(n_steps):
+        direction = estimates.at(theta, iteration) + penalty.gradient(theta)
         theta = steps.move(theta, direction, iteration)
         inner(iteration, theta)
     attributes = {
         "learning_rate_": steps.rate,
         "max_step_norm_": steps.length,
-        "clip_norm_": clip,
-        "clip_diff_norm_": diff,
-        "momentum_": plan.momentum,
-        "batch_size_": plan.batch_size,
-        "initial_batch_size_": plan.initial_batch_size,
+        "clip_norm_": float(clips.norm[-1]),
+        "clip_diff_norm_": clips.diff_norm,
+        "momentum_": float(momentum[-1]),
+        "batch_size_": schedule.batch_size,
+        "initial_batch_size_": schedule.initial_batch_size,
     }
-    return Solution(inner.outward(theta), kept, attributes)
+    return Solution(inner.outward(theta), n_steps, attributes)
 
 
-def clips(
-    clip_norm: float | str, clip_diff_norm: float | str, scales: Scales, max_iter: int, seen: float
-) -> tuple[float, float]:
-    """C1 and C2, from public and released numbers."""
-    if isinstance(clip_norm, str):
-        factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
-        clip = factor * scales.clip_norm / CLIP_FACTOR
-    else:
-        clip = float(clip_norm)
-    if isinstance(clip_diff_norm, str):
-        return clip, DIFFERENCES * clip / max_iter
-    return clip, float(clip_diff_norm)
-
-
-def step_sizes(
+def scales_of(
+    session: PrivacySession,
     records: PrivateRecords,
     loss: Any,
-    penalty: Penalty,
-    scales: Scales,
-    max_iter: int,
-    learning_rate: float | str,
-    max_step_norm: float | str,
-) -> Steps:
-    """Longest step and largest step size, from public and released numbers."""
-    length = math.inf if isinstance(max_step_norm, str) else float(max_step_norm)
-    if isinstance(max_step_norm, str) and scales.row:
-        length = PATH / (scales.row * max_iter)
-    if not isinstance(learning_rate, str):
-        return Steps(length, float(learning_rate), 0.0, max_iter)
-    row = math.hypot(scales.row, scales.intercept if records.fit_intercept else 0.0)
-    # A group's gradient is a sum over its rows.
-    unit = scales.clip_norm / CLIP_FACTOR / scales.gradient if scales.gradient else 1.0
-    curvature = float(loss.smoothness) * row**2 * max(1.0, unit) + penalty.smoothness
-    return Steps(length, RATE / curvature, DECAY, max_iter)
+    theta: np.ndarray,
+    settings: Settings,
+    share: float,
+) -> Scales:
+    """Release the scales of the data; with a clip norm and a step size that are given nothing is asked."""
+    if not share:
+        return given_scales(float(settings.clip_norm))
+    literal = not isinstance(settings.learning_rate, str)
+    return released_scales(session, records, loss, theta, share=share, literal=literal)

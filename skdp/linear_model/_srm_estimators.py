@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
 from skdp.linear_model._frame import Solution, model_attributes
 from skdp.linear_model._glm import GLMClassifier, Problem
-from skdp.linear_model._srm import recursive_momentum
+from skdp.linear_model._srm import Settings, recursive_momentum
 from skdp.linear_model._stochastic import (
     SAMPLING,
     StochasticFit,
@@ -22,9 +22,9 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
 ERRATUM = (
-    "section 4.7.1 of the dissertation bounds what a record moves by 2((1-g) C1 + g C2), with the clip norms of "
-    "gradients and of differences swapped and the batch size lost; this fit uses 2((1-g) C2 + g C1) / b of section "
-    "4.5, and not the noise constants of Theorem 4.5.1"
+    "section 4.7.1 of the dissertation bounds what a record moves by 2((1-g) C1 + g C2), with the clip norms "
+    "of gradients and of differences swapped and the batch size lost; this fit uses 2((1-g) C2 + g C1) / b of "
+    "section 4.5, and not the noise constants of Theorem 4.5.1"
 )
 
 
@@ -41,9 +41,7 @@ class _MomentumFit(StochasticRun):
     output: str
 
     def _check_momentum(self) -> None:
-        check_number(
-            "initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto"
-        )
+        check_number("initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto")
         check_number("momentum", self.momentum, Real, low=0, high=1, word="auto")
         check_number("max_step_norm", self.max_step_norm, Real, low=0, strict=True, word="auto")
         check_choice("output", self.output, ("last", "random"))
@@ -59,26 +57,28 @@ class _MomentumFit(StochasticRun):
             recursive_momentum,
             session,
             problem,
-            max_iter=self.max_iter,
-            batch_size=self.batch_size,
-            initial_batch_size=self.initial_batch_size,
-            sampling=SAMPLING[self.sampling],
-            momentum=self.momentum,
-            clip_norm=clip_norm,
-            clip_diff_norm=clip_diff_norm,
-            learning_rate=self.learning_rate,
-            max_step_norm=self.max_step_norm,
-            output=self.output,
+            settings=Settings(
+                max_iter=self.max_iter,
+                batch_size=self.batch_size,
+                initial_batch_size=self.initial_batch_size,
+                sampling=SAMPLING[self.sampling],
+                momentum=self.momentum,
+                clip_norm=clip_norm,
+                clip_diff_norm=clip_diff_norm,
+                learning_rate=self.learning_rate,
+                max_step_norm=self.max_step_norm,
+                output=self.output,
+            ),
         )
 
 
 class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
-    DP-SRM [1]_: steps along a released estimate of the gradient, which each minibatch corrects by how its gradients
-    changed since the last step and moves, by the momentum, towards its gradients; with the nonconvex or the l2
-    penalty. Few passes over the data suffice. The guarantee is (epsilon, delta)-differential privacy for one fit,
-    under the given ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    DP-SRM [1]_: steps along a released estimate of the gradient, which each minibatch corrects by how its
+    gradients changed since the last step and moves, by the momentum, towards its gradients; with the nonconvex
+    or the l2 penalty. Few passes over the data suffice. The guarantee is (epsilon, delta)-differential privacy
+    for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it rests on.
 
     Parameters
     ----------
@@ -87,39 +87,44 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto" is ``1.25 n mu / sqrt(p)``, between 20 and 2000, with p parameters and the mu of
-        (epsilon, delta); or what makes four passes over the data with a ``batch_size`` that is given. Every step is
-        paid for, so there is no stopping rule.
+        Number of steps. "auto" is ``1.65 n mu / sqrt(p)``, between 20 and 2000, with p parameters and the mu
+        of (epsilon, delta); or what makes four passes over the data with a ``batch_size`` that is given. Every
+        step is paid for, so there is no stopping rule.
     batch_size : int or "auto", default="auto"
         Expected number b of records (or groups) in a minibatch; means are divided by it. With the number of
-        records, or more, all are used. "auto" is what makes four passes over the data in ``max_iter`` steps.
+        records, or more, all are used. "auto" is what makes four passes over the data in ``max_iter`` steps; a
+        pass reads every record once, and a step computes two gradients of a record.
     initial_batch_size : int or "auto", default="auto"
-        The same for the first batch, b0. "auto" is 4.5 times ``batch_size``.
+        The same for the first batch, b0. "auto" is 3 times ``batch_size``.
     momentum : float or "auto", default="auto"
-        g in [0, 1], the weight of the new gradients: 1 is plain SGD. "auto" is ``8 / max_iter``.
+        g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
+        linearly from 14 to 5.8 over ``max_iter``, and then the noise of the first half has 1.45 times the
+        multiplier of the second.
     clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm C1 of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
-        start; the clip norm is 0.5 to 1.57 times the median gradient norm at the start, more where the budget sees
-        more (user guide). Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
+        Largest l2 norm C1 of one record's (or group's) gradient. A number is used in every step. "adaptive"
+        spends 2 % of the budget (of mu^2; up to 20 % where records are few) on the median row norm, for groups
+        also on the median gradient norm at the start; the clip norm is 0.5 to 1.67 times the median gradient norm
+        at the start, more where the budget sees more (user guide), and 0.65 of that in the beginning. Where
+        ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
     clip_diff_norm : float or "auto", default="auto"
         Largest l2 norm C2 of the change of one record's (or group's) gradient in one step. "auto" is
-        ``0.55 clip_norm / max_iter``.
+        ``0.41 clip_norm / max_iter``.
     learning_rate : float or "auto", default="auto"
-        Largest step size, 1 / (2 n0 L) in [1]_. A number is used in every step. "auto" is 1.5 over the smoothness
-        that the median row norm tells, and falls linearly by 32 %.
+        Largest step size, 1 / (2 n0 L) in [1]_. A number is used in every step. "auto" is 1.16 over the
+        smoothness that the median row norm tells, and falls linearly by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is 45 over the median row norm and
+        Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is 60 over the median row norm and
         ``max_iter``, or none where ``clip_norm`` and ``learning_rate`` are both numbers.
     output : {"last", "random"}, default="last"
-        The last iterate; or, as in [1]_, one drawn uniformly from all before it, the start among them.
+        The last iterate; or, as in [1]_, one drawn uniformly from all before it, the start among them: the
+        theorem is about that one, the last is much better.
     penalty : {"nonconvex", "l2"}, default="nonconvex"
         ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
     alpha : float, default=1e-3
         Weight of the penalty, added to the mean loss, >= 0.
     sampling : {"poisson", "without_replacement"}, default="poisson"
-        How minibatches are drawn. "without_replacement" is the paper's; it is possible under replace-one only, and
-        needs about twice the noise (user guide).
+        How minibatches are drawn. "without_replacement" is the paper's; it is possible under replace-one only,
+        and needs much more noise (user guide).
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     classes : sequence of labels, default=None
@@ -132,8 +137,8 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
     n_public : int, default=None
-        Public number of records (or groups) that sampling rates are computed from; None takes their number, which
-        is public except under "add-remove".
+        Public number of records (or groups) that sampling rates are computed from; None takes their number,
+        which is public except under "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
     accountant : BudgetAccountant, default=None
@@ -159,7 +164,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     learning_rate_, max_step_norm_, momentum_ : float
     clip_norm_, clip_diff_norm_ : float
     batch_size_, initial_batch_size_ : int
-        What was given, or what "auto" became.
+        What was given, or what "auto" became: of momentum and clip norm the last, of the step size the first.
     privacy_ : PrivacyReport
         What this fit cost.
     n_features_in_ : int
@@ -175,18 +180,19 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     -----
     v_0 is a mean of gradients clipped to C1 over the first batch, and ``v_t`` is ``(1 - g) v_{t-1}``, released
     already, plus a mean over batch t of ``(1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g
-    clip(grad_i(theta_t), C1)``. Both are clips, so nothing is assumed of the loss: a record adds at most ``C1 / b0``,
-    or ``((1 - g) C2 + g C1) / b``, in l2 norm, and replacing it moves the released mean by twice that. Minibatches
-    are Poisson samples, whose privacy loss distributions are composed numerically; b and b0 are the public expected
-    sizes. All noise is planned before the data are read, and the claim is that of the plan.
+    clip(grad_i(theta_t), C1)``. Both are clips, so nothing is assumed of the loss: a record adds at most
+    ``C1 / b0``, or ``((1 - g) C2 + g C1) / b``, in l2 norm, and replacing it moves the released mean by at most
+    twice that. Minibatches are Poisson samples, whose privacy loss distributions are composed numerically; b and
+    b0 are the public expected sizes. All noise is planned before the data are read, and the claim is that of the
+    plan.
 
-    Errata of [1]_: section 4.7.1 prints C1 and C2 swapped in the sensitivity and loses b; section 4.5 is right. The
-    noise constants of Theorem 4.5.1 are not used.
+    Errata of [1]_: section 4.7.1 prints C1 and C2 swapped in the sensitivity and loses b; section 4.5 is right.
+    The noise constants of Theorem 4.5.1 are not used.
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA, 2021,
-       ch. 4, Algorithm 4, Theorems 4.5.1 and 4.5.4 (with errata).
+    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
+       UCLA, 2021, ch. 4, Algorithm 4, Theorems 4.5.1 and 4.5.4 (with errata).
     .. [2] A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.
 
     Examples
@@ -284,19 +290,22 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto" is 2000, or what makes 20 passes over the data with a ``batch_size`` that is given.
+        Number of steps. "auto" is 2000, or what makes 20 passes over the data with a ``batch_size`` that is
+        given.
     batch_size : int or "auto", default="auto"
-        Expected number of records in a minibatch. With the number of records, or more, all are used. "auto" is what
-        makes 20 passes over the data in ``max_iter`` steps.
+        Expected number of records in a minibatch. With the number of records, or more, all are used. "auto" is
+        what makes 20 passes over the data in ``max_iter`` steps.
     initial_batch_size : int or "auto", default="auto"
-        The same for the first batch. "auto" is 4.5 times ``batch_size``.
+        The same for the first batch. "auto" is 3 times ``batch_size``.
     momentum : float or "auto", default="auto"
-        g in [0, 1], the weight of the new gradients: 1 is plain SGD. "auto" is ``8 / max_iter``.
+        g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
+        linearly from 14 to 5.8 over ``max_iter``, and then the noise of the first half has 1.45 times the
+        multiplier of the second.
     learning_rate : float or "auto", default="auto"
-        Largest step size. A number is used in every step. "auto" is 1.5 over the smoothness that the median row
-        norm tells, and falls linearly by 32 %.
+        Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the median row
+        norm tells, and falls linearly by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step; inf for none. "auto" is 45 over the median row norm and ``max_iter``, or none
+        Length of the longest step; inf for none. "auto" is 60 over the median row norm and ``max_iter``, or none
         where ``learning_rate`` is a number.
     output : {"last", "random"}, default="last"
         The last iterate; or one drawn uniformly from all before it, the start among them.
@@ -345,8 +354,8 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     References
     ----------
     .. [1] A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.
-    .. [2] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA, 2021,
-       ch. 4.
+    .. [2] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
+       UCLA, 2021, ch. 4.
 
     Examples
     --------
@@ -360,6 +369,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
 
     n_public = None
     max_weight = math.inf
+    _poor_score = False
 
     def __init__(
         self,

@@ -78,7 +78,7 @@ class BatchStatistics:
         if math.isinf(large) != math.isinf(small):
             raise ValueError("clip_norm and clip_diff_norm must both be finite, or both inf")
         # One rounding of this sum upwards, so that it is no less than the exact one.
-        radius = ((1.0 - g) * small + g * large) * (1.0 + 2.0**-50)
+        radius = large if math.isinf(large) else ((1.0 - g) * small + g * large) * (1.0 + 2.0**-50)
         rows = self._units_of(batch)
 
         def on_grid(grid: float) -> NDArray[np.int64]:
