@@ -15,7 +15,7 @@ from skdp.linear_model._descent import Start, begin, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._penalties import Penalty
 from skdp.linear_model._progress import Monitor
-from skdp.linear_model._scales import CLIP_FACTOR, start_residual
+from skdp.linear_model._scales import start_residual
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import BatchGroup, PrivacySession
 
@@ -28,8 +28,10 @@ SOLVERS = ("sgd", "adam")
 MAX_ITER = 100
 AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
 WALK = 1.2  # standard deviation of the noise in a score, over all steps, if nothing pulled back
-LARGEST_RATE = 48.0  # step size over 1 - momentum, in 1 / curvature, at the clip norm CLIP_FACTOR
-STABLE = 2.5  # the same over 1 + momentum for regression, whose gradients grow with the distance
+LARGEST_RATE = 48.0  # step size over 1 - momentum, in 1 / curvature, at the adaptive clip norm
+STABLE = (
+    1.8  # the same over 1 + momentum for regression, whose steps are stable below 2 / curvature
+)
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
