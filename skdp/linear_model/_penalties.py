@@ -69,4 +69,8 @@ class NonconvexPenalty:
 
 def penalty_of(name: str, alpha: float, n_features: int) -> Penalty:
     """Return the penalty of that name: "l2" or "nonconvex"."""
-    return {"l2": L2Penalty, "nonconvex": NonconvexPenalty}[name](alpha, n_features)
+    kinds: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {
+        "l2": L2Penalty,
+        "nonconvex": NonconvexPenalty,
+    }
+    return kinds[name](alpha, n_features)

@@ -116,6 +116,11 @@ class Batch:
 
     __slots__ = ("_count", "_plan", "_spent", "_units")
 
+    _count: int
+    _plan: BatchPlan
+    _spent: bool
+    _units: NDArray[np.int64] | None
+
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
 

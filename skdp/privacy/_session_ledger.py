@@ -346,8 +346,7 @@ class SessionLedger:
             return
         pure = self.delta == 0
         ideal = 0.0 if pure else (self.delta - self._slack[1]) * math.exp(-self._slack[0])
-        options = {"adjacency": self.adjacency} if self._sampled else {}
-        found = accounting.recheck_epsilon(self._rows, ideal, **options)
+        found = accounting.recheck_epsilon(self._rows, ideal, adjacency=self.adjacency)
         if found + self._slack[0] > claim * (1 + 1e-9):
             raise PrivacyAccountingError(
                 f"the ledger costs epsilon={found + self._slack[0]:.9g} but {claim:.9g} was claimed; "
