@@ -6,18 +6,18 @@ False-alarm rate of every statistical test: below 1e-6 (stated p-values, one-sid
 import copy
 import pickle
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 
 import numpy as np
 import pytest
 from scipy import stats
-from skdp.privacy.accounting.minibatch import sampled_epsilon
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from skdp.privacy._batches import Batch, BatchPlan, _binomial, draw_units
+from skdp.privacy.accounting.minibatch import sampled_epsilon
 
 P_VALUE = 1e-7
 
@@ -51,7 +51,7 @@ def test_the_size_has_the_binomial_probabilities(count, size, n_units):
 def test_a_large_sample_size_has_the_binomial_probabilities():
     first, thresholds = _binomial(1_000_000, 1000, 1_000_000)
     edges = [0, *thresholds, 1 << 320]
-    masses = np.array([(high - low) / 2**320 for low, high in zip(edges[:-1], edges[1:])])
+    masses = np.array([(high - low) / 2**320 for low, high in pairwise(edges)])
     sizes = first + np.arange(masses.size)
     middle = (sizes > 800) & (sizes < 1200)
     exact = stats.binom.pmf(sizes, 1_000_000, 1e-3)
