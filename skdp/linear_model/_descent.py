@@ -39,7 +39,7 @@ ROUNDS = 500  # planned steps of random round SGD
 PARTS = 64  # batches of which an epoch consists: 500 / 64 is about 8 data passes, as published
 LEAST_BATCH = 64
 WALK = 4.0  # how far all noise together may carry, over the first distance of the tuning-free steps
-LARGEST_RATE = 3.0  # step size in 1 / curvature
+LARGEST_RATE = 5.0  # step size in 1 / curvature
 
 
 @dataclass(frozen=True)

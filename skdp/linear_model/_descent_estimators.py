@@ -201,8 +201,8 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         automatic batch size about 8 data passes, as published. All T are paid for; those after the drawn round
         are not taken.
     learning_rate : float or "auto", default="auto"
-        A number is used literally. "auto" is ``min(3, 3 n mu / (T sqrt(p))) / L``, with p parameters, the mu of
-        (epsilon, delta), and the smoothness L of the mean loss that follows from the released median row norm.
+        A number is used literally. "auto" is a constant over the smoothness of the mean loss, which follows from
+        the released median row norm: at most 5, less where the noise of T steps would carry too far (user guide).
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
         to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
@@ -365,7 +365,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
         where the budget does not hold another step.
     learning_rate : float or "auto", default="auto"
         Largest distance that the first steps may go; five distances evenly spaced up to it are compared with
-        0. Every fifth step it becomes a multiple of the largest that was chosen lately. "auto" follows from
+        0. Every fifth step it becomes 1.1 times the largest that was chosen lately. "auto" follows from
         the released median row norm.
     loss_bound : float or "auto", default="auto"
         Where distances are compared, one record's (or group's) loss is clipped to [0, loss_bound]. "auto" is
