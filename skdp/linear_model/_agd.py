@@ -57,13 +57,13 @@ class Purse:
     """
 
     def __init__(self, share: float, steps: int) -> None:
-        self.left = share * _WHOLE
+        self.left = share * _WHOLE  # and `holds` is generous by less
         self.choice = CHOICE * self.left / steps
         self.gradient = (1.0 - CHOICE) * self.left / steps
 
     def holds(self, *costs: float) -> bool:
         """Whether all of ``costs`` can be paid."""
-        return self.left >= math.fsum(costs)
+        return self.left * (1.0 + 2.0**-40) >= math.fsum(costs)
 
     def spend_the_rest(self) -> None:
         """Let the gradient of the last step cost all that its choice leaves."""

@@ -228,6 +228,7 @@ def random_round(
     (plan,) = session.plan_batches(
         [BatchGroup(rounds, size)], sampling=sampling, n_units=records.n_units, share=1.0 - aside
     )
+    session.require_feasible_batches(theta.size, [plan])
     last = 1 + int(session.integers(rounds, 1)[0])
     start = begin(
         session,

@@ -180,6 +180,10 @@ VARIANTS = [
     ("DPSparseERMClassifier", {"batch_size": 20, "classes": (0, 1, 2)}, {}),
     ("DPSparseERMRegressor", {}, {"batch_groups": np.arange(N) % 4}),
     ("DPAdaSSPRegressor", {"n_rounds": 1}, {}),
+    ("DPAGDClassifier", {"classes": (0, 1, 2), "penalty": "l2"}, {}),
+    ("DPGDClassifier", {"classes": (0, 1, 2)}, {}),
+    ("DPRRPSGDClassifier", {"batch_size": 20, "random_state": 4}, {}),
+    ("DPRRPSGDClassifier", {"batch_size": 20, "sampling": "without_replacement"}, {}),
 ]
 
 
