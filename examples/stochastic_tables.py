@@ -325,16 +325,20 @@ def list_table(title, header, rows):
 
 
 def table(name, epsilon, cache):
-    """One table, published figures beside ours."""
+    """One table, published figures beside ours where there are any."""
     header = ["method", "objective", "gradient norm", "test 0/1 error", "test objective"]
-    header += ["passes", "CPU s", "published loss", "gradient norm", "passes", "CPU s"]
+    header += ["passes", "CPU s"]
+    published = PUBLISHED.get((name, epsilon), {})
+    if published:
+        header += ["published loss", "gradient norm", "passes", "CPU s"]
     rows = []
     for row in ROWS:
         cell = cache.cell(name, row, math.inf if row in (STORM, MINIMUM) else epsilon)
-        printed = [f"{figure:g}" for figure in PUBLISHED.get((name, epsilon), {}).get(row, ())]
         ours = [*(shown(cell, key) for key in MEASURES), shown_passes(cell), shown_seconds(cell)]
-        rows.append([row, *ours, *printed, *[""] * (4 - len(printed))])
-    return list_table(f"{name}, epsilon = {epsilon:g}, delta = {DELTA[name]:g}", header, rows)
+        printed = [f"{figure:g}" for figure in published.get(row, ())]
+        filled = [row, *ours, *printed]
+        rows.append([*filled, *[""] * (len(header) - len(filled))])
+    return list_table(f"{name}, ε = {epsilon:g}, δ = {DELTA[name]:g}", header, rows)
 
 
 def lead(name, epsilon, cache):
