@@ -9,9 +9,9 @@ all records for each of a few steps. ``examples/stochastic_tables.py`` has the t
 
 .. note::
 
-   ``callback(iteration, coef)`` hands out **released** iterates, so watching them costs nothing. The curves do:
-   objective and gradient norm are computed here from the records, without noise, which is for documentation only.
-   No epsilon covers what somebody decides by looking at such a picture of private data.
+   ``callback(iteration, coef)`` hands out **released** iterates, so looking at them costs nothing. These curves
+   are another matter: objective and gradient norm are computed here from the records, without noise, for
+   documentation only. No epsilon covers what somebody decides by such a picture of private data.
 """
 
 # %%

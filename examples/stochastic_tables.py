@@ -330,14 +330,13 @@ def table(name, epsilon, cache):
     header += ["passes", "CPU s"]
     published = PUBLISHED.get((name, epsilon), {})
     if published:
-        header += ["published loss", "gradient norm", "passes", "CPU s"]
+        header += ["published: loss; gradient norm; passes; CPU s"]
     rows = []
     for row in ROWS:
         cell = cache.cell(name, row, math.inf if row in (STORM, MINIMUM) else epsilon)
         ours = [*(shown(cell, key) for key in MEASURES), shown_passes(cell), shown_seconds(cell)]
-        printed = [f"{figure:g}" for figure in published.get(row, ())]
-        filled = [row, *ours, *printed]
-        rows.append([*filled, *[""] * (len(header) - len(filled))])
+        printed = ["; ".join(f"{figure:g}" for figure in published.get(row, ()))]
+        rows.append([row, *ours, *(printed if published else [])])
     return list_table(f"{name}, ε = {epsilon:g}, δ = {DELTA[name]:g}", header, rows)
 
 
