@@ -156,9 +156,11 @@ class MinibatchReleases(SessionLedger):
             return Batch._make(plan, self._sample_units(plan, count), count)
 
     def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
-        if self._bits is None or self._bits[0] != count:
-            self._bits = (count, empty_bits(count))
-        return draw_units(plan, count, self._key_stream(), self._bits[1])
+        kept, self._bits = self._bits, None  # whatever interrupts the draw, no marks are left behind
+        bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)
+        units = draw_units(plan, count, self._key_stream(), bits)
+        self._bits = (count, bits)
+        return units
 
     def _sampled_scale(
         self, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float

@@ -285,6 +285,25 @@ def test_the_ledger_row_is_written_from_the_batch():
     assert session.report().epsilon == 2.0  # the plan is claimed, not what was released
 
 
+def test_an_interrupted_draw_leaves_no_marks(monkeypatch):
+    """A unit that stayed marked would be in the next batch with certainty."""
+    from skdp.privacy import _subset
+
+    records, session = records_and_session()
+    (plan,) = session.plan_batches([BatchGroup(5, 10)], n_units=50)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_subset, "marked", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.draw(plan, records)
+    units = session.draw(plan, records)._units
+    assert np.array_equal(units, np.unique(units))
+    assert not session._bits[1].any()
+
+
 def test_an_empty_batch_releases_noise_only(monkeypatch):
     records, session = records_and_session()
     (plan,) = session.plan_batches([BatchGroup(400, 1)], n_units=50)
