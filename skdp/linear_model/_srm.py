@@ -32,7 +32,7 @@ from skdp.privacy.session import BatchGroup, BatchPlan, PrivacySession
 
 __all__ = ["Clips", "Estimates", "Schedule", "Settings", "Steps", "recursive_momentum"]
 
-# All found on hold-outs of the training data of a9a and ijcnn1, and checked on other data (user guide).
+# All found on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
 STEPS = 1.65  # planned, over `precision` ...
 LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these ...
@@ -41,15 +41,13 @@ FIRST = 3.0  # first batch over the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
 EARLY_WEIGHT = 1.45  # ... and that of the first half of the others
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
-LARGEST_CLIP, LEAST_CLIP = (
-    1.67,
-    0.5,
-)  # last clip norm over the median gradient norm at the start ...
-PRECISION_PER_CLIP = 85.0  # ... by `precision`
-EARLY_CLIP = 0.65  # first clip norm over the last
+# Last clip norm over the norm that a median row's gradient has at most, by `precision` ...
+LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
+EARLY_CLIP = 0.65  # ... and the first clip norm over the last
 DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm
 PATH = 60.0  # longest steps together, over 1 / row norm
-RATE, DECAY = 1.16, 0.15  # largest step size over 1 / curvature; what it loses linearly to the end
+RATE = 1.16  # largest step size over 1 / curvature, at the largest clip norm
+DECAY = 0.15  # what it loses linearly to the end
 
 
 @dataclass(frozen=True)
@@ -136,11 +134,11 @@ class Clips:
     diff_norm: float
 
     @classmethod
-    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float) -> "Clips":
+    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float, loss: Any) -> "Clips":
         """Decide from public and released numbers."""
         if isinstance(settings.clip_norm, str):
             factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
-            last = factor * scales.clip_norm / CLIP_FACTOR
+            last = factor * largest_norm(scales, loss)
             norm = last * ramp(EARLY_CLIP, steps)
         else:
             last = float(settings.clip_norm)
@@ -167,6 +165,7 @@ class Steps:
         records: PrivateRecords,
         loss: Any,
         penalty: Penalty,
+        clip_norm: float,
     ) -> "Steps":
         """Decide from public and released numbers."""
         length = math.inf if isinstance(settings.max_step_norm, str) else settings.max_step_norm
@@ -178,7 +177,10 @@ class Steps:
         # A group's gradient is a sum over its rows.
         unit = scales.clip_norm / CLIP_FACTOR / scales.gradient if scales.gradient else 1.0
         curvature = float(loss.smoothness) * row**2 * max(1.0, unit) + penalty.smoothness
-        return cls(float(length), RATE / curvature, DECAY, max_iter)
+        # Gradients that are clipped to less are shorter, and change less.
+        lost = LARGEST_CLIP * largest_norm(scales, loss) / clip_norm
+        rate = RATE * min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost)) / curvature
+        return cls(float(length), rate, DECAY, max_iter)
 
     def move(self, theta: np.ndarray, direction: np.ndarray, iteration: int) -> np.ndarray:
         """Return the next iterate."""
@@ -270,8 +272,9 @@ def recursive_momentum(
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(session.integers(schedule.max_iter, 1)[0])
     scales = scales_of(session, records, loss, theta, settings, aside)
-    clips = Clips.of(settings, scales, schedule.max_iter, seen)
-    steps = Steps.of(settings, scales, schedule.max_iter, records, loss, penalty)
+    clips = Clips.of(settings, scales, schedule.max_iter, seen, loss)
+    last_clip = float(clips.norm[-1])
+    steps = Steps.of(settings, scales, schedule.max_iter, records, loss, penalty, last_clip)
     records = records.with_intercept(scales.intercept)
     inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
     momentum, each = schedule.momentum, schedule.of_releases(plans)
@@ -284,13 +287,23 @@ def recursive_momentum(
     attributes = {
         "learning_rate_": steps.rate,
         "max_step_norm_": steps.length,
-        "clip_norm_": float(clips.norm[-1]),
+        "clip_norm_": last_clip,
         "clip_diff_norm_": clips.diff_norm,
         "momentum_": float(momentum[-1]),
         "batch_size_": schedule.batch_size,
         "initial_batch_size_": schedule.initial_batch_size,
     }
     return Solution(inner.outward(theta), n_steps, attributes)
+
+
+def largest_norm(scales: Scales, loss: Any) -> float:
+    """Norm of a median unit's gradient where its label is the least likely: 1 or sqrt(2) times its rows.
+
+    The released median is that at theta = 0, where every label is as likely.
+    """
+    if loss.n_outputs == 1:
+        return 2.0 * scales.clip_norm / CLIP_FACTOR
+    return math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs)) * scales.clip_norm / CLIP_FACTOR
 
 
 def scales_of(

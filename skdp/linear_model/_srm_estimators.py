@@ -103,15 +103,16 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm C1 of one record's (or group's) gradient. A number is used in every step. "adaptive"
         spends 2 % of the budget (of mu^2; up to 20 % where records are few) on the median row norm, for groups
-        also on the median gradient norm at the start; the clip norm is 0.5 to 1.67 times the median gradient norm
-        at the start, more where the budget sees more (user guide), and 0.65 of that in the beginning. Where
-        ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
+        also on the median gradient norm at the start; the clip norm is 0.63 to 0.84 times what a median record's
+        gradient is at most, more where the budget sees more (user guide), and 0.65 of that in the beginning.
+        Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
     clip_diff_norm : float or "auto", default="auto"
         Largest l2 norm C2 of the change of one record's (or group's) gradient in one step. "auto" is
         ``0.41 clip_norm / max_iter``.
     learning_rate : float or "auto", default="auto"
         Largest step size, 1 / (2 n0 L) in [1]_. A number is used in every step. "auto" is 1.16 over the
-        smoothness that the median row norm tells, and falls linearly by 15 %.
+        smoothness that the median row norm tells, up to 1.55 where the clip norm is small, and falls linearly
+        by 15 %.
     max_step_norm : float or "auto", default="auto"
         Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is 60 over the median row norm and
         ``max_iter``, or none where ``clip_norm`` and ``learning_rate`` are both numbers.
