@@ -180,6 +180,8 @@ VARIANTS = [
     ("DPSparseERMClassifier", {"batch_size": 20, "classes": (0, 1, 2)}, {}),
     ("DPSparseERMRegressor", {}, {"batch_groups": np.arange(N) % 4}),
     ("DPAdaSSPRegressor", {"n_rounds": 1}, {}),
+    ("DPSRMClassifier", {"classes": (0, 1, 2), "momentum": 0.3, "clip_diff_norm": 0.2}, {}),
+    ("DPSRMClassifier", {"sampling": "without_replacement", "batch_size": 20}, {}),
     ("DPAGDClassifier", {"classes": (0, 1, 2), "penalty": "l2"}, {}),
     ("DPGDClassifier", {"classes": (0, 1, 2)}, {}),
     ("DPRRPSGDClassifier", {"batch_size": 20, "random_state": 4}, {}),
