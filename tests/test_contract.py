@@ -26,7 +26,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import skdp
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
 
 ALL = dict(skdp.all_estimators())
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
@@ -584,6 +584,21 @@ def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
     model = ALL[name]()
     assert not hasattr(model, "partial_fit")
     assert not {"warm_start", "n_jobs", "class_weight"} & set(model.get_params())
+
+
+@pytest.mark.parametrize("batch_size", ["auto", 10])
+@having("batch_size", "sampling")
+def test_a_hopeless_plan_of_batches_is_refused_before_anything_is_spent(name, batch_size):
+    X, y = data(name, n=40, d=500)
+    accountant = skdp.BudgetAccountant(1.0, 1e-3)
+    seen = []
+    model = make(
+        name, epsilon=1e-6, delta=1e-6, max_iter=100, batch_size=batch_size, accountant=accountant,
+        callback=lambda *released: seen.append(released),
+    )  # fmt: skip
+    with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
+        model.fit(X, y)
+    assert (seen, accountant.spent()) == ([], (0.0, 0.0))
 
 
 @pytest.mark.parametrize("name", sorted(n for n in MODELS if "IGHT" in n))

@@ -164,11 +164,10 @@ def stochastic_descent(
     steps = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
     size = records.n_units if isinstance(batch_size, str) else int(batch_size)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
-    if size >= records.n_units:
-        session.require_feasible(theta.size, steps, 1.0 - aside)
     (plan,) = session.plan_batches(
         [BatchGroup(steps, size)], sampling=sampling, n_units=records.n_units, share=1.0 - aside
     )
+    session.require_feasible_batches(theta.size, (plan,))
     start = begin(
         session,
         records,

@@ -266,6 +266,7 @@ def recursive_momentum(
         n_units=records.n_units,
         share=1.0 - aside,
     )
+    session.require_feasible_batches(theta.size, plans)
     n_steps = schedule.max_iter
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
