@@ -488,7 +488,7 @@ def test_recheck_finds_scales_and_rates_that_do_not_give_the_epsilon():
     )
     with pytest.raises(ValueError, match="sampling_rate"):
         accounting.recheck_epsilon([{**sampled, "sampling_rate": 2.0}], 0.0)
-    with pytest.raises(UnsupportedAccounting, match="full-batch"):
+    with pytest.raises(UnsupportedAccounting, match="covers no 'Poisson' row"):
         accounting.recheck_epsilon([{**sampled, "sampling": "Poisson"}], 0.0)
 
 
