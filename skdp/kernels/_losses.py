@@ -21,7 +21,7 @@ class LossSums(GradientSums):
 
         Parameters
         ----------
-        thetas : array-like of shape (m, *self.shape)
+        thetas : array-like of shape (m, n_parameters[, n_classes])
             Public points.
         bound : float
             Largest loss of a unit; finite and positive. A group's loss is the sum of its rows'
