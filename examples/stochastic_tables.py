@@ -7,9 +7,9 @@ Tables 4.2 and 4.3 of the dissertation again: logistic regression with the nonco
 rival of recursive momentum runs **at equal data passes**, that is, with ``max_iter`` and ``batch_size`` such that
 it reads as many records as DP-SRM does. Nothing is tuned. As the default clip norm of DP-SGD is a small one, made
 for accuracy and not for objectives, DP-SGD also runs with the clip norm that DP-SRM released: the same batches and
-the same clipping, but no recursive momentum; and with its own clip norm on batches of a tenth of the data. DP-IGHT,
-which has no penalty, stands beside them for its error rate; ``synthetic``, 200,000 dense rows of 100 features, for
-the seconds.
+the same clipping, but no recursive momentum; and with its own clip norm on batches of a tenth of the data.
+DP-IGHT, which has no penalty, stands beside them for its error rate; ``synthetic``, 200,000 dense rows of 100
+features, for the seconds.
 
 Measured are the training objective (the mean log-loss plus the penalty) and the norm of its gradient, the test 0/1
 error, the test objective, data passes of the steps, and CPU seconds of a warm fit on all threads. (What the paper
