@@ -349,3 +349,17 @@ def test_constant_and_extreme_columns_fit():
         model = DPIGHTClassifier(classes=(0, 1), random_state=0).fit(table, Y)
         assert np.isfinite(model.coef_).all()
         assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_batches_without_replacement_refuse_another_public_number():
+    from skdp import DPSGDClassifier
+
+    accountant = BudgetAccountant(2.0, 1e-3)
+    X, y = np.eye(40), np.arange(40) % 2
+    model = DPSGDClassifier(
+        classes=(0, 1), sampling="without_replacement", batch_size=5, n_public=50,
+        accountant=accountant,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="leave out n_public"):
+        model.fit(X, y)
+    assert accountant.spent() == (0.0, 0.0)

@@ -199,8 +199,10 @@ class _Line:
         size = math.sqrt(square(direction))
         distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
-        with np.errstate(over="ignore"):
-            public = np.array([min(self._penalty.value(each), 1e100) for each in points])
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = [self._penalty.value(each) for each in points]
+        # Beyond what float64 holds, NaN included, a penalty counts as the largest.
+        public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _FAR * self._bound)
         losses = self._records.mean_losses(self._loss, points, self._bound)
         epsilon = self._session.selection_epsilon(1, self._purse.pay(self._purse.choice))

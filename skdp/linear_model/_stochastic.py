@@ -65,6 +65,12 @@ class StochasticRun:
     ) -> Solution:
         """Call ``algorithm(session, records, loss, penalty=, theta=, monitor=, **settings)``."""
         records, loss = problem.records, problem.loss
+        number = records.n_records if records.n_groups is None else records.n_groups
+        if self.sampling == "without_replacement" and records.n_units != number:
+            raise ValueError(
+                "batches without replacement are part of all records, whose number is public under "
+                "adjacency='replace-one': leave out n_public, or use sampling='poisson'"
+            )
         progress = Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         )

@@ -206,7 +206,9 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
             bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
         )
         if batch is not None:
-            line.update(batch._plan.describe())
+            # The planned multiplier: the real one is larger by a rounding, which differs between grids.
+            planned = min(plan.noise_multiplier, line["noise_multiplier"])
+            line.update(batch._plan.describe(), noise_multiplier=planned)
         self._write(line, plan.purpose)
         return released
 

@@ -268,6 +268,26 @@ def test_a_plan_that_the_samplers_cannot_hold_is_refused_before_it_starts():
     assert session._stream is None
 
 
+def test_noise_that_the_tables_can_hold_where_delta_alone_covers_the_sampling():
+    records, session = records_and_session(n=50, epsilon=1.0, delta=0.02)
+    (plan,) = session.plan_batches([BatchGroup(1, 1)], n_units=5000)
+    assert plan.noise_multiplier == pytest.approx(0.17)
+    session.require_feasible_batches(4, (plan,))
+    session.gaussian(gradient(records, session.draw(plan, records)), plan)
+    assert session.report().epsilon == 1.0
+
+
+def test_releases_of_one_plan_are_one_row():
+    records, session = records_and_session()
+    (plan,) = session.plan_batches([BatchGroup(40, 10)], n_units=50)
+    for step in range(40):
+        mean = gradient(records, session.draw(plan, records), clip=0.5 + step / 37)
+        session.gaussian(mean, plan)
+    (row,) = session.report().mechanisms
+    assert row["count"] == 40
+    assert row["noise_multiplier"] == plan.noise_multiplier
+
+
 def test_the_ledger_row_is_written_from_the_batch():
     records, session = records_and_session()
     plan, fixed = session.plan_batches(

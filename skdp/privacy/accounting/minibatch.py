@@ -32,9 +32,10 @@ _ROOM = 1.5e-3
 _ALLOWED = 3e-3
 # Tail masses of dp-accounting, which rechecks the ledger, are about 1e-15 a composition.
 _SMALLEST_DELTA = 1e-10
-# Less noise than this is as good as none: sampling is not counted then, and it is what is added where delta
-# alone covers the sampling.
+# Less noise than this is as good as none: sampling is not counted then. It is what is added where delta alone
+# covers the sampling, and enough for the tails of the rounded Gaussian, which reach 13.25 standard deviations.
 _LEAST_NOISE = 0.01
+_LEAST_CALIBRATED = 0.17
 
 
 def _group(group: Sequence[float], sampling: str) -> Group:
@@ -278,7 +279,9 @@ def _calibrate(
         scaled = tuple((scale * size, *rest) for size, *rest in groups)
         return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
-    least = _LEAST_NOISE / min(group[0] for group in groups)
+    least = _LEAST_CALIBRATED / min(group[0] for group in groups)
+    if safe <= least:
+        return safe
     start = max(least, _central_limit(square, groups))
     slope = -1.0
     if sampling == POISSON:
