@@ -156,7 +156,10 @@ class MinibatchReleases(SessionLedger):
             return Batch._make(plan, self._sample_units(plan, count), count)
 
     def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
-        kept, self._bits = self._bits, None  # whatever interrupts the draw, no marks are left behind
+        kept, self._bits = (
+            self._bits,
+            None,
+        )  # whatever interrupts the draw, no marks are left behind
         bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)
         units = draw_units(plan, count, self._key_stream(), bits)
         self._bits = (count, bits)
