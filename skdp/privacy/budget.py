@@ -223,6 +223,7 @@ class BudgetAccountant:
         mu: float | None = None,
         pure: bool = False,
         noise_error: tuple[float, float] = (0.0, 0.0),
+        samples: bool = False,
     ) -> Reservation:
         """Charge one fit, before it reads a value. The row is on file when this returns.
 
@@ -243,6 +244,8 @@ class BudgetAccountant:
         noise_error : (float >= 0, float >= 0), default=(0, 0)
             On one data set the drawn noise agrees with the exact one up to a factor exp(first), but
             for outputs of probability (second) that a neighbouring data set might never draw.
+        samples : bool, default=False
+            Whether minibatches are why no mu is proven: a refusal then says so. Nothing else follows from it.
 
         Returns
         -------
@@ -260,7 +263,7 @@ class BudgetAccountant:
             check_kind(connection, adjacency, unit)
             charged = charged_fits(connection)
             if not admits([*charged, fit], ceiling):
-                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
+                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling, samples))
             row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)

@@ -92,6 +92,14 @@ __all__ = [
 
 _TOLERANCE_MU = 9.5e-11
 _TOLERANCE_PURE = 1e-12
+# Why a fit has no mu, and what helps; by whether it samples.
+_NO_MU = {
+    False: ("as for all minima perturbation (also by second_stage='amp')", "Give"),
+    True: (
+        "because it draws minibatches",
+        "Full batches (batch_size of at least the number of records) keep their mu; or give",
+    ),
+}
 
 
 class Ceiling(NamedTuple):
@@ -256,14 +264,17 @@ def check_charge(
     return Charge(epsilon, delta, mu, False, error, tail)
 
 
-def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
-    """Message for a fit that is not admitted."""
+def refusal(
+    estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling, samples: bool = False
+) -> str:
+    """Message for a fit that is not admitted; `samples` says why it has no mu."""
     if fit.approximate and charged and not charged[0].approximate:
+        cause, cure = _NO_MU[samples]
         return (
-            f"{estimator} was refused before it read a value: it is (epsilon, delta)-DP and has no mu, as"
-            " every minima perturbation (also by second_stage='amp'), and this ledger, which began with another"
-            " kind of fit, adds up mu^2 or pure epsilons. Give it an accountant of its own, or one in"
-            " which such a fit comes first: all is then added by basic composition."
+            f"{estimator} was refused before it read a value: no mu is proven for it, {cause}, and this"
+            " ledger, which began with another kind of fit, adds up mu^2 or pure epsilons."
+            f" {cure} it an accountant of its own, or one in which such a fit comes first: all is then"
+            " added by basic composition."
         )
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
     return (

@@ -401,6 +401,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
             mu=math.sqrt(self._mu2) if gaussian else None,
             pure=self.delta == 0,
             noise_error=(self._epsilon_slack / 2, self._delta_slack) if gaussian else (0.0, 0.0),
+            samples=self._minibatches,
         )
 
     def _check_records(self, records: PrivateRecords) -> None:

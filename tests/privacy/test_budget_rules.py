@@ -252,6 +252,17 @@ def test_a_fit_without_mu_is_refused_after_gaussian_fits():
     gaussian(accountant).commit()
 
 
+@pytest.mark.parametrize(
+    ("samples", "words"), [(True, "draws minibatches"), (False, "minima perturb")]
+)
+def test_refusal_names_why_there_is_no_mu(samples, words):
+    accountant = BudgetAccountant(5.0, 1e-4)
+    accountant.reserve(estimator="pure", epsilon=0.1, delta=0.0, pure=True, **KIND).commit()
+    with pytest.raises(PrivacyBudgetExceeded, match=words) as refused:
+        accountant.reserve(estimator="it", epsilon=0.1, delta=1e-9, samples=samples, **KIND)
+    assert ("batch_size" in str(refused.value)) == samples
+
+
 def test_the_rule_does_not_change_after_a_release():
     accountant = BudgetAccountant(1.5, 1.5e-6)
     first = approximate(accountant, 1.0, 1e-6)

@@ -169,6 +169,11 @@ def require_supported(
         found = () if adjacency == "replace-one" else ("rdp",)
     elif sampling == WITHOUT_REPLACEMENT and kinds == {"gaussian"}:
         found = ("rdp",) if adjacency == "replace-one" else ()
+    if sampling == WITHOUT_REPLACEMENT and adjacency != "replace-one" and kinds == {"gaussian"}:
+        raise UnsupportedAccounting(
+            f"No proof supports batches without replacement under adjacency {adjacency!r}, only under "
+            "'replace-one': use that, or Poisson batches (sampling='poisson')."
+        )
     if not found or (accountant is not None and accountant not in found):
         by = f" by {accountant}" if accountant in _ACCOUNTANTS else ""
         instead = f" Supported here: {', '.join(found)}." if found else ""
