@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import digamma, zeta
 
 from skdp.linear_model._descent import Start, begin, scale_part
 from skdp.linear_model._frame import Solution
@@ -29,9 +30,8 @@ MAX_ITER = 100
 AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
 WALK = 1.2  # standard deviation of the noise in a score, over all steps, if nothing pulled back
 LARGEST_RATE = 48.0  # step size over 1 - momentum, in 1 / curvature, at the adaptive clip norm
-STABLE = (
-    1.8  # the same over 1 + momentum for regression, whose steps are stable below 2 / curvature
-)
+# The same over 1 + momentum where gradients grow with the distance: steps are stable below 2 / curvature.
+STABLE = 1.8
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -41,10 +41,18 @@ def noise_left(d: int, smoothing: float) -> float:
     return float(np.mean((1.0 + 2.0 * smoothing * (1.0 - cosine)) ** -2))
 
 
-def factors(schedule: str, n_iter: int) -> np.ndarray:
-    """Step sizes over the first: 1, 1 / t or 1 / sqrt(t) in step t = 1, 2, ..."""
-    power = {"constant": 0.0, "inverse": 1.0, "inverse-sqrt": 0.5}[schedule]
-    return np.arange(1, n_iter + 1, dtype=np.float64) ** -power
+def factor(schedule: str, t: int) -> float:
+    """Step size over the first: 1, 1 / t or 1 / sqrt(t) in step t = 1, 2, ..."""
+    return float(t ** -{"constant": 0.0, "inverse": 1.0, "inverse-sqrt": 0.5}[schedule])
+
+
+def sum_of_squares(schedule: str, n_iter: int) -> float:
+    """Sum of the squared `factor` of n_iter steps, of which there may be too many for an array."""
+    if schedule == "constant":
+        return float(n_iter)
+    if schedule == "inverse":
+        return math.pi**2 / 6 - float(zeta(2.0, n_iter + 1.0))
+    return float(digamma(n_iter + 1.0) - digamma(1.0))
 
 
 class Direction:
@@ -185,7 +193,6 @@ def stochastic_descent(
         average = None if literal else AVERAGE
     point, kept = start.theta, Average(average)
     direction = Direction(solver, momentum, smoothing, records.n_features)
-    shape = factors(schedule, steps)
     rate = float(learning_rate) if literal else 0.0
     for iteration in range(steps):
         batch = session.draw(plan, start.records)
@@ -193,9 +200,11 @@ def stochastic_descent(
         if not literal and iteration == 0:
             std = session.noise_std(mean, plan)
             left = noise_left(records.n_features, smoothing)
-            rate = first_rate(start, loss, penalty, std * math.sqrt(left), shape, momentum, solver)
+            length = math.sqrt(sum_of_squares(schedule, steps))
+            rate = first_rate(start, loss, penalty, std * math.sqrt(left), length, momentum, solver)
         gradient = session.gaussian(mean, plan) + penalty.gradient(point)
-        point = point - rate * shape[iteration] * direction.of(gradient)
+        step = rate * factor(schedule, iteration + 1)
+        point = point - step * direction.of(gradient)
         kept.add(point)
         start.monitor(iteration, point)
     return Solution(
@@ -210,11 +219,13 @@ def first_rate(
     loss: Any,
     penalty: Penalty,
     noise_std: float,
-    shape: np.ndarray,
+    length: float,
     momentum: float,
     solver: str,
 ) -> float:
     """Step size of the first step: as large as the noise allows, from public and released numbers only.
+
+    ``length`` is the root of `sum_of_squares`.
 
     The noise of all steps together, if nothing pulled the iterates back, moves the score of a row of median norm
     by `WALK` (in units of the median residual for regression); and no step is longer than the curvature allows.
@@ -223,11 +234,14 @@ def first_rate(
     row = math.hypot(scales.row, records.intercept_value * records.fit_intercept)
     bounded = start_residual(loss) is not None
     unit = 1.0 if bounded else scales.gradient / row
-    walk = WALK * unit / (row * math.sqrt(float(np.sum(np.square(shape)))))
+    walk = WALK * unit / (row * length)
     if solver == "adam":  # of white noise its steps are of size 1
         return walk
-    largest = LARGEST_RATE if bounded else STABLE * (1 + momentum) / (1 - momentum)
-    largest *= scales.clip_norm / start.clip_norm / start.curvature(loss)
+    largest = STABLE * (1 + momentum) / (1 - momentum)
+    if math.isfinite(start.clip_norm):
+        largest = LARGEST_RATE if bounded else largest
+        largest *= scales.clip_norm / start.clip_norm
+    largest /= start.curvature(loss)
     if penalty.smoothness:
         largest = min(largest, 1.0 / penalty.smoothness)
     return (1 - momentum) * (min(largest, walk / noise_std) if noise_std else largest)

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 
 from skdp import DPLSSGDClassifier, DPLSSGDRegressor, DPSGDClassifier, DPSGDRegressor
-from skdp.linear_model._lssgd import Average, factors, noise_left
+from skdp.linear_model._lssgd import Average, factor, noise_left, sum_of_squares
 from skdp.privacy import PrivateRecords, accounting
 
 N, D, K = 40, 7, 3
@@ -236,6 +236,18 @@ def test_regression_without_tuning_at_any_scale_of_y(loss, scale):
     assert model.fit(X[:6000], scale * y[:6000]).score(X[6000:], scale * y[6000:]) > 0.97
 
 
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("n_classes", [0, 2, K])
+@pytest.mark.parametrize("name", ["DPSGD", "DPLSSGD"])
+def test_the_method_without_clipping_and_noise_learns(name, n_classes, momentum):
+    """By default steps, which are in proportion to 1 / clip_norm while that is finite."""
+    cls = {m.__name__: m for m in ALL}[name + ("Classifier" if n_classes else "Regressor")]
+    X, y = table(n_classes, n=400)
+    model = make(cls, n_classes, epsilon=math.inf, clip_norm=math.inf, momentum=momentum)
+    assert model.fit(X, y).score(X, y) > 0.9
+    assert model.learning_rate_ > 0
+
+
 @pytest.mark.parametrize(("momentum", "least"), [(0.0, 0.1), (0.9, 0.6)])
 def test_steps_of_regression_do_not_diverge_without_noise(momentum, least):
     """Columns far from 0 have one direction of large curvature, which limits the step of all."""
@@ -301,10 +313,19 @@ def test_average_is_the_weighted_mean_without_overflow():
     assert np.array_equal(last.output(points[0]), points[0])
 
 
-def test_schedules():
-    assert factors("constant", 3).tolist() == [1, 1, 1]
-    assert np.allclose(factors("inverse", 4), [1, 1 / 2, 1 / 3, 1 / 4])
-    assert np.allclose(factors("inverse-sqrt", 4), [1, 2**-0.5, 3**-0.5, 1 / 2])
+STEPS = {
+    "constant": [1, 1, 1, 1],
+    "inverse": [1, 1 / 2, 1 / 3, 1 / 4],
+    "inverse-sqrt": [1, 2**-0.5, 3**-0.5, 1 / 2],
+}
+
+
+@pytest.mark.parametrize(("schedule", "expected"), STEPS.items())
+def test_schedules(schedule, expected):
+    assert np.allclose([factor(schedule, t) for t in range(1, 5)], expected)
+    for n in range(1, 5):
+        assert math.isclose(sum_of_squares(schedule, n), np.sum(np.square(expected[:n])))
+    assert math.isfinite(sum_of_squares(schedule, 10**12))  # no array of that length
 
 
 BAD = [
