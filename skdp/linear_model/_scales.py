@@ -29,7 +29,9 @@ __all__ = [
 
 CLIP_SHARE = 0.02  # of mu^2, for all medians together, where the units are many
 LARGEST_SHARE = 0.2
-PRECISION = 8.0  # a search is paid so that the noise of one count is at most this part of the units
+# A search is paid so that the noise of one count is at most this part of the units: far from the median, where the
+# count is half of all, an answer is lost in its noise, and ends the search, with probability P(Z < -4.5) = 3e-6.
+PRECISION = 11.0
 QUESTIONS = 8
 EVERYTHING = (0.0, math.inf)
 # Quarter octaves from 2^-32 to 2^32, off the powers of sqrt(2) at which normalised rows tie.

@@ -120,7 +120,7 @@ class StochasticFit(StochasticRun, PrivateFit):
         """Whether a batch may be smaller than the data, as far as is known before they are read."""
         if isinstance(self.batch_size, str):
             return self._auto_samples
-        return self.unit == "group" or self.batch_size < n_rows
+        return self.batch_size < n_rows  # there are at most as many groups as rows
 
     def _samples(self, n_units: int) -> bool:
         return self._may_sample(n_units)
