@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy._report_text import cost_text, number_text, plan_lines, release_table
 from skdp.privacy.accounting import (
     gaussian_delta,
     gaussian_epsilon,
@@ -26,7 +27,6 @@ from skdp.privacy.accounting import (
 )
 from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
 from skdp.privacy.accounting.minibatch import planned_epsilon
-from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 
 __all__ = ["PrivacyReport"]
 
@@ -79,34 +79,6 @@ def _builtin(value: Any) -> Any:
         if isinstance(value, kind):
             return kind(value)
     raise TypeError(f"a PrivacyReport holds built-in types only, got {type(value).__name__}")
-
-
-def _number(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _cost(value: float) -> str:
-    """Six digits, rounded up: what is shown is never less than what is claimed."""
-    text = f"{value:.6g}"
-    if float(text) < value * (1.0 - 1e-9):
-        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 5):.6g}"
-    return text
-
-
-def _sampling_text(row: Mapping[str, Any]) -> str:
-    """The sampling of a row, with its rate."""
-    sampling = str(row.get("sampling", FULL_BATCH))
-    if row_sampling(row) == FULL_BATCH:
-        return sampling
-    if sampling == WITHOUT_REPLACEMENT and "n_records" in row:
-        return f"{row['batch_size']} of {row['n_records']} {sampling}"
-    return f"{sampling}, rate {row['sampling_rate']:.6g}" if "sampling_rate" in row else sampling
-
-
-def _planned_text(row: Mapping[str, Any]) -> str:
-    _, parameter, count = check_row(row)
-    purpose = f"{row['purpose']}: " if "purpose" in row else ""
-    return f"{purpose}{count} x multiplier {parameter:.6g}, {_sampling_text(row)}"
 
 
 class PrivacyReport:
@@ -430,15 +402,17 @@ class PrivacyReport:
         state = self._state
         adjacency = _ADJACENCIES[self.adjacency].format(unit=self.unit)
         lines = [
-            ("epsilon", _cost(self.epsilon)),
-            ("delta", _cost(self.delta)),
+            ("epsilon", cost_text(self.epsilon)),
+            ("delta", cost_text(self.delta)),
             ("guarantee", f"{self.guarantee} ({_GUARANTEES[self.guarantee]})"),
             ("protects", f"one {self.unit}"),
             ("adjacency", f"{self.adjacency} ({adjacency})"),
             ("accountant", self.accountant),
             ("noise", self.noise),
-            *(("plan", _planned_text(row)) for row in state["sampled_plan"] or ()),
-            ("public", ", ".join(f"{k}={_number(v)}" for k, v in state["public"].items())),
+            *plan_lines(
+                state["sampled_plan"] or (), state["mechanisms"], self.plan_mu or 0.0, self.unit
+            ),
+            ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
         ]
         if any(self.slack):
             lines.append(("slack", f"epsilon {self.slack[0]:.2g}, delta {self.slack[1]:.2g}"))
@@ -447,17 +421,7 @@ class PrivacyReport:
         return [(name, text) for name, text in lines if text]
 
     def _table(self) -> list[list[str]]:
-        rows = self._state["mechanisms"]
-        total = math.inf if self._sampled() else rows_mu(rows) ** 2
-        table = [["purpose", "mechanism", "noise", "count", "sampling", "sensitivity", "share"]]
-        for row in rows:
-            name, parameter, count = check_row(row)
-            noise = "multiplier" if name == "gaussian" else "epsilon"
-            share = f"{rows_mu([row]) ** 2 / total:.1%}" if 0.0 < total < math.inf else ""
-            cells = [row.get("purpose", ""), name, f"{noise} {parameter:.6g}", count]
-            cells += [_sampling_text(row), row.get("sensitivity", ""), share]
-            table.append([_number(cell) for cell in cells])
-        return table if rows else []
+        return release_table(self._state["mechanisms"], shares=not self._sampled())
 
     def _title(self) -> str:
         return f"Privacy of {self.scope}" + (f" of {self.estimator}" if self.estimator else "")

@@ -543,3 +543,37 @@ def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r'pip install "skdp\[plot\]"'):
         make().plot()
+
+
+def test_a_sampled_plan_is_explained_in_words():
+    rate = {"sampling": "Poisson", "sampling_rate": 0.01}
+    step = {"name": "gaussian", "purpose": "steps", "noise_multiplier": 1.0, **rate}
+    scale = {"name": "gaussian", "purpose": "scale", "noise_multiplier": 50.0, "count": 4}
+    made = [scale, {**step, "count": 40}, {**step, "count": 20, "noise_multiplier": 2.0}]
+    plan = [{**step, "count": 100}, {**step, "count": 20, "noise_multiplier": 2.0}]
+    report = make(adjacency="zero-out", mechanisms=made, sampled_plan=plan, plan_mu=0.04)
+    text = repr(report)
+    assert "100 x multiplier 1, Poisson, rate 0.01 (40 were made, all 100 are charged)" in text
+    assert "20 x multiplier 2, Poisson, rate 0.01\n" in text
+    assert "each of 120 releases sees every record with probability 0.01" in text
+    assert "all other releases, on all records: mu 0.04" in text
+    assert "multiplier 1 to 2" in text  # one line for one purpose
+    assert "share" not in text
+    assert report.mechanisms == made
+
+
+def test_rows_of_one_purpose_are_one_line():
+    rows = [{**row(count=2), "sensitivity": size} for size in (0.1, 0.3)]
+    text = repr(make(mechanisms=[*rows, {**row(), "purpose": "other"}], epsilon=1.0))
+    line = next(line for line in text.splitlines() if line.strip().startswith("gradients"))
+    assert line.split()[2:] == [
+        "multiplier",
+        "26.3795",
+        "4",
+        "full",
+        "batch",
+        "0.1",
+        "to",
+        "0.3",
+        "7.4%",
+    ]
