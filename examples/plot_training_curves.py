@@ -66,7 +66,7 @@ print(f"{y.size} records, {X.shape[1]} features; objective {start:.3f} at 0, {le
 # All have their defaults but SGD. Its default is full batches and a small clip norm, which is good for accuracy
 # and biases the objective: here it gets batches of 500, four passes, and as its clip norm the longest gradient
 # that a row of 21 ones can have, a public number. How many records a release reads is in the report: the rate of
-# its batch, or 1. Each method first asks for a scale of the data, in up to eight passes that are not drawn.
+# its batch, or 1. Each method first asks for a scale of the data, in one pass that is not drawn.
 
 BATCHES = {"batch_size": 500, "max_iter": 4 * y.size // 500, "clip_norm": np.sqrt(21)}
 SOLVERS = {
