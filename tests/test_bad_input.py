@@ -363,3 +363,52 @@ def test_batches_without_replacement_refuse_another_public_number():
     with pytest.raises(ValueError, match="leave out n_public"):
         model.fit(X, y)
     assert accountant.spent() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("batch_size", ["full", None, 50.0, 0])
+def test_batch_size_says_how_to_take_full_batches(batch_size):
+    from skdp import DPSGDClassifier
+
+    with pytest.raises((TypeError, ValueError), match="or more, takes all of them"):
+        DPSGDClassifier(classes=(0, 1), batch_size=batch_size).fit(X, Y)
+    with pytest.raises(ValueError, match="schedule="):
+        DPSGDClassifier(classes=(0, 1), learning_rate="constant").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("coef", "message"),
+    [
+        (np.full((1, X.shape[1]), np.nan), "NaN or infinity"),
+        (np.zeros((2, X.shape[1])), "coef_init must be of shape"),
+        ("x", "coef_init must be an array of numbers"),
+        ([[1.0], [2.0, 3.0]], "coef_init must be an array of numbers"),
+    ],
+)
+def test_coef_init_says_what_is_wrong(coef, message):
+    with pytest.raises((TypeError, ValueError), match=message) as told:
+        DPIGHTClassifier(classes=(0, 1), coef_init=coef).fit(X, Y)
+    assert ("NaN" in str(told.value)) == ("NaN" in message)
+
+
+def test_full_batches_of_groups_keep_their_mu():
+    from skdp import DPSGDClassifier
+
+    groups, spent = np.arange(len(X)) // 2, []
+    for batch_size in ("auto", len(X)):
+        accountant = BudgetAccountant(10.0, 1e-4)
+        model = DPSGDClassifier(
+            classes=(0, 1), unit="group", batch_size=batch_size, accountant=accountant
+        )
+        model.fit(X, Y, groups=groups).fit(X, Y, groups=groups)
+        spent.append(accountant.spent())
+    assert spent[0] == spent[1]
+    assert spent[1][0] < 2.0  # by mu, not by a sum of epsilons
+
+
+def test_tiny_released_scales_are_named():
+    with pytest.warns(UserWarning, match="unless the data are on such a scale"):
+        DPIGHTClassifier(classes=(0, 1), epsilon=5.0).fit(1e-6 * X, Y)
+    with pytest.warns(UserWarning, match="n_public=4 records at epsilon=1 are few"):
+        DPIGHTClassifier(classes=(0, 1), n_public=4).fit(X, Y)
+    with pytest.warns(UserWarning, match="1 record at epsilon=1 is few"):
+        DPIGHTClassifier(classes=(0, 1)).fit(X[:1], Y[:1])

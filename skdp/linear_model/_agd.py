@@ -28,18 +28,14 @@ STEPS = 30  # of which the first would be one, if no gradient were measured agai
 CHOICE = 0.25  # share of a step's budget that chooses the distance
 GROWTH = 0.1  # of a gradient's budget, when it is measured again
 CANDIDATES = 5  # distances besides 0, evenly spaced
-REACH = (
-    2.0  # largest distance at the start, in gradient norm / curvature, times root of the outputs
-)
-EVERY, LONGER = (
-    5,
-    1.1,
-)  # so often the largest distance becomes 1.1 times the largest that was chosen
+# Largest distance at the start, in gradient norm / curvature, times root of the outputs.
+REACH = 2.0
+# So often the largest distance becomes 1.1 times the largest that was chosen.
+EVERY, LONGER = 5, 1.1
 SHORTER = 0.8  # what a lost choice makes of the largest distance
 LOSS_BOUND = 3.0  # in losses of a model that knows nothing
-_FAR = (
-    2.0**20
-)  # penalties that are more loss bounds apart than this are hopeless, and need no digits
+# Penalties that are more loss bounds apart than this are hopeless, and need no digits.
+_FAR = 2.0**20
 _WHOLE = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
 
 
@@ -112,7 +108,7 @@ def adaptive_descent(
     -------
     Solution
     """
-    steps = STEPS if max_iter == "auto" else int(max_iter)
+    steps = STEPS if isinstance(max_iter, str) else int(max_iter)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
     purse = Purse(1.0 - aside, steps)
     _require_feasible(session, purse, theta.size)
@@ -132,10 +128,11 @@ def adaptive_descent(
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
     if isinstance(loss_bound, str):
         loss_bound = LOSS_BOUND * _blind_loss(loss) * start.rows_per_unit
-    line = _Line(session, start, loss, penalty, purse, float(loss_bound), float(reach))
+    first = float(reach)
+    line = _Line(session, start, loss, penalty, purse, float(loss_bound), first)
     gone: list[float] = []
     point, n_iter, going = start.theta, 0, True
-    most = math.inf if max_iter == "auto" else steps
+    most = math.inf if isinstance(max_iter, str) else steps
     while going and n_iter < most and purse.holds(purse.gradient, purse.choice):
         if n_iter + 1 == most or not purse.holds(*2 * (purse.gradient, purse.choice)):
             purse.spend_the_rest()
@@ -149,7 +146,8 @@ def adaptive_descent(
         start.monitor.outward(point),
         n_iter,
         {
-            "learning_rate_": gone[-1],
+            "learning_rate_": first,
+            "last_distance_": gone[-1],
             "clip_norm_": start.clip_norm,
             "loss_bound_": float(loss_bound),
         },

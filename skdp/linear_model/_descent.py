@@ -14,7 +14,7 @@ import numpy as np
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled, step_rule
 from skdp.linear_model._penalties import Penalty
-from skdp.linear_model._progress import Monitor
+from skdp.linear_model._progress import Monitor, announce
 from skdp.linear_model._scales import (
     CLIP_FACTOR,
     QUESTIONS,
@@ -167,9 +167,11 @@ def descend(
     Solution
     """
     seen = precision(session, records, theta.size) / PRECISION_PER_STEP
-    steps = round(min(MOST_STEPS, max(LEAST_STEPS, seen))) if max_iter == "auto" else int(max_iter)
+    automatic = round(min(MOST_STEPS, max(LEAST_STEPS, seen)))
+    steps = automatic if isinstance(max_iter, str) else int(max_iter)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
     session.require_feasible(theta.size, steps, 1.0 - aside)
+    announce(monitor, steps)
     start = begin(
         session,
         records,
@@ -221,15 +223,16 @@ def random_round(
         Expected number of units in a batch.
     sampling : {"Poisson", "without replacement"}
     """
-    rounds = ROUNDS if max_iter == "auto" else int(max_iter)
+    rounds = ROUNDS if isinstance(max_iter, str) else int(max_iter)
     fair = max(LEAST_BATCH, -(-records.n_units // PARTS))
-    size = fair if batch_size == "auto" else int(batch_size)
+    size = fair if isinstance(batch_size, str) else int(batch_size)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
     (plan,) = session.plan_batches(
         [BatchGroup(rounds, size)], sampling=sampling, n_units=records.n_units, share=1.0 - aside
     )
     session.require_feasible_batches(theta.size, [plan])
     last = 1 + int(session.integers(rounds, 1)[0])
+    announce(monitor, last)
     start = begin(
         session,
         records,
@@ -242,9 +245,8 @@ def random_round(
     )
     point, rate = start.theta, learning_rate
     if isinstance(rate, str):
-        flatter = max(
-            1.0, loss.n_outputs / 2.0
-        )  # K classes: at 0 the softmax bends by 1 / K, at most by 1 / 2
+        # K classes: at 0 the softmax bends by 1 / K, at most by 1 / 2.
+        flatter = max(1.0, loss.n_outputs / 2.0)
         walk = WALK * flatter * precision(session, records, theta.size) / start.clip_factor / rounds
         rate = min(LARGEST_RATE, walk) / (start.curvature(loss) + penalty.smoothness)
     for iteration in range(last):

@@ -416,7 +416,9 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     n_iter_ : int
         Number of steps. It depends on released values only.
     learning_rate_ : float
-        The last distance that was chosen.
+        The largest distance that the first steps might go, given or of "auto".
+    last_distance_ : float
+        The distance of the last step; 0 where its choice found nothing better than to stay.
     clip_norm_ : float
         The clip norm given, or the one that was released.
     loss_bound_ : float

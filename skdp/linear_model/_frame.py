@@ -27,6 +27,9 @@ __all__ = ["PrivateFit", "Solution", "parameter_shape"]
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
 FEW = 50.0  # units times mu; below, noisy counts of all units tell next to nothing
 SMALLEST = 8.0 * float(GRID[0])  # what follows from the first point of a grid is at most this
+TINY = (
+    1e-4  # hardly anybody's median: where half of the rows are empty a search ends anywhere below
+)
 
 
 @dataclass(frozen=True)
@@ -185,9 +188,13 @@ class PrivateFit(PrivateEstimator):
             return
         if records.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
             kind = "records" if records.n_groups is None else "groups"
+            counted = "1 " + kind[:-1] if records.n_units == 1 else f"{records.n_units} {kind}"
+            declared = "n_public=" if records.n_public is not None else ""
+            verb = "is" if records.n_units == 1 else "are"
+            wanted = " and ".join(f"{name}=" for name in names)
             warnings.warn(
-                f"{records.n_units} {kind} at epsilon={self.epsilon:g} are few: the released scales are "
-                f"mostly noise; give {' and '.join(f'{name}=' for name in names)} as public numbers, "
+                f"{declared}{counted} at epsilon={self.epsilon:g} {verb} few: the released scales are "
+                f"mostly noise; give {wanted} as public numbers, "
                 f"more {kind} or a larger epsilon",
                 UserWarning,
                 stacklevel=3,
@@ -196,11 +203,12 @@ class PrivateFit(PrivateEstimator):
     def _warn_smallest(self, solution: Solution) -> None:
         for name in ("clip_norm", "row_norm"):
             released = solution.attributes.get(f"{name}_", 1.0)
-            if isinstance(getattr(self, name, None), str) and released <= SMALLEST:
+            if isinstance(getattr(self, name, None), str) and released < TINY:
+                what = "the smallest that can be released" if released <= SMALLEST else "tiny"
                 warnings.warn(
-                    f"the released {name} is the smallest that can be released: more than half of the rows "
-                    "may be empty, or more than half of the targets 0, and the coefficients are of no use; "
-                    f"give {name}= as a public number",
+                    f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, "
+                    "more than half of the rows may be empty, or more than half of the targets 0, and the "
+                    f"coefficients are of no use; give {name}= as a public number",
                     UserWarning,
                     stacklevel=3,
                 )

@@ -366,14 +366,21 @@ def start_point(
     n_outputs = 1 if len(shape) == 1 else shape[1]
     if hasattr(coef_init, "fit"):
         raise TypeError("coef_init must be an array: pass model.coef_, not the model")
-    coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
+    try:
+        coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
+    except (TypeError, ValueError):
+        coef = None
+    if coef is None:
+        raise TypeError("coef_init must be an array of numbers: a released model's coef_")
     wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
-    if coef.shape not in wanted or not np.isfinite(coef).all():
+    if coef.shape not in wanted:
         raise ValueError(
-            f"coef_init must be finite and of shape {wanted[0]}"
+            f"coef_init must be of shape {wanted[0]}"
             + (f", or {wanted[1]} with the intercept last" if fit_intercept else "")
             + f", got {coef.shape}"
         )
+    if not np.isfinite(coef).all():
+        raise ValueError("coef_init must be finite, but it contains NaN or infinity")
     missing = fit_intercept and coef.shape == wanted[0]
     return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
 

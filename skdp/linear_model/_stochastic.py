@@ -19,12 +19,23 @@ __all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_clip", "check_co
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 
+def _check_hinted(hint: str, name: str, value: Any, kind: type, **limits: Any) -> None:
+    """`check_number`, with a hint at the end of its message."""
+    try:
+        check_number(name, value, kind, **limits)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}{hint}") from None
+
+
 def check_common(model: Any) -> None:
     """Check the parameters that private and exact stochastic fits share."""
-    check_number("batch_size", model.batch_size, Integral, low=1, word="auto")
+    full = " (the number of records, or more, takes all of them in every step)"
+    _check_hinted(full, "batch_size", model.batch_size, Integral, low=1, word="auto")
     check_choice("sampling", model.sampling, tuple(SAMPLING))
     check_number("max_iter", model.max_iter, Integral, low=1, word="auto")
-    check_number("learning_rate", model.learning_rate, Real, low=0, strict=True, word="auto")
+    rate = model.learning_rate
+    course = " (the course of the step sizes is schedule=)" if hasattr(model, "schedule") else ""
+    _check_hinted(course, "learning_rate", rate, Real, low=0, strict=True, word="auto")
     check_number("alpha", model.alpha, Real, low=0)
     check_choice("penalty", model.penalty, PENALTIES)
     if model.callback is not None and not callable(model.callback):
@@ -50,6 +61,7 @@ class StochasticRun:
     """Runs a stochastic algorithm, private or not."""
 
     penalty: str
+    sampling: str
     alpha: float
     fit_intercept: bool
     coef_init: Any
@@ -71,8 +83,14 @@ class StochasticRun:
                 "batches without replacement are part of all records, whose number is public under "
                 "adjacency='replace-one': leave out n_public, or use sampling='poisson'"
             )
+        steps = settings.get("max_iter")
         progress = Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+            self.verbose,
+            self.callback,
+            self.fit_intercept,
+            hasattr(self, "classes"),
+            name=type(self).__name__,
+            total=None if isinstance(steps, str) else steps,
         )
         with progress:
             return algorithm(

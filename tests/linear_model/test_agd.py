@@ -47,7 +47,8 @@ def test_without_noise_it_is_the_best_distance_along_the_gradient():
     assert np.allclose(model.coef_[0], w)
     assert np.allclose(model.intercept_, b)
     assert model.n_iter_ == 7
-    assert model.learning_rate_ == pytest.approx(last)
+    assert model.learning_rate_ == 0.5
+    assert model.last_distance_ == pytest.approx(last)
 
 
 def test_a_lost_choice_measures_again_and_shortens_the_reach(monkeypatch):
