@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, zeta
 
-from skdp.linear_model._descent import Start, begin, scale_part
+from skdp.linear_model._descent import Start, begin, precision, scale_part
 from skdp.linear_model._frame import Solution
+from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._penalties import Penalty
 from skdp.linear_model._progress import Monitor
+from skdp.linear_model._quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model._scales import start_residual
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import BatchGroup, PrivacySession
@@ -28,8 +30,9 @@ SOLVERS = ("sgd", "adam")
 # Found on hold-outs of the training data of MNIST, Fashion-MNIST and a9a.
 MAX_ITER = 100
 AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
-WALK = 1.2  # standard deviation of the noise in a score, over all steps, if nothing pulled back
-LARGEST_RATE = 48.0  # step size over 1 - momentum, in 1 / curvature, at the adaptive clip norm
+PRECISION_PER_WALK = 60.0  # of `precision`, for one standard deviation of the noise ...
+LEAST_WALK, LARGEST_WALK = 1.2, 6.0  # ... in a score over all steps, if nothing pulled back
+RATE_PER_WALK = 40.0  # largest step size over (1 - momentum) walk, in 1 / curvature, where gradients are clipped
 # The same over 1 + momentum where gradients grow with the distance: steps are stable below 2 / curvature.
 STABLE = 1.8
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
@@ -172,16 +175,25 @@ def stochastic_descent(
     steps = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
     size = records.n_units if isinstance(batch_size, str) else int(batch_size)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
+    regression = start_residual(loss) is None
+    seek = aside > 0 and regression and records.fit_intercept
+    central = scale_share(session, records.n_units, CENTER_SEARCHES) if seek else 0.0
     (plan,) = session.plan_batches(
-        [BatchGroup(steps, size)], sampling=sampling, n_units=records.n_units, share=1.0 - aside
+        [BatchGroup(steps, size)],
+        sampling=sampling,
+        n_units=records.n_units,
+        share=1.0 - aside - central,
     )
     session.require_feasible_batches(theta.size, (plan,))
+    center = released_center(session, records, central) if seek else 0.0
+    outer = Rescaled(monitor, 1.0, records.fit_intercept, center)
     start = begin(
         session,
-        records,
+        records.centered(center) if center else records,
         loss,
-        theta=theta,
-        monitor=monitor,
+        # An intercept that nobody gave starts at the centre.
+        theta=outer.inward(theta) if np.any(theta[-1]) else theta,
+        monitor=outer,
         clip_norm=clip_norm,
         learning_rate=learning_rate,
         share=aside,
@@ -201,16 +213,25 @@ def stochastic_descent(
             std = session.noise_std(mean, plan)
             left = noise_left(records.n_features, smoothing)
             length = math.sqrt(sum_of_squares(schedule, steps))
-            rate = first_rate(start, loss, penalty, std * math.sqrt(left), length, momentum, solver)
+            walk = LEAST_WALK
+            if not regression:
+                seen = precision(session, records, theta.size) / PRECISION_PER_WALK
+                walk = min(LARGEST_WALK, max(walk, seen))
+            std *= math.sqrt(left)
+            rate = first_rate(start, loss, penalty, walk, std, length, momentum, solver)
         gradient = session.gaussian(mean, plan) + penalty.gradient(point)
         step = rate * factor(schedule, iteration + 1)
         point = point - step * direction.of(gradient)
         kept.add(point)
         start.monitor(iteration, point)
     return Solution(
-        start.monitor.outward(kept.output(point)),
+        outer.outward(start.monitor.outward(kept.output(point))),
         steps,
-        {"learning_rate_": rate, "clip_norm_": start.clip_norm},
+        {
+            "learning_rate_": rate,
+            "clip_norm_": start.clip_norm,
+            **({"target_center_": center} if regression else {}),
+        },
     )
 
 
@@ -218,6 +239,7 @@ def first_rate(
     start: Start,
     loss: Any,
     penalty: Penalty,
+    walk: float,
     noise_std: float,
     length: float,
     momentum: float,
@@ -225,23 +247,22 @@ def first_rate(
 ) -> float:
     """Step size of the first step: as large as the noise allows, from public and released numbers only.
 
-    ``length`` is the root of `sum_of_squares`.
-
-    The noise of all steps together, if nothing pulled the iterates back, moves the score of a row of median norm
-    by `WALK` (in units of the median residual for regression); and no step is longer than the curvature allows.
+    The noise of all steps together (``length`` is the root of their `sum_of_squares`), if nothing pulled the
+    iterates back, moves the score of a row of median norm by ``walk`` (in units of the median residual for
+    regression); and no step is longer than the curvature allows.
     """
     records, scales = start.records, start.scales
     row = math.hypot(scales.row, records.intercept_value * records.fit_intercept)
     bounded = start_residual(loss) is not None
     unit = 1.0 if bounded else scales.gradient / row
-    walk = WALK * unit / (row * length)
+    distance = walk * unit / (row * length)
     if solver == "adam":  # of white noise its steps are of size 1
-        return walk
+        return distance
     largest = STABLE * (1 + momentum) / (1 - momentum)
     if math.isfinite(start.clip_norm):
-        largest = LARGEST_RATE if bounded else largest
+        largest = RATE_PER_WALK * walk if bounded else largest
         largest *= scales.clip_norm / start.clip_norm
     largest /= start.curvature(loss)
     if penalty.smoothness:
         largest = min(largest, 1.0 / penalty.smoothness)
-    return (1 - momentum) * (min(largest, walk / noise_std) if noise_std else largest)
+    return (1 - momentum) * (min(largest, distance / noise_std) if noise_std else largest)

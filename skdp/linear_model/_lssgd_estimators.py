@@ -75,10 +75,12 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
     batch_size : int or "auto", default="auto"
         Expected number of records (or groups) in a batch, which means divide by; n or more, and "auto", take all
         of them in every step, which is most accurate for the same budget.
+        With batches raise ``max_iter``, which counts steps, not epochs: n / batch_size steps read the data once.
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How smaller batches are drawn. Without replacement needs more noise and replace-one adjacency.
     max_iter : int or "auto", default="auto"
-        Number of noisy steps; "auto" is 100. Every step is paid for, so there is no stopping rule.
+        Number of noisy steps, not of epochs; "auto" is 100, also with small batches. Every step is paid for, so
+        there is no stopping rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally. "auto" takes steps as long as the noise and the curvature allow, computed from
         public and released numbers (user guide), which costs nothing and needs no tuning.
@@ -260,10 +262,12 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
     batch_size : int or "auto", default="auto"
         Expected number of records (or groups) in a batch, which means divide by; n or more, and "auto", take all
         of them in every step, which is most accurate for the same budget.
+        With batches raise ``max_iter``, which counts steps, not epochs: n / batch_size steps read the data once.
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How smaller batches are drawn. Without replacement needs more noise and replace-one adjacency.
     max_iter : int or "auto", default="auto"
-        Number of noisy steps; "auto" is 100. Every step is paid for, so there is no stopping rule.
+        Number of noisy steps, not of epochs; "auto" is 100, also with small batches. Every step is paid for, so
+        there is no stopping rule.
     learning_rate : float or "auto", default="auto"
         A number is used literally. "auto" takes steps as long as the noise and the curvature allow, computed from
         public and released numbers (user guide), which costs nothing and needs no tuning.
@@ -281,7 +285,9 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
         Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
         to 20 % where records are few) on the median row norm and, for regression and groups, on the median
         gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
-        they still go to the length of the steps; only where both are numbers nothing is asked.
+        they still go to the length of the steps; only where both are numbers nothing is asked. With an intercept
+        another 5 % (up to 20 % where records are few) go to the median of y, which the steps see subtracted; where
+        both are numbers, subtract a public centre of y yourself.
     penalty : {"l2", "nonconvex"}, default="l2"
         ``alpha / 2 * ||w||^2``, or ``alpha * sum_j w_j^2 / (1 + w_j^2)``. The intercept is never penalised.
     alpha : float, default=0.0
@@ -322,6 +328,8 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
         Step size of the first step: the one given, or that of "auto".
     clip_norm_ : float
         The clip norm given, or the one that was released.
+    target_center_ : float
+        What was released as the centre of y, 0 where nothing was.
     privacy_ : PrivacyReport
         What this fit cost.
     n_features_in_ : int

@@ -299,7 +299,7 @@ def test_callback_and_bar_see_released_iterates(cls, capsys):
     ).fit(X, y)
     assert [i for i, _ in seen] == [0, 1, 2]
     assert np.array_equal(seen[-1][1], model.coef_)
-    assert "skdp" in capsys.readouterr().err
+    assert "step/s" in capsys.readouterr().err
 
 
 def test_average_is_the_weighted_mean_without_overflow():
