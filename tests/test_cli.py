@@ -103,6 +103,15 @@ def test_fixed_size_batches_cost_more_than_poisson_ones(document):
     assert 0.648 < found["noise_multiplier"] < 0.655
 
 
+def test_n_serves_the_samples_and_the_mean(document):
+    argv = ["calibrate", "--epsilon", "1", *PLAN, "--batch-size", "100"]
+    found = document(*argv, "--n", "1000", "--clip-norm", "1", "--sampling", "without_replacement")
+    assert (found["divisor"], found["n_records"]) == (100.0, 1000)
+    other = document(*argv, "--n-records", "1000", "--sampling", "without-replacement")
+    assert other["noise_multiplier"] == found["noise_multiplier"]
+    assert "noise_std_of_mean" not in other
+
+
 def test_epsilon_undoes_calibrate(document):
     z = document("calibrate", "--epsilon", "0.7", *PLAN)["noise_multiplier"]
     found = document("epsilon", "--noise-multiplier", repr(z), *PLAN)["epsilon"]
@@ -220,6 +229,11 @@ BAD = {
     "rate above one": ([*EPSILON, "--sampling-rate", "1.01"], "a number in (0, 1], got '1.01'"),
     "adjacency": ([*EPSILON, "--adjacency", "swap"], "invalid choice: 'swap'"),
     "n alone": ([*CALIBRATE, "--n", "10"], "argument --n: needs --clip-norm"),
+    "n of no sample": ([*EPSILON, "--n", "10"], "argument --n: needs --batch-size"),
+    "n beyond a sample": (
+        [*EPSILON, "--batch-size", "5", "--n", "1000000001"],
+        "at most 1000000000 that samples",
+    ),
     "n zero": ([*CALIBRATE, "--clip-norm", "1", "--n", "0"], "an integer from 1 to"),
     "clip norm": ([*CALIBRATE, "--clip-norm", "-2"], "a finite number > 0"),
     "beyond a PLD": (
@@ -241,18 +255,18 @@ BAD = {
         "at most 10000000",
     ),
     "sampling alone": ([*EPSILON, "--sampling", "poisson"], "argument --sampling: needs"),
-    "batch alone": ([*EPSILON, "--batch-size", "5"], "need one another"),
+    "batch alone": ([*EPSILON, "--batch-size", "5"], "argument --batch-size: needs --n"),
     "batch and rate": (
         [*EPSILON, "--batch-size", "5", "--n-records", "9", "--sampling-rate", "0.5"],
         "not both",
     ),
     "batch too large": (
         [*EPSILON, "--batch-size", "5", "--n-records", "4"],
-        "at most --n-records",
+        "at most --n, got",
     ),
     "fixed size without sizes": (
         [*EPSILON, "--sampling", "without-replacement", "--sampling-rate", "0.5"],
-        "needs --batch-size and --n-records",
+        "needs --batch-size and --n",
     ),
     "fixed size under zero-out": (
         [

@@ -58,8 +58,8 @@ _delta = _number(0.0, 1.0, "a number in (0, 1), far below 1/n")
 _rate = _number(0.0, math.nextafter(1.0, 2.0), "a number in (0, 1]")
 
 
-def _add_plan(parser: argparse.ArgumentParser) -> None:
-    """What `epsilon` and `calibrate` both ask."""
+def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
+    """What `epsilon` and `calibrate` both ask; ``of_n`` is the help of --n."""
     parser.add_argument(
         "--steps",
         type=_integer(1, _MOST_STEPS),
@@ -87,17 +87,19 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
         type=_integer(1, _MOST_STEPS),
         default=None,
         metavar="B",
-        help="with --n-records, instead of --sampling-rate: the (expected) size of a sample",
+        help="with --n, instead of --sampling-rate: the (expected) size of a sample",
     )
     parser.add_argument(
+        "--n",
         "--n-records",
-        type=_integer(1, _MOST_STEPS),
+        type=_integer(1, 2**53),
         default=None,
         metavar="N",
-        help="public number of records that samples are drawn from",
+        help=of_n,
     )
     parser.add_argument(
         "--sampling",
+        type=lambda text: text.replace("_", "-"),
         choices=("poisson", "without-replacement"),
         default=None,
         help="poisson (default) or samples of exactly B records, which cost several times more",
@@ -175,7 +177,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="Z",
         help="noise std / L2 sensitivity under the adjacency",
     )
-    _add_plan(epsilon)
+    _add_plan(epsilon, "public number of records that samples are drawn from; needs --batch-size")
     calibrate = commands.add_parser(
         "calibrate",
         parents=[json_option],
@@ -185,20 +187,17 @@ def build_parser() -> argparse.ArgumentParser:
     calibrate.add_argument(
         "--epsilon", type=_positive, required=True, metavar="E", help="the budget"
     )
-    _add_plan(calibrate)
+    _add_plan(
+        calibrate,
+        "public number of records: samples are drawn from them (--batch-size), and a mean divides by "
+        "it, or by the size of a sample (--clip-norm)",
+    )
     calibrate.add_argument(
         "--clip-norm",
         type=_positive,
         default=None,
         metavar="C",
         help="L2 bound of one record's contribution: also print noise stds",
-    )
-    calibrate.add_argument(
-        "--n",
-        type=_integer(1, 2**53),
-        default=None,
-        metavar="N",
-        help="public number of records a mean divides by; needs --clip-norm",
     )
     data = commands.add_parser(
         "data",

@@ -20,6 +20,7 @@ from skdp.privacy.adjacency import factor
 __all__ = ["calibrate", "epsilon"]
 
 _MOST_SAMPLED_STEPS = 10**7
+_MOST_RECORDS = 10**9
 _SAMPLINGS = {"poisson": "Poisson", "without-replacement": "without replacement"}
 
 
@@ -32,29 +33,25 @@ def _plan(arguments: argparse.Namespace) -> dict[str, Any]:
         "sampling_rate": 1.0,
         "accountant": "exact Gaussian (mu-GDP)",
     }
-    rate, size, n = arguments.sampling_rate, arguments.batch_size, arguments.n_records
+    rate, size, n = arguments.sampling_rate, arguments.batch_size, arguments.n
     if size is None and rate is None:
-        if n is not None or arguments.sampling is not None:
-            raise BadInput(
-                "argument --sampling: needs --batch-size and --n-records, or --sampling-rate"
-            )
+        if arguments.sampling is not None:
+            raise BadInput("argument --sampling: needs --batch-size and --n, or --sampling-rate")
         return plan
-    if (size is None) != (n is None):
-        raise BadInput("arguments --batch-size and --n-records need one another")
+    if size is not None and n is None:
+        raise BadInput("argument --batch-size: needs --n, the public number of records")
     if size is not None and rate is not None:
-        raise BadInput(
-            "argument --sampling-rate: give it or --batch-size with --n-records, not both"
-        )
+        raise BadInput("argument --sampling-rate: give it or --batch-size with --n, not both")
     if size is not None and size > n:
-        raise BadInput(f"argument --batch-size: at most --n-records, got {size} and {n}")
+        raise BadInput(f"argument --batch-size: at most --n, got {size} and {n}")
+    if size is not None and n > _MOST_RECORDS:
+        raise BadInput(f"argument --n: at most {_MOST_RECORDS} that samples are drawn from")
     if arguments.steps > _MOST_SAMPLED_STEPS:
         raise BadInput(f"argument --steps: at most {_MOST_SAMPLED_STEPS} of sampled releases")
     sampling = _SAMPLINGS[arguments.sampling or "poisson"]
     fixed = sampling == WITHOUT_REPLACEMENT
     if fixed and size is None:
-        raise BadInput(
-            "argument --sampling: without-replacement needs --batch-size and --n-records"
-        )
+        raise BadInput("argument --sampling: without-replacement needs --batch-size and --n")
     plan |= {"sampling": sampling, "sampling_rate": size / n if rate is None else rate}
     plan["accountant"] = "RDP (Wang, Balle & Kasiviswanathan 2019)" if fixed else "PLD"
     if size is not None:
@@ -118,6 +115,8 @@ def _explain(plan: dict[str, Any], chosen: str) -> str:
 
 def epsilon(arguments: argparse.Namespace) -> None:
     """Print what a plan costs."""
+    if arguments.n is not None and arguments.batch_size is None:
+        raise BadInput("argument --n: needs --batch-size")
     plan, z = _plan(arguments), arguments.noise_multiplier
     if plan["sampling"] == "full batch":
         row = {"name": "gaussian", "noise_multiplier": z, "count": plan["steps"]}
@@ -134,8 +133,10 @@ def epsilon(arguments: argparse.Namespace) -> None:
 def calibrate(arguments: argparse.Namespace) -> None:
     """Print the smallest noise that a budget allows."""
     plan, clip_norm, n = _plan(arguments), arguments.clip_norm, arguments.n
-    if n is not None and clip_norm is None:
-        raise BadInput("argument --n: needs --clip-norm, the bound of one record's contribution")
+    if n is not None and clip_norm is None and arguments.batch_size is None:
+        raise BadInput(
+            "argument --n: needs --clip-norm, the bound of one record's contribution, or --batch-size"
+        )
     budget, delta, steps = arguments.epsilon, plan["delta"], plan["steps"]
     if plan["sampling"] == "full batch":
         z = noise_multiplier(budget, delta, releases=steps)
@@ -144,7 +145,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
     noise: dict[str, Any] = {"noise_multiplier": z}
     if clip_norm is not None:
         noise["noise_std_of_sum"] = z * factor(plan["adjacency"]) * clip_norm
-    if n is not None:
+    if n is not None and clip_norm is not None:
         # A sampled mean divides by a constant too, the expected size of the sample.
         noise["divisor"] = n * plan["sampling_rate"]
         noise["noise_std_of_mean"] = noise["noise_std_of_sum"] / noise["divisor"]
@@ -156,7 +157,7 @@ def calibrate(arguments: argparse.Namespace) -> None:
         print(
             f"noise std of sum   {rounded_up(noise['noise_std_of_sum'])}  (clip norm {clip_norm:g})"
         )
-    if n is not None:
+    if n is not None and clip_norm is not None:
         text = rounded_up(noise["noise_std_of_mean"])
         print(f"noise std of mean  {text}  (divided by {noise['divisor']:g}, which must be public)")
     print(_explain(plan, f"epsilon {budget:g} at delta {delta:g}"))
