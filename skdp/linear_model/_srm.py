@@ -15,12 +15,14 @@ the public batch size. The penalty is a function of theta alone, which is releas
 """
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
-from skdp.linear_model._descent import precision, scale_part
+from skdp.linear_model._descent import Start, precision, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._penalties import Penalty
@@ -30,12 +32,12 @@ from skdp.linear_model._steps import square
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import BatchGroup, BatchPlan, PrivacySession
 
-__all__ = ["Clips", "Estimates", "Schedule", "Settings", "Steps", "recursive_momentum"]
+__all__ = ["Settings", "recursive_momentum"]
 
 # All found on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
 STEPS = 1.65  # planned, over `precision` ...
-LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these ...
+LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these; the least also if a batch size is given ...
 LEAST_BATCH = 16  # ... and with at least so many units a batch, if that leaves the fewest steps
 FIRST = 3.0  # first batch over the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
@@ -67,6 +69,32 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Course:
+    """A number that changes linearly from step to step, as a function: steps may be any number.
+
+    Attributes
+    ----------
+    last : float
+        What it goes towards.
+    start : float
+        First value over ``last``.
+    steps : int
+    most : float
+        Larger values are cut to it.
+    """
+
+    last: float
+    start: float = 1.0
+    steps: int = 1
+    most: float = math.inf
+
+    def at(self, iteration: int) -> float:
+        """Return the value at an iteration, counted from 0."""
+        factor = self.start + (1.0 - self.start) * iteration / self.steps
+        return min(self.most, self.last * factor)
+
+
+@dataclass(frozen=True)
 class Schedule:
     """Numbers of steps and records, and the momentum: from public numbers alone.
 
@@ -76,7 +104,7 @@ class Schedule:
         Planned steps; each uses one released v, so there is one release on a first batch and ``max_iter - 1`` on
         others.
     batch_size, initial_batch_size : int
-    momentum : ndarray of shape (max_iter,)
+    momentum : Course
     early : int
         Releases after the first that get more noise.
     """
@@ -84,7 +112,7 @@ class Schedule:
     max_iter: int
     batch_size: int
     initial_batch_size: int
-    momentum: np.ndarray
+    momentum: Course
     early: int
 
     @classmethod
@@ -93,7 +121,7 @@ class Schedule:
         size, steps = settings.batch_size, settings.max_iter
         reads = (PASSES if math.isfinite(seen) else EXACT_PASSES) * n_units
         if isinstance(steps, str) and not isinstance(size, str):
-            steps = max(1, round(reads / min(size, n_units) - FIRST + 1))
+            steps = max(LEAST_STEPS, round(reads / min(size, n_units) - FIRST + 1))
         elif isinstance(steps, str):
             most = min(MOST_STEPS, reads / LEAST_BATCH)
             steps = round(max(LEAST_STEPS, min(most, STEPS * seen)))
@@ -103,9 +131,9 @@ class Schedule:
         first = settings.initial_batch_size
         first = min(n_units, round(FIRST * size) if isinstance(first, str) else first)
         if isinstance(settings.momentum, str):
-            momentum = np.minimum(1.0, WINDOW / steps * ramp(EARLY_MOMENTUM, steps))
+            momentum = Course(WINDOW / steps, EARLY_MOMENTUM, steps, most=1.0)
             return cls(steps, size, first, momentum, (steps - 1) // 2)
-        return cls(steps, size, first, np.full(steps, float(settings.momentum)), 0)
+        return cls(steps, size, first, Course(float(settings.momentum)), 0)
 
     def groups(self) -> list[BatchGroup]:
         """The releases to plan: the first, the early and the other ones."""
@@ -116,21 +144,17 @@ class Schedule:
         ]
         return [BatchGroup(*group) for group in weighted if group[0]]
 
-    def of_releases(self, plans: tuple[BatchPlan, ...]) -> list[BatchPlan]:
-        """The plan of each release."""
-        return [plan for plan in plans for _ in range(plan.releases)]
 
-
-def ramp(start: float, steps: int) -> np.ndarray:
-    """Factors that change linearly from ``start`` towards 1."""
-    return start + (1.0 - start) * np.arange(steps) / steps
+def of_releases(plans: Iterable[BatchPlan]) -> Iterator[BatchPlan]:
+    """The plan of one release after the other."""
+    return chain.from_iterable(repeat(plan, plan.releases) for plan in plans)
 
 
 @dataclass(frozen=True)
 class Clips:
     """C1 at every step, and C2."""
 
-    norm: np.ndarray
+    norm: Course
     diff_norm: float
 
     @classmethod
@@ -139,10 +163,10 @@ class Clips:
         if isinstance(settings.clip_norm, str):
             factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
             last = factor * largest_norm(scales, loss)
-            norm = last * ramp(EARLY_CLIP, steps)
+            norm = Course(last, EARLY_CLIP, steps)
         else:
             last = float(settings.clip_norm)
-            norm = np.full(steps, last)
+            norm = Course(last)
         diff = settings.clip_diff_norm
         return cls(norm, DIFFERENCES * last / steps if isinstance(diff, str) else float(diff))
 
@@ -158,28 +182,19 @@ class Steps:
 
     @classmethod
     def of(
-        cls,
-        settings: Settings,
-        scales: Scales,
-        max_iter: int,
-        records: PrivateRecords,
-        loss: Any,
-        penalty: Penalty,
-        clip_norm: float,
+        cls, settings: Settings, start: Start, max_iter: int, loss: Any, penalty: Penalty
     ) -> "Steps":
         """Decide from public and released numbers."""
+        scales = start.scales
         length = math.inf if isinstance(settings.max_step_norm, str) else settings.max_step_norm
         if isinstance(settings.max_step_norm, str) and scales.row:
             length = PATH / (scales.row * max_iter)
         if not isinstance(settings.learning_rate, str):
             return cls(float(length), float(settings.learning_rate), 0.0, max_iter)
-        row = math.hypot(scales.row, scales.intercept * records.fit_intercept)
-        # A group's gradient is a sum over its rows.
-        unit = scales.clip_norm / CLIP_FACTOR / scales.gradient if scales.gradient else 1.0
-        curvature = float(loss.smoothness) * row**2 * max(1.0, unit) + penalty.smoothness
         # Gradients that are clipped to less are shorter, and change less.
-        lost = LARGEST_CLIP * largest_norm(scales, loss) / clip_norm
-        rate = RATE * min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost)) / curvature
+        lost = LARGEST_CLIP * largest_norm(scales, loss) / start.clip_norm
+        longer = min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost))
+        rate = RATE * longer / (start.curvature(loss) + penalty.smoothness)
         return cls(float(length), rate, DECAY, max_iter)
 
     def move(self, theta: np.ndarray, direction: np.ndarray, iteration: int) -> np.ndarray:
@@ -197,24 +212,25 @@ class Estimates:
         session: PrivacySession,
         records: PrivateRecords,
         loss: Any,
-        plans: list[BatchPlan],
-        momentum: np.ndarray,
+        plans: Iterable[BatchPlan],
+        momentum: Course,
         clips: Clips,
     ) -> None:
-        self._session, self._records, self._loss, self._plans = session, records, loss, plans
+        self._session, self._records, self._loss = session, records, loss
+        self._plans = iter(plans)
         self._momentum, self._clips = momentum, clips
         self._previous: np.ndarray | None = None
         self._released: Any = None
 
     def at(self, theta: np.ndarray, iteration: int) -> np.ndarray:
         """Release v at the next iterate; iterations count from 0."""
-        plan, clip = self._plans[iteration], float(self._clips.norm[iteration])
+        plan, clip = next(self._plans), self._clips.norm.at(iteration)
         batch = self._session.draw(plan, self._records)
         if self._previous is None:
             mean = self._records.mean_gradient(self._loss, theta, clip, batch=batch)
             self._released = self._session.gaussian(mean, plan)
         else:
-            g = float(self._momentum[iteration])
+            g = self._momentum.at(iteration)
             fresh = self._records.recursive_gradient(
                 self._loss,
                 theta,
@@ -274,13 +290,13 @@ def recursive_momentum(
         n_steps = int(session.integers(schedule.max_iter, 1)[0])
     scales = scales_of(session, records, loss, theta, settings, aside)
     clips = Clips.of(settings, scales, schedule.max_iter, seen, loss)
-    last_clip = float(clips.norm[-1])
-    steps = Steps.of(settings, scales, schedule.max_iter, records, loss, penalty, last_clip)
-    records = records.with_intercept(scales.intercept)
+    last_clip = clips.norm.at(schedule.max_iter - 1)
     inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
-    momentum, each = schedule.momentum, schedule.of_releases(plans)
-    estimates = Estimates(session, records, loss, each, momentum, clips)
-    theta = inner.inward(theta)
+    records = records.with_intercept(scales.intercept)
+    start = Start(records, scales, last_clip, inner.inward(theta), inner)
+    steps = Steps.of(settings, start, schedule.max_iter, loss, penalty)
+    estimates = Estimates(session, records, loss, of_releases(plans), schedule.momentum, clips)
+    theta = start.theta
     for iteration in range(n_steps):
         direction = estimates.at(theta, iteration) + penalty.gradient(theta)
         theta = steps.move(theta, direction, iteration)
@@ -290,7 +306,7 @@ def recursive_momentum(
         "max_step_norm_": steps.length,
         "clip_norm_": last_clip,
         "clip_diff_norm_": clips.diff_norm,
-        "momentum_": float(momentum[-1]),
+        "momentum_": schedule.momentum.at(schedule.max_iter - 1),
         "batch_size_": schedule.batch_size,
         "initial_batch_size_": schedule.initial_batch_size,
     }
@@ -302,9 +318,8 @@ def largest_norm(scales: Scales, loss: Any) -> float:
 
     The released median is that at theta = 0, where every label is as likely.
     """
-    if loss.n_outputs == 1:
-        return 2.0 * scales.clip_norm / CLIP_FACTOR
-    return math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs)) * scales.clip_norm / CLIP_FACTOR
+    factor = 2.0 if loss.n_outputs == 1 else math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs))
+    return factor * scales.clip_norm / CLIP_FACTOR
 
 
 def scales_of(

@@ -22,10 +22,12 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
 ERRATUM = (
-    "section 4.7.1 of the dissertation bounds what a record moves by 2((1-g) C1 + g C2), with the clip norms "
-    "of gradients and of differences swapped and the batch size lost; this fit uses 2((1-g) C2 + g C1) / b of "
-    "section 4.5, and not the noise constants of Theorem 4.5.1"
+    "of the paper, this fit is not affected: section 4.7.1 of the dissertation swaps the two clip norms, and the "
+    "noise of Theorem 4.5.1 does not always suffice; this fit uses neither"
 )
+
+# Days of steps. Batches of a few records of many would be paid for even then.
+MOST_STEPS_GIVEN = 10**8
 
 
 class _MomentumFit(StochasticRun):
@@ -41,6 +43,7 @@ class _MomentumFit(StochasticRun):
     output: str
 
     def _check_momentum(self) -> None:
+        check_number("max_iter", self.max_iter, Integral, low=1, high=MOST_STEPS_GIVEN, word="auto")
         check_number("initial_batch_size", self.initial_batch_size, Integral, low=1, word="auto")
         check_number("momentum", self.momentum, Real, low=0, high=1, word="auto")
         check_number("max_step_norm", self.max_step_norm, Real, low=0, strict=True, word="auto")
@@ -87,9 +90,11 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto" is ``1.65 n mu / sqrt(p)``, between 20 and 2000, with p parameters and the mu
-        of (epsilon, delta); or what makes four passes over the data with a ``batch_size`` that is given. Every
-        step is paid for, so there is no stopping rule.
+        Number of steps, at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of
+        (epsilon, delta), at most 2000, at most what leaves batches of 16, and at least 20. With a ``batch_size``
+        that is given it is what makes four passes over the data, but at least 20 steps: batches of more than
+        18 % of the records make more passes, all records 20. Every step is paid for, so there is no stopping
+        rule.
     batch_size : int or "auto", default="auto"
         Expected number b of records (or groups) in a minibatch; means are divided by it. With the number of
         records, or more, all are used. "auto" is what makes four passes over the data in ``max_iter`` steps; a
@@ -98,8 +103,8 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         The same for the first batch, b0. "auto" is 3 times ``batch_size``.
     momentum : float or "auto", default="auto"
         g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
-        linearly from 14 to 5.8 over ``max_iter``, and then the noise of the first half has 1.45 times the
-        multiplier of the second.
+        linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (1 at most), and then the noise of the first half
+        has 1.45 times the multiplier of the second.
     clip_norm : float or "adaptive", default="adaptive"
         Largest l2 norm C1 of one record's (or group's) gradient. A number is used in every step. "adaptive"
         spends 2 % of the budget (of mu^2; up to 20 % where records are few) on the median row norm, for groups
@@ -114,8 +119,9 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         smoothness that the median row norm tells, up to 1.55 where the clip norm is small, and falls linearly
         by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is 60 over the median row norm and
-        ``max_iter``, or none where ``clip_norm`` and ``learning_rate`` are both numbers.
+        Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is
+        ``60 / (row_norm * max_iter)`` with the released median row norm, or none where ``clip_norm`` and
+        ``learning_rate`` are both numbers.
     output : {"last", "random"}, default="last"
         The last iterate; or, as in [1]_, one drawn uniformly from all before it, the start among them: the
         theorem is about that one, the last is much better.
@@ -162,10 +168,16 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         The declared labels, sorted, also those absent from y.
     n_iter_ : int
         Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
-    learning_rate_, max_step_norm_, momentum_ : float
-    clip_norm_, clip_diff_norm_ : float
+    learning_rate_ : float
+        What was given, or the largest step size of the first step.
+    max_step_norm_ : float
+        What was given, or what "auto" became.
+    momentum_, clip_norm_ : float
+        What was given, or the value at the last of the ``max_iter`` steps.
+    clip_diff_norm_ : float
+        What was given, or what "auto" became.
     batch_size_, initial_batch_size_ : int
-        What was given, or what "auto" became: of momentum and clip norm the last, of the step size the first.
+        What was given, at most the number of records, or what "auto" became.
     privacy_ : PrivacyReport
         What this fit cost.
     n_features_in_ : int
@@ -291,8 +303,9 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps. "auto" is 2000, or what makes 20 passes over the data with a ``batch_size`` that is
-        given.
+        Number of steps, at most 10^8; there is no stopping rule. "auto" is 2000, at most what leaves batches
+        of 16, and at least 20. With a ``batch_size`` that is given it is what makes 20 passes over the data,
+        but at least 20 steps.
     batch_size : int or "auto", default="auto"
         Expected number of records in a minibatch. With the number of records, or more, all are used. "auto" is
         what makes 20 passes over the data in ``max_iter`` steps.
@@ -300,14 +313,13 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
         The same for the first batch. "auto" is 3 times ``batch_size``.
     momentum : float or "auto", default="auto"
         g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
-        linearly from 14 to 5.8 over ``max_iter``, and then the noise of the first half has 1.45 times the
-        multiplier of the second.
+        linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (1 at most).
     learning_rate : float or "auto", default="auto"
         Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the median row
         norm tells, and falls linearly by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step; inf for none. "auto" is 60 over the median row norm and ``max_iter``, or none
-        where ``learning_rate`` is a number.
+        Length of the longest step; inf for none. "auto" is ``60 / (row_norm * max_iter)`` with the median row
+        norm, or none where ``learning_rate`` is a number.
     output : {"last", "random"}, default="last"
         The last iterate; or one drawn uniformly from all before it, the start among them.
     penalty : {"nonconvex", "l2"}, default="nonconvex"
@@ -339,11 +351,16 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
         The declared labels, sorted, also those absent from y.
     n_iter_ : int
         Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
-    learning_rate_, max_step_norm_, momentum_ : float
+    learning_rate_ : float
+        What was given, or the largest step size of the first step.
+    max_step_norm_ : float
+        What was given, or what "auto" became.
+    momentum_ : float
+        What was given, or the value at the last of the ``max_iter`` steps.
     clip_norm_, clip_diff_norm_ : float
         inf: nothing is clipped.
     batch_size_, initial_batch_size_ : int
-        What was given, or what "auto" became.
+        What was given, at most the number of records, or what "auto" became.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Only if X had string column names.
@@ -371,6 +388,9 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     n_public = None
     max_weight = math.inf
     _poor_score = False
+
+    # As for the private fits, where it says why sample_weight is not in the signature.
+    __metadata_request__fit = {"sample_weight": None}
 
     def __init__(
         self,

@@ -1,10 +1,13 @@
 """Recursive momentum (DP-SRM, STORM) against a slow reference, its schedule, its outputs and its parameters."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
+from sklearn.pipeline import make_pipeline
 
 from skdp import DPSRMClassifier, STORMClassifier
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
@@ -240,9 +243,10 @@ def test_auto_makes_four_passes(n, seen):
     reads = plan.initial_batch_size + (plan.max_iter - 1) * plan.batch_size
     if n >= 10**6:
         assert abs(reads / n - (4 if math.isfinite(seen) else 20)) < 0.05
-    assert len(plan.momentum) == plan.max_iter == sum(g.releases for g in plan.groups())
-    assert np.all((plan.momentum > 0) & (plan.momentum <= 1))
-    assert np.all(np.diff(plan.momentum) <= 0)
+    assert plan.max_iter == sum(g.releases for g in plan.groups())
+    momentum = np.array([plan.momentum.at(i) for i in range(plan.max_iter)])
+    assert np.all((momentum > 0) & (momentum <= 1))
+    assert np.all(np.diff(momentum) <= 0)
 
 
 def test_given_numbers_are_used():
@@ -250,9 +254,55 @@ def test_given_numbers_are_used():
     assert (plan.batch_size, plan.initial_batch_size, plan.max_iter) == (100, 300, 38)
     plan = _srm.Schedule.of(1000, 50.0, settings(max_iter=10, batch_size=5000, momentum=0.25))
     assert (plan.batch_size, plan.initial_batch_size, plan.max_iter) == (1000, 1000, 10)
-    assert np.all(plan.momentum == 0.25)
+    assert {plan.momentum.at(i) for i in range(10)} == {0.25}
     plan = _srm.Schedule.of(1000, 50.0, settings(max_iter=1, initial_batch_size=20))
     assert [(g.releases, g.batch_size) for g in plan.groups()] == [(1, 20)]
+
+
+@pytest.mark.parametrize("seen", [50.0, math.inf])
+def test_large_batches_take_no_fewer_than_twenty_steps(seen):
+    for size in (500, 1000, 10**6):
+        plan = _srm.Schedule.of(1000, seen, settings(batch_size=size))
+        assert plan.max_iter == 20 or (seen == math.inf and size == 500)
+        assert plan.batch_size == min(size, 1000)
+    assert _srm.Schedule.of(1000, seen, settings(batch_size=1000, max_iter=3)).max_iter == 3
+
+
+def test_a_course_is_linear():
+    course = _srm.Course(4.0, start=2.5, steps=10, most=9.0)
+    values = [course.at(i) for i in range(11)]
+    np.testing.assert_allclose(values, np.minimum(9.0, np.linspace(10.0, 4.0, 11)))
+    assert _srm.Course(math.inf).at(10**9) == math.inf
+
+
+class Enough(Exception):
+    pass
+
+
+def stop(iteration, coef):
+    if iteration == 3:
+        raise Enough
+
+
+@pytest.mark.parametrize("cls", [DPSRMClassifier, STORMClassifier])
+def test_memory_does_not_grow_with_the_number_of_steps(cls):
+    X, y = data()
+    cls(max_iter=4, classes=(0, 1)).fit(X, y)  # compiled and imported
+    tracemalloc.start()
+    try:
+        with pytest.raises(Enough):
+            cls(max_iter=10**8, classes=(0, 1), callback=stop).fit(X, y)
+        assert tracemalloc.get_traced_memory()[1] < 1e8  # one array of all steps has 8e8 bytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cls", [DPSRMClassifier, STORMClassifier])
+def test_an_absurd_number_of_steps_is_refused(cls):
+    X, y = data()
+    for steps in (10**8 + 1, 10**18):
+        with pytest.raises(ValueError, match="max_iter must be <= "):
+            cls(max_iter=steps, classes=(0, 1)).fit(X, y)
 
 
 def test_attributes_say_what_auto_became():
@@ -262,7 +312,7 @@ def test_attributes_say_what_auto_became():
     plan = _srm.Schedule.of(500, seen, settings())
     assert (model.n_iter_, model.batch_size_) == (plan.max_iter, plan.batch_size)
     assert model.initial_batch_size_ == plan.initial_batch_size
-    assert model.momentum_ == plan.momentum[-1]
+    assert model.momentum_ == plan.momentum.at(plan.max_iter - 1)
     assert model.clip_diff_norm_ == pytest.approx(0.41 * model.clip_norm_ / plan.max_iter, rel=0.01)
     assert 0.1 < model.clip_norm_ < 4  # the rows have norm 2
     assert model.max_step_norm_ * plan.max_iter == pytest.approx(60 / 2, rel=0.3)
@@ -300,6 +350,27 @@ def test_groups_and_weights():
     plain = DPSRMClassifier(**EXACT, **LITERAL, batch_size=60).fit(X, y)
     ones = weighted.fit(X, y, sample_weight=np.ones(300))
     np.testing.assert_allclose(ones.coef_, plain.coef_, rtol=1e-9)
+
+
+def test_storm_routes_weights_as_the_private_fits_do():
+    X, y = data()
+    weights = np.where(y == 1, 3.0, 0.1)
+    with sklearn.config_context(enable_metadata_routing=True):
+        for cls in (STORMClassifier, DPSRMClassifier):
+            model = cls().set_fit_request(sample_weight=True)
+            assert model.get_metadata_routing().fit.requests["sample_weight"] is True
+        model = STORMClassifier(random_state=0).set_fit_request(sample_weight=True)
+        piped = make_pipeline(model).fit(X, y, sample_weight=weights)
+    alone = STORMClassifier(random_state=0).fit(X, y, sample_weight=weights)
+    assert np.array_equal(piped[-1].coef_, alone.coef_)
+    assert not np.array_equal(alone.coef_, STORMClassifier(random_state=0).fit(X, y).coef_)
+
+
+def test_the_report_says_that_the_erratum_is_the_papers():
+    X, y = data()
+    report = DPSRMClassifier(classes=(0, 1), clip_norm=1.0, max_iter=20).fit(X, y).privacy_
+    assert "this fit is not affected" in report.erratum
+    assert DPSRMClassifier(**EXACT, max_iter=20).fit(X, y).privacy_.erratum is None
 
 
 # ------------------------------------------------------------------ bad parameters
@@ -357,12 +428,11 @@ def test_a_release_beyond_the_plan_is_refused():
     records = PrivateRecords(X, y.astype(float), fit_intercept=True)
     plan = _srm.Schedule.of(300, 1.0, settings(max_iter=3))
     plans = session.plan_batches(plan.groups(), n_units=300)
-    clips = _srm.Clips(np.ones(4), 0.1)
+    clips = _srm.Clips(_srm.Course(1.0), 0.1)
     from skdp.losses import LogisticLoss
 
-    estimates = _srm.Estimates(
-        session, records, LogisticLoss(), [*plan.of_releases(plans), plans[-1]], np.ones(4), clips
-    )
+    each = [*_srm.of_releases(plans), plans[-1]]
+    estimates = _srm.Estimates(session, records, LogisticLoss(), each, _srm.Course(1.0), clips)
     for iteration in range(3):
         estimates.at(np.zeros(5), iteration)
     with pytest.raises(PrivacyBudgetExceeded):

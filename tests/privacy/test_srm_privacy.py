@@ -19,7 +19,7 @@ import pytest
 
 from skdp import DPSRMClassifier
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model._srm import Clips, Estimates
+from skdp.linear_model._srm import Clips, Course, Estimates
 from skdp.losses import LogisticLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.audit import epsilon_lower, mu_lower
@@ -58,10 +58,9 @@ def parts(sign, run, *, batch_size=N, sampling="Poisson", epsilon=EPSILON, momen
     records = records_of(sign, others)
     groups = [BatchGroup(1, batch_size), BatchGroup(STEPS - 1, batch_size)]
     first, rest = session.plan_batches(groups, sampling=sampling, n_units=N)
-    clips = Clips(np.full(STEPS, C1), C2)
+    clips = Clips(Course(C1), C2)
     plans = [first, *[rest] * (STEPS - 1)]
-    momenta = np.full(STEPS, momentum)
-    estimates = Estimates(session, records, LogisticLoss(), plans, momenta, clips)
+    estimates = Estimates(session, records, LogisticLoss(), plans, Course(momentum), clips)
     released = [estimates.at(point, i)[0] for i, point in enumerate(POINTS)]
     fresh = np.array(
         [released[0], *(released[t] - (1 - momentum) * released[t - 1] for t in range(1, STEPS))]
