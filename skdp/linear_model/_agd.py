@@ -35,8 +35,8 @@ EVERY, LONGER = 5, 1.1
 SHORTER = 0.8  # what a lost choice makes of the largest distance
 LOSS_BOUND = 3.0  # in losses of a model that knows nothing
 # Penalties that are more loss bounds apart than this are hopeless, and need no digits.
-_FAR = 2.0**20
-_WHOLE = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
+_LARGEST_GAP = 2.0**20
+_ALMOST_ALL = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
 
 
 class Purse:
@@ -53,7 +53,7 @@ class Purse:
     """
 
     def __init__(self, share: float, steps: int) -> None:
-        self.left = share * _WHOLE  # and `holds` is generous by less
+        self.left = share * _ALMOST_ALL  # and `holds` is generous by less
         self.choice = CHOICE * self.left / steps
         self.gradient = (1.0 - CHOICE) * self.left / steps
 
@@ -130,24 +130,24 @@ def adaptive_descent(
         loss_bound = LOSS_BOUND * _blind_loss(loss) * start.rows_per_unit
     first = float(reach)
     line = _Line(session, start, loss, penalty, purse, float(loss_bound), first)
-    gone: list[float] = []
-    point, n_iter, going = start.theta, 0, True
+    distances: list[float] = []
+    point, n_iter, moving = start.theta, 0, True
     most = math.inf if isinstance(max_iter, str) else steps
-    while going and n_iter < most and purse.holds(purse.gradient, purse.choice):
+    while moving and n_iter < most and purse.holds(purse.gradient, purse.choice):
         if n_iter + 1 == most or not purse.holds(*2 * (purse.gradient, purse.choice)):
             purse.spend_the_rest()
         distance, point = line.step(point)
-        going, gone = distance > 0, [*gone, distance]
+        moving, distances = distance > 0, [*distances, distance]
         start.monitor(n_iter, point)
         n_iter += 1
         if n_iter % EVERY == 0:
-            line.reach = LONGER * max(gone[-EVERY:])
+            line.reach = LONGER * max(distances[-EVERY:])
     return Solution(
         start.monitor.outward(point),
         n_iter,
         {
             "learning_rate_": first,
-            "last_distance_": gone[-1],
+            "last_distance_": distances[-1],
             "clip_norm_": start.clip_norm,
             "loss_bound_": float(loss_bound),
         },
@@ -201,7 +201,7 @@ class _Line:
             values = [self._penalty.value(each) for each in points]
         # Beyond what float64 holds, NaN included, a penalty counts as the largest.
         public = np.array([value if value < 1e100 else 1e100 for value in values])
-        public = np.minimum(public - public.min(), _FAR * self._bound)
+        public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
         losses = self._records.mean_losses(self._loss, points, self._bound)
         epsilon = self._session.selection_epsilon(1, self._purse.pay(self._purse.choice))
         scores = (-losses).shifted(-public)

@@ -55,8 +55,8 @@ class Start:
     @property
     def rows_per_unit(self) -> float:
         """How much larger a unit's gradient is than a row's: 1 but for groups."""
-        unit = self.scales.clip_norm / CLIP_FACTOR
-        return max(1.0, unit / self.scales.gradient) if self.scales.gradient else 1.0
+        of_unit = self.scales.clip_norm / CLIP_FACTOR
+        return max(1.0, of_unit / self.scales.gradient) if self.scales.gradient else 1.0
 
     @property
     def clip_factor(self) -> float:
