@@ -22,8 +22,8 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
 ERRATUM = (
-    "of the paper, this fit is not affected: section 4.7.1 of the dissertation swaps the two clip norms, and the "
-    "noise of Theorem 4.5.1 does not always suffice; this fit uses neither"
+    "of the paper, this fit is not affected: section 4.7.1 of the dissertation swaps the two clip norms in the "
+    "sensitivity"
 )
 
 # Days of steps. Batches of a few records of many would be paid for even then.
