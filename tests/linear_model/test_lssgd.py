@@ -21,7 +21,7 @@ def _quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
         warnings.filterwarnings("ignore", message=".* at epsilon=.* are few")
-        warnings.filterwarnings("ignore", message="the released clip_norm is the smallest")
+        warnings.filterwarnings("ignore", message="the released clip_norm is")
         yield
 
 
@@ -259,6 +259,67 @@ def test_steps_of_regression_do_not_diverge_without_noise(momentum, least):
     )
     assert model.score(X + 3, y) > least
     assert max(scores) < 2 * np.std(y)
+
+
+@pytest.mark.parametrize("batch_size", ["auto", 400])
+@pytest.mark.parametrize("cls", [DPLSSGDRegressor, DPSGDRegressor])
+def test_an_offset_of_y_costs_nothing(cls, batch_size):
+    X, y = table(0, n=4000)
+    for offset in (0.0, -3000.0):
+        model = make(cls, batch_size=batch_size).fit(X[:2000], y[:2000] + offset)
+        assert model.score(X[2000:], y[2000:] + offset) > 0.97
+        assert abs(model.target_center_ - offset) < np.std(y)
+        assert abs(model.intercept_ - offset - 1) < 3
+
+
+def test_the_centre_is_paid_for():
+    """All releases of a fit on full batches together are its claim, in mu^2."""
+    X, y = table(0, n=4000)
+    model = make(DPSGDRegressor).fit(X, y)
+    rows = model.privacy_.mechanisms
+    spent = sum(row["count"] / row["noise_multiplier"] ** 2 for row in rows)
+    claim = accounting.gaussian_mu(model.epsilon, model.delta) ** 2
+    assert 0.9 * claim < spent <= claim
+    steps = sum(r["count"] / r["noise_multiplier"] ** 2 for r in rows if r["purpose"] == "steps")
+    assert math.isclose(steps / claim, 0.93, rel_tol=1e-3)  # 2 % for the scales, 5 % for the centre
+
+
+@pytest.mark.parametrize(
+    "params", [dict(fit_intercept=False), dict(clip_norm=1.0, learning_rate=0.1)], ids=str
+)
+def test_no_centre_is_asked_for(params):
+    X, y = table(0, n=200)
+    model = make(DPSGDRegressor, **params).fit(X, y)
+    assert model.target_center_ == 0.0
+    literal = "learning_rate" in params
+    assert ("scale" in [row["purpose"] for row in model.privacy_.mechanisms]) != literal
+
+
+def test_coef_init_of_an_uncentred_regression_is_in_the_units_of_y():
+    X, y = table(0, n=4000)
+    seen = []
+    start = np.r_[np.arange(1.0, D + 1), 51.0]
+    make(
+        DPSGDRegressor,
+        coef_init=start,
+        epsilon=math.inf,
+        max_iter=1,
+        callback=lambda i, coef: seen.append(coef),
+    ).fit(X, y + 50)
+    assert np.allclose(seen[0].ravel()[:D], start[:D], atol=0.05)
+    model = make(DPSGDRegressor, coef_init=start, max_iter=3).fit(X, y + 50)
+    assert model.score(X, y + 50) > 0.99
+
+
+@pytest.mark.parametrize("cls", [DPLSSGDClassifier, DPSGDClassifier])
+def test_steps_are_long_enough_for_a_rare_class(cls):
+    """One record in ten is positive: with many records the noise allows to leave the constant far behind."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, D))
+    score = X[:, :3].sum(axis=1) + 0.3 * rng.normal(size=len(X))
+    y = (score > np.quantile(score, 0.9)).astype(int)
+    model = make(cls, epsilon=0.5).fit(X[:20_000], y[:20_000])
+    assert 1 - model.score(X[20_000:], y[20_000:]) < 0.045
 
 
 def test_smoothing_helps_where_neighbours_are_alike():
