@@ -137,6 +137,10 @@ def check_number(
     number: Any = value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}{also}, got {type(value).__name__}")
+    try:
+        float(number)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number that float64 can hold") from None
     if math.isnan(number) or (low is not None and (number <= low if strict else number < low)):
         raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
     if high is not None and number > high:
