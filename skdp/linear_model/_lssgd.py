@@ -201,6 +201,7 @@ def stochastic_descent(
         share=aside,
     )
     if isinstance(clip_norm, str):
+        # Half the median: unlike the steps of `descend`, these gain nothing from more where noise is small.
         start = replace(start, clip_norm=start.scales.clip_norm)
     literal = not isinstance(learning_rate, str)
     if isinstance(average, str):
