@@ -37,6 +37,7 @@ REGRESSION_WALK = 1.8  # the same, in median residuals
 RATE_PER_WALK = 40.0
 # ... and over 1 + momentum elsewhere: steps are stable below 2 / curvature.
 STABLE = 1.8
+LEAST_PRECISION = 50.0  # units times mu: with fewer the search for the centre of y may end anywhere
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -179,6 +180,7 @@ def stochastic_descent(
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
     regression = start_residual(loss) is None
     seek = aside > 0 and regression and records.fit_intercept
+    seek = seek and precision(session, records, 1) >= LEAST_PRECISION
     central = scale_share(session, records.n_units, CENTER_SEARCHES) if seek else 0.0
     (plan,) = session.plan_batches(
         [BatchGroup(steps, size)],

@@ -225,8 +225,8 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
         to 20 % where records are few) on the median row norm and, for regression and groups, on the median
         gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
         they still go to the length of the steps; only where both are numbers nothing is asked. With an intercept
-        another 5 % (up to 20 % where records are few) go to the median of y, which the steps see subtracted; where
-        both are numbers, subtract a public centre of y yourself.
+        another 5 % (up to 20 % where records are few) go to the median of y, which the steps see subtracted. Where
+        both are numbers, or the records fewer than 50 / mu, subtract a public centre of y yourself.
     penalty : {"l2", "nonconvex"}, default="l2"
         ``alpha / 2 * ||w||^2``, or ``alpha * sum_j w_j^2 / (1 + w_j^2)``. The intercept is never penalised.
     alpha : float, default=0.0

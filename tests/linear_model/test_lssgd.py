@@ -292,6 +292,8 @@ def test_no_centre_is_asked_for(params):
     model = make(DPSGDRegressor, **params).fit(X, y)
     assert model.target_center_ == 0.0
     literal = "learning_rate" in params
+    few = make(DPSGDRegressor, epsilon=0.1).fit(X, y)  # the search would end anywhere
+    assert few.target_center_ == 0.0
     assert ("scale" in [row["purpose"] for row in model.privacy_.mechanisms]) != literal
 
 
