@@ -26,7 +26,7 @@ from skdp.linear_model._descent import Start, precision, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._penalties import Penalty
-from skdp.linear_model._progress import Monitor
+from skdp.linear_model._progress import Monitor, announce
 from skdp.linear_model._scales import CLIP_FACTOR, Scales, given_scales, released_scales
 from skdp.linear_model._steps import square
 from skdp.privacy.records import PrivateRecords
@@ -288,6 +288,7 @@ def recursive_momentum(
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
         n_steps = int(session.integers(schedule.max_iter, 1)[0])
+    announce(monitor, n_steps)
     scales = scales_of(session, records, loss, theta, settings, aside)
     clips = Clips.of(settings, scales, schedule.max_iter, seen, loss)
     last_clip = clips.norm.at(schedule.max_iter - 1)
