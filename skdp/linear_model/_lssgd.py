@@ -16,7 +16,7 @@ from skdp.linear_model._descent import Start, begin, precision, scale_part
 from skdp.linear_model._frame import Solution
 from skdp.linear_model._ight import Rescaled
 from skdp.linear_model._penalties import Penalty
-from skdp.linear_model._progress import Monitor
+from skdp.linear_model._progress import Monitor, announce
 from skdp.linear_model._quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model._scales import start_residual
 from skdp.privacy.records import PrivateRecords
@@ -191,6 +191,7 @@ def stochastic_descent(
     session.require_feasible_batches(theta.size, (plan,))
     center = released_center(session, records, central) if seek else 0.0
     outer = Rescaled(monitor, 1.0, records.fit_intercept, center)
+    announce(monitor, steps)
     start = begin(
         session,
         records.centered(center) if center else records,
