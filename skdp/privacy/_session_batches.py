@@ -81,7 +81,7 @@ class MinibatchReleases(SessionLedger):
         >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
         >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
         >>> plan.rate, round(plan.noise_multiplier, 1)
-        (0.02, 1.2)
+        (0.02, 1.1)
         """
         self._check_open()
         share, n_units = check_share(share), check_number(n_units, "n_units")
