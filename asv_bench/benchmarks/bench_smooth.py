@@ -38,7 +38,7 @@ class LaplacianSmooth:
 class LaplacianSmoothColumns:
     """Classes side by side, as a multinomial model holds them."""
 
-    params = [(784, 10), (10**5, 10), (10**4, 100)]
+    params = ([(784, 10), (10**5, 10), (10**4, 100)],)
     param_names = ["shape"]
 
     def setup(self, shape):
