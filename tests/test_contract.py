@@ -26,7 +26,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import skdp
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
-from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
+from skdp.exceptions import (
+    PrivacyAccountingError,
+    PrivacyLeakWarning,
+    UnsupportedAccounting,
+)
+from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
@@ -584,6 +589,19 @@ def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
     model = ALL[name]()
     assert not hasattr(model, "partial_fit")
     assert not {"warm_start", "n_jobs", "class_weight"} & set(model.get_params())
+
+
+@having("penalty", "clip_norm")
+def test_half_the_noise_is_caught_by_the_recheck(name, monkeypatch):
+    """The shipped fit with one thing replaced: the mechanism adds half of the planned noise."""
+    X, y = data(name, n=200)
+    honest = mechanisms.gaussian
+    make(name, max_iter=20).fit(X, y)
+    monkeypatch.setattr(
+        mechanisms, "gaussian", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
+    )
+    with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
+        make(name, max_iter=20).fit(X, y)
 
 
 @pytest.mark.parametrize("batch_size", ["auto", 10])

@@ -111,13 +111,16 @@ def test_fixed_size_batches_are_uniform_subsets(size):
     assert stats.chisquare(list(counts.values())).pvalue > P_VALUE
 
 
-def test_a_broken_sampler_is_caught(monkeypatch):
-    """A twin that draws a fixed size in place of a binomial one fails the test above."""
+def test_a_broken_sampler_is_caught():
+    """The twin draws as many units as are expected, every time: the test of sizes above refuses it."""
     n, times = 20, 30_000
-    sizes = np.full(times, 3)
-    counted = np.bincount(sizes, minlength=n + 1)
+    found = draws(plan_of(3, n, "without replacement"), n, times, seed=1)
+    sizes = np.bincount([len(units) for units in found], minlength=n + 1)
     expected = times * stats.binom.pmf(np.arange(n + 1), n, 3 / n)
-    assert stats.chisquare(counted, expected).pvalue < P_VALUE
+    cells = expected > 20
+    tested = np.append(sizes[cells], sizes[~cells].sum())
+    wanted = np.append(expected[cells], expected[~cells].sum())
+    assert stats.chisquare(tested, wanted).pvalue < P_VALUE
 
 
 def test_under_add_remove_the_rate_comes_from_the_public_number():
