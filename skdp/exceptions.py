@@ -9,6 +9,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "UnprovenPrivacyWarning",
     "UnsupportedAccounting",
+    "UtilityWarning",
 ]
 
 
@@ -30,3 +31,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class UnprovenPrivacyWarning(UserWarning):
     """The method has no valid privacy proof; its report says epsilon = inf."""
+
+
+class UtilityWarning(UserWarning):
+    """The claim holds, but this budget cannot learn this: too few records, or too many coefficients.
+
+    It follows from public or released numbers alone.
+    """

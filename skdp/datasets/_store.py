@@ -2,7 +2,6 @@
 
 import hashlib
 import time
-import warnings
 from collections.abc import Iterable
 from importlib.resources import files
 from numbers import Integral, Real
@@ -12,6 +11,7 @@ from typing import Any
 
 from sklearn.utils import check_scalar
 
+from skdp._warn import warn_user
 from skdp.datasets._registry import DATASETS, DataFile
 
 __all__ = ["clear_data_home", "fetch_files", "get_data_home", "list_datasets"]
@@ -246,7 +246,7 @@ def _download(file: DataFile, home: Path, n_retries: int, delay: float) -> None:
             return
         except OSError as error:
             if attempt + 1 < n_retries:
-                warnings.warn(f"Download of {file.url} failed, trying again.", stacklevel=5)
+                warn_user(f"Download of {file.url} failed, trying again.", UserWarning)
                 time.sleep(delay)
                 continue
             raise OSError(

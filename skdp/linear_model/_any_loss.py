@@ -1,12 +1,12 @@
 """A generalised linear model of any loss of `skdp.losses`: numbers in, the mean of the target out."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin
 
+from skdp._warn import warn_user
 from skdp.base import validate_table
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model._glm import GLMModel, Problem, like
@@ -111,11 +111,10 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
         if indices and isinstance(loss, str):
             loss = MultinomialLoss(max(2, int(y.max()) + 1))
             leaks = ("the number of classes was inferred from y and is not covered by epsilon",)
-            warnings.warn(
+            warn_user(
                 "the number of classes was inferred from y, which no epsilon covers; declare it with "
                 "loss=MultinomialLoss(n_classes)",
                 PrivacyLeakWarning,
-                stacklevel=5,
             )
         if not indices or not np.all(y < loss.n_classes):
             raise ValueError("with the multinomial loss every y must be a class index 0..K-1")

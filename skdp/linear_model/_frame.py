@@ -1,12 +1,12 @@
 """The frame of a private fit: check, reserve, read, run, recheck, store."""
 
-import warnings
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from skdp._warn import warn_user
 from skdp.base import (
     PrivateEstimator,
     check_flag,
@@ -14,7 +14,7 @@ from skdp.base import (
     chosen_by_search,
     replace_fitted,
 )
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model._glm import Problem, from_theta
 from skdp.linear_model._scales import GRID
 from skdp.privacy import accounting
@@ -166,21 +166,19 @@ class PrivateFit(PrivateEstimator):
         return ()
 
     def _inferred(self) -> tuple[str, ...]:
-        warnings.warn(
+        warn_user(
             "the label set was inferred from y, which no epsilon covers; "
             "declare it with classes= in the constructor",
             PrivacyLeakWarning,
-            stacklevel=4,
         )
         return ("the label set was inferred from y and is not covered by epsilon",)
 
     def _warn_delta(self, records: PrivateRecords) -> None:
         if self.adjacency != "add-remove" and self.delta >= 1.0 / records.n_units:
-            warnings.warn(
+            warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{records.n_units}: a mechanism that "
                 "publishes one whole record would pass; use a smaller delta",
                 UserWarning,
-                stacklevel=3,
             )
 
     def _warn_few(self, session: PrivacySession, records: PrivateRecords) -> None:
@@ -193,12 +191,11 @@ class PrivateFit(PrivateEstimator):
             declared = "n_public=" if records.n_public is not None else ""
             verb = "is" if records.n_units == 1 else "are"
             wanted = " and ".join(f"{name}=" for name in names)
-            warnings.warn(
+            warn_user(
                 f"{declared}{counted} at epsilon={self.epsilon:g} {verb} few: the released scales are "
                 f"mostly noise; give {wanted} as public numbers, "
                 f"more {kind} or a larger epsilon",
-                UserWarning,
-                stacklevel=3,
+                UtilityWarning,
             )
 
     def _warn_smallest(self, solution: Solution) -> None:
@@ -206,12 +203,11 @@ class PrivateFit(PrivateEstimator):
             released = solution.attributes.get(f"{name}_", 1.0)
             if isinstance(getattr(self, name, None), str) and released < TINY:
                 what = "the smallest that can be released" if released <= SMALLEST else "tiny"
-                warnings.warn(
+                warn_user(
                     f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, "
                     "more than half of the rows may be empty, or more than half of the targets 0, and the "
                     f"coefficients are of no use; give {name}= as a public number",
-                    UserWarning,
-                    stacklevel=3,
+                    UtilityWarning,
                 )
 
     def _report(self, session: PrivacySession, problem: Problem) -> Any:
@@ -234,11 +230,10 @@ class PrivateFit(PrivateEstimator):
             *self._assumptions(problem),
         ]
         if chosen_by_search():
-            warnings.warn(
+            warn_user(
                 "a scikit-learn search chose hyper-parameters by scores on these records, which no "
                 "epsilon covers; the report says so",
                 PrivacyLeakWarning,
-                stacklevel=3,
             )
             assumptions.append(
                 "hyper-parameters chosen by non-private scores on the same data: "

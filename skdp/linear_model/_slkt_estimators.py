@@ -1,13 +1,13 @@
 """The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `_slkt`."""
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from skdp._warn import warn_user
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model._frame import PrivateFit, Solution
@@ -81,11 +81,10 @@ class PrivateTransferFit(PrivateFit):
                 "teacher='published' has no valid privacy proof, so no accountant can pay for it; "
                 "use teacher='private-support' or 'ridge'"
             )
-        warnings.warn(
+        warn_user(
             "the published teacher is not stable and no valid proof supports its noise: the report says "
             "epsilon = inf. Use teacher='private-support' or 'ridge' for private data",
             UnprovenPrivacyWarning,
-            stacklevel=3,
         )
         return PrivacySession(
             epsilon=math.inf,

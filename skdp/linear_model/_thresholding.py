@@ -1,13 +1,13 @@
 """The fit of the hard-thresholding estimators, private and exact."""
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from skdp._warn import warn_user
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
 from skdp.linear_model._frame import PrivateFit, Solution, model_attributes, parameter_shape
 from skdp.linear_model._glm import Problem, start_point
@@ -151,11 +151,10 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
             tol=self.tol,
         )
         if self.tol and not solution.converged and isinstance(self.max_iter, str):
-            warnings.warn(
+            warn_user(
                 f"the steps did not become smaller than tol={self.tol:g} within {limit} iterations; "
                 "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         replace_fitted(self, self._fitted(problem, solution))
         return self
