@@ -58,15 +58,15 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
                 "public number that means divide by, or use adjacency='zero-out'"
             )
 
-    def _share_aside(self, n_units: int) -> float:
-        """Share of (epsilon, delta) to set aside, given the public number of units."""
+    def _share_aside(self, n_units: int | None) -> float:
+        """Share of (epsilon, delta) to set aside, given the public number of units; None is not known yet."""
         return self._set_aside
 
-    def _samples(self, n_units: int) -> bool:
-        """Whether the fit may sample minibatches, given the public number of units."""
+    def _samples(self, n_units: int | None) -> bool:
+        """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
         return False
 
-    def _open_session(self, n_units: int = 1) -> PrivacySession:
+    def _open_session(self, n_units: int | None = None) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
         free = {"accountant", "random_state", "verbose", "callback", "coef_init"}

@@ -250,7 +250,6 @@ class GpuGradientKernel(GradientKernel):
         """See :meth:`GradientKernel.clipped_sum`."""
         mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
         limit, clip_units = self._limit(clip_norm, unit, mask)
-        self._check_total(clip_units)
         total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
         rows = self._check_rows(rows)
         self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)

@@ -61,8 +61,10 @@ class GradientSums:
     of that group alone; N is the norm of these stored numbers, so the same bound holds.
 
     **Exact sums.** Integers are added in float64 while the number of units times C is at most
-    2**53, then in int64. Results are the same bits for every number of threads. Between storage
-    layouts the linear predictor may differ in its last bits, and so a unit's rounded entries.
+    2**53, then in int64, modulo 2**64: nothing is raised where a sum is too large, because the number
+    of units may be private. The caller chooses ``unit`` by a public number of units. Results are the
+    same bits for every number of threads. Between storage layouts the linear predictor may differ in
+    its last bits, and so a unit's rounded entries.
     """
 
     def __init__(
@@ -122,12 +124,11 @@ class GradientSums:
         Raises
         ------
         ValueError
-            If the clip is too few units to leave room for the rounding, or so many that a sum could
-            overflow, or an argument has the wrong shape or order.
+            If the clip is too few units to leave room for the rounding, or so many that a unit's integers
+            could not be exact, or an argument has the wrong shape or order.
         """
         mask = self._check_mask(mask)
         limit, clip_units = self._limit(clip_norm, unit, mask)
-        self._check_total(clip_units)
         run = self._pass("sums", self._check_rows(rows), self._starts is not None)
         arguments = (
             self._layout(theta, run.shape), mask, *self._constants, limit, 1.0 / unit, ROUNDED,
@@ -248,13 +249,6 @@ class GradientSums:
             )
         return room * (1.0 - self._margin()), clip_units
 
-    def _check_total(self, clip_units: float) -> None:
-        if self.n_units * clip_units >= 2.0**62:
-            raise ValueError(
-                f"{self.n_units} units of clip_norm / unit = {clip_units:g} may overflow an "
-                "integer sum; use a coarser unit."
-            )
-
     def _check_mask(self, mask: Any) -> Any:
         if mask is None:
             return NO_MASK
@@ -286,7 +280,7 @@ class GradientSums:
         if rows.size and not (
             rows[0] >= 0 and rows[-1] < self.n_units and (rows[1:] > rows[:-1]).all()
         ):
-            raise ValueError(f"rows must ascend strictly and lie between 0 and {self.n_units - 1}.")
+            raise ValueError("rows must ascend strictly and lie below the number of units.")
         return frozen(rows)
 
     def _restore(self, work: Any) -> Any:

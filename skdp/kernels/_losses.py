@@ -51,7 +51,6 @@ class LossSums(GradientSums):
                 f"bound / (2 unit) must lie between 1 and 2**50, got {float(top):g}; use another "
                 "unit."
             )
-        self._check_total(float(top))
         if tuple(np.shape(thetas)[1:]) != self.shape:
             raise ValueError(f"thetas must have shape (m, *{self.shape}), got {np.shape(thetas)}.")
         if not len(thetas):

@@ -85,7 +85,6 @@ class RecursiveSums(GradientSums):
         if momentum == 1.0:
             return self.clipped_sum(theta, clip_norm, unit, rows=rows)
         limit, bound_units = self._limit(bound, unit, NO_MASK)
-        self._check_total(bound_units)
         limits = limit * (clip_norm / bound), limit * (clip_diff_norm / bound)
         return self._recursive_integers(
             theta, previous, self._check_rows(rows), limits, float(momentum), unit, bound_units

@@ -27,6 +27,14 @@ PARTS = 16
 ROW_BLOCK = 256  # of a Fortran-ordered array
 
 
+def check_clip_units(clip_units: float) -> None:
+    """Refuse a clip of so many units that the integers of one row could overflow."""
+    if not 0 < clip_units < 2.0**62:
+        raise ValueError(
+            f"clip_norm / unit = {clip_units:g} may overflow an integer; use a coarser unit."
+        )
+
+
 class SupGradientKernel:
     """Sup-norm clipped gradient sums over fixed rows; made by :func:`sup_gradient_kernel`.
 
@@ -35,8 +43,6 @@ class SupGradientKernel:
     n_rows : int
     shape : tuple of int
         Shape of theta and of every sum: (p,), or (p, K) for K outputs. The intercept is the last row.
-    total_weight : float
-        Sum of the row weights: no entry of a sum exceeds ``total_weight * clip_norm / unit``.
 
     Notes
     -----
@@ -56,7 +62,8 @@ class SupGradientKernel:
        adds at most m fl(1 / m) C (1 - 2**-41) < C, or 0.
     4. A row whose derivative, N, t or c is not finite, or whose t is below 2**-960, adds exactly 0.
 
-    The integers are added in int64; the caller's check ``total_weight * C < 2**62`` excludes overflow.
+    The integers are added in int64, modulo 2**64: nothing is raised where a sum is too large, because the number
+    of rows may be private. The caller chooses ``unit`` by a public number.
     """
 
     def __init__(self, X: Any, *inputs: Any) -> None:
@@ -65,7 +72,6 @@ class SupGradientKernel:
         self.n_outputs = n_outputs
         self.shape = (p,) if n_outputs == 1 else (p, n_outputs)
         self.n_rows = len(y)
-        self.total_weight = float(np.sum(balance)) if balance.size else float(self.n_rows)
         self._constants = (code, parameter, kappa)
         self._vectors = (y, weight, balance)
         self._all_rows = frozen(np.arange(self.n_rows, dtype=np.int64))
@@ -109,7 +115,7 @@ class SupGradientKernel:
         Raises
         ------
         ValueError
-            If a sum could overflow, a row number is out of range or repeated, or a shape is wrong.
+            If a row's integers could overflow, a row number is out of range or repeated, or a shape is wrong.
         """
         for name, value in (("clip_norm", clip_norm), ("unit", unit)):
             if not (math.isfinite(value) and value > 0):
@@ -117,11 +123,7 @@ class SupGradientKernel:
         if not 2.0**-500 <= unit <= 2.0**500:
             raise ValueError(f"unit must lie between 2**-500 and 2**500, got {unit!r}.")
         clip_units = clip_norm / unit
-        if self.total_weight * clip_units >= 2.0**62:
-            raise ValueError(
-                f"{self.n_rows} rows of clip_norm / unit = {clip_units:g} may overflow an "
-                "integer sum; use a coarser unit."
-            )
+        check_clip_units(clip_units)
         rows, theta = self._rows(rows), self._layout(theta)
         limit, inverse = clip_units * MARGIN, 1.0 / unit
         sums: dict[int, Any] = {}
@@ -206,7 +208,7 @@ class SupGradientKernel:
             raise ValueError("rows must be a vector of row numbers.")
         ordered = np.sort(rows)
         if rows.size and (ordered[0] < 0 or ordered[-1] >= self.n_rows):
-            raise ValueError(f"rows must lie between 0 and {self.n_rows - 1}.")
+            raise ValueError("rows must lie between 0 and the number of rows less 1.")
         if np.any(ordered[1:] == ordered[:-1]):
             raise ValueError("rows must be different: a repeated row would count twice.")
         return frozen(rows.astype(np.int64))

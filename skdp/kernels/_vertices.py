@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skdp.kernels import _vertex_rows as passes
 from skdp.kernels._inputs import csr_parts, frozen
-from skdp.kernels._supnorm import MARGIN, checked_input
+from skdp.kernels._supnorm import MARGIN, check_clip_units, checked_input
 
 __all__ = ["VertexKernel", "vertex_kernel"]
 
@@ -28,8 +28,6 @@ class VertexKernel:
         (p, K): features (the intercept last) and outputs.
     sums : ndarray of int64 of shape (p, K)
         In grid units; private values.
-    total_weight : float
-        Sum of the row weights.
 
     Notes
     -----
@@ -45,7 +43,6 @@ class VertexKernel:
         X, y, code, parameter, d, p, kappa, n_outputs, weight, balance = inputs
         n = len(y)
         self.shape = (p, n_outputs)
-        self.total_weight = float(np.sum(balance)) if balance.size else float(n)
         self._d, self._kappa = d, kappa
         self._read(X)
         self._rows = (self._tops(kappa if p > d else 0.0), y, weight, balance, code, parameter)
@@ -85,14 +82,10 @@ class VertexKernel:
         Raises
         ------
         ValueError
-            If a sum could overflow.
+            If a row's integers could overflow.
         """
         units = clip_norm / unit
-        if not (0 < units and self.total_weight * units < 2.0**62):
-            raise ValueError(
-                f"rows of clip_norm / unit = {units:g} may overflow an integer sum; "
-                "use a coarser unit."
-            )
+        check_clip_units(units)
         self._limits = (units * MARGIN, 1.0 / unit)
         self._c[:] = np.inf  # further than any tolerance: every row is listed that can add anything
         self._used[:] = np.nan

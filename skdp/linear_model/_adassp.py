@@ -30,7 +30,6 @@ __all__ = [
     "DPAdaSSPRegressor",
     "adassp",
     "check_scales",
-    "count_assumption",
     "given_scales_assumption",
 ]
 
@@ -343,8 +342,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        given = given_scales_assumption(self.row_norm, self.y_bounds)
-        return given + count_assumption(self.adjacency)
+        return given_scales_assumption(self.row_norm, self.y_bounds)
 
 
 def check_scales(row_norm: Any, y_bounds: Any) -> None:
@@ -367,13 +365,6 @@ def _is_range(bounds: Any) -> bool:
     if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
         return False
     return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
-
-
-def count_assumption(adjacency: str) -> tuple[str, ...]:
-    """What the exact sums assume of a private number of rows."""
-    if adjacency != "add-remove":
-        return ()
-    return ("there are at most 4 million rows, or a billion where n_public is above 2 million",)
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdp.base import check_number
-from skdp.linear_model._frame import PrivateFit, Solution
+from skdp.linear_model._frame import PrivateFit, Solution, count_assumption
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._quantiles import (
     QUESTIONS,
@@ -118,9 +118,9 @@ class PerturbedFit(PrivateFit):
         """How many quantiles are released first."""
         return int(isinstance(self.row_norm, str))
 
-    def _share_aside(self, n_units: int) -> float:
+    def _share_aside(self, n_units: int | None) -> float:
         """What the point and the searches leave; a search takes more where the units are few."""
-        searches = self._searches
+        searches, n_units = self._searches, n_units or 1  # None would be groups, which are refused
         for search in SEARCH:
             left = POINT + search * searches
             if not searches or math.isinf(self.epsilon):
@@ -147,9 +147,7 @@ class PerturbedFit(PrivateFit):
             )
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        if self.adjacency != "add-remove":
-            return ()
-        return ("there are at most 16 n_public records",)
+        return count_assumption(problem)
 
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records

@@ -20,8 +20,9 @@ from skdp.linear_model._scales import GRID
 from skdp.privacy import accounting
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
+from skdp.privacy.shape import MOST_PER_PUBLIC
 
-__all__ = ["PrivateFit", "Solution", "parameter_shape"]
+__all__ = ["PrivateFit", "Solution", "count_assumption", "parameter_shape"]
 
 # Parameters of which a word means that a number is released for them.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -69,6 +70,14 @@ def model_attributes(model: Any, problem: Problem, theta: np.ndarray) -> dict[st
         "intercept_": intercept,
         "support_": np.flatnonzero(np.any(np.atleast_2d(coef) != 0, axis=0)),
     }
+
+
+def count_assumption(problem: Problem) -> tuple[str, ...]:
+    """What a minimiser's rounding errors assume where only ``n_public`` is known of the number of units."""
+    if problem.records.shape.n_public is None:
+        return ()
+    kind = problem.records.shape.unit
+    return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
 def _count_rows(X: Any) -> int:
@@ -124,8 +133,7 @@ class PrivateFit(PrivateEstimator):
         self._check_privacy_parameters()
         self._check_parameters()
         self._check_unit_and_groups(groups)
-        public = getattr(self, "n_public", None)
-        with self._open_session(public or _count_rows(X)) as session:
+        with self._open_session(self._units_before(X)) as session:
             problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
             self._warn_few(session, problem.records)
@@ -134,6 +142,13 @@ class PrivateFit(PrivateEstimator):
             report = self._report(session, problem)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
+
+    def _units_before(self, X: Any) -> int | None:
+        """Public number of units before anything is read: None for groups, whose rows are private."""
+        public: int | None = getattr(self, "n_public", None)
+        if public is not None or self.unit == "group":
+            return public
+        return _count_rows(X)
 
     def _check_parameters(self) -> None:
         self._check_targets()  # type: ignore[attr-defined]
@@ -174,9 +189,10 @@ class PrivateFit(PrivateEstimator):
         return ("the label set was inferred from y and is not covered by epsilon",)
 
     def _warn_delta(self, records: PrivateRecords) -> None:
-        if self.adjacency != "add-remove" and self.delta >= 1.0 / records.n_units:
+        shape = records.shape
+        if shape.n_public is None and self.delta >= 1.0 / shape.n_units:
             warn_user(
-                f"delta={self.delta:g} is not below 1/n = 1/{records.n_units}: a mechanism that "
+                f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
                 "publishes one whole record would pass; use a smaller delta",
                 UserWarning,
             )
@@ -185,16 +201,14 @@ class PrivateFit(PrivateEstimator):
         names = [name for name in ADAPTIVE if isinstance(getattr(self, name, None), str)]
         if not names or session.exact or self.delta == 0:
             return
-        if records.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
-            kind = "records" if records.n_groups is None else "groups"
-            counted = "1 " + kind[:-1] if records.n_units == 1 else f"{records.n_units} {kind}"
-            declared = "n_public=" if records.n_public is not None else ""
-            verb = "is" if records.n_units == 1 else "are"
+        shape = records.shape
+        if shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
+            verb = "is" if shape.n_units == 1 else "are"
             wanted = " and ".join(f"{name}=" for name in names)
             warn_user(
-                f"{declared}{counted} at epsilon={self.epsilon:g} {verb} few: the released scales are "
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released scales are "
                 f"mostly noise; give {wanted} as public numbers, "
-                f"more {kind} or a larger epsilon",
+                f"more {shape.unit}s or a larger epsilon",
                 UtilityWarning,
             )
 
@@ -212,11 +226,14 @@ class PrivateFit(PrivateEstimator):
 
     def _report(self, session: PrivacySession, problem: Problem) -> Any:
         records = problem.records
-        public: dict[str, Any] = {"n_features": records.n_features}
-        if self.adjacency != "add-remove":  # of groups, only their number is public
-            public["n_records" if records.n_groups is None else "n_groups"] = records.n_units
-        if records.n_public is not None:
-            public["n_public"] = records.n_public
+        shape = records.shape
+        public: dict[str, Any] = {"n_features": shape.n_features}
+        counts = {
+            "n_records": shape.n_records,
+            "n_groups": shape.n_groups,
+            "n_public": shape.n_public,
+        }
+        public.update({name: count for name, count in counts.items() if count is not None})
         if getattr(self, "max_weight", None) is not None:
             public["max_weight"] = float(self.max_weight)
         public.update(self._public(problem))

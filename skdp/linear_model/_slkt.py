@@ -363,12 +363,13 @@ def largest_gradient_entry(
     session: PrivacySession, records: PrivateRecords, loss: Any, theta: np.ndarray
 ) -> float:
     """Smallest grid point that no record's gradient exceeds in the sup norm, exactly."""
-    plan = session.plan_gaussian(len(GRID), purpose="gamma")
+    plan = session.plan_gaussian(len(GRID) + 1, purpose="gamma")
     low, high = 0, len(GRID) - 1
+    whole = float(session.gaussian(records.gradient_sup_norm_count(loss, theta, math.inf), plan)[0])
     while low < high:
         middle = (low + high) // 2
         count = records.gradient_sup_norm_count(loss, theta, float(GRID[middle]))
-        everyone = float(session.gaussian(count, plan)[0]) >= 0.5 * records.n_records
+        everyone = float(session.gaussian(count, plan)[0]) >= whole
         low, high = (low, middle) if everyone else (middle + 1, high)
     return float(GRID[low])
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from skdp._warn import warn_user
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model._frame import PrivateFit, Solution
+from skdp.linear_model._frame import PrivateFit, Solution, count_assumption
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._slkt import Transfer, private_transfer, published_transfer
 from skdp.privacy.budget import current_accountant
@@ -72,7 +72,7 @@ class PrivateTransferFit(PrivateFit):
     def _unproven(self) -> bool:  # type: ignore[override]
         return self.teacher == "published" and not math.isinf(self.epsilon)
 
-    def _open_session(self, n_units: int = 1) -> PrivacySession:
+    def _open_session(self, n_units: int | None = None) -> PrivacySession:
         if not self._unproven:
             return super()._open_session(n_units)
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
@@ -130,11 +130,7 @@ class PrivateTransferFit(PrivateFit):
         )
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        found: tuple[str, ...] = ()
-        if self.adjacency == "add-remove":
-            found += ("there are at most 16 times n_public records or groups",)
-        if self.unit == "group":
-            found += ("there are at most 64 rows a group on average, or a million rows",)
+        found = count_assumption(problem)
         if self.public_X is not None:
             found += ("public_X is public and was not made from these records",)
         if not isinstance(self.row_norm, str):

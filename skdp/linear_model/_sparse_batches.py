@@ -35,19 +35,19 @@ __all__ = ["AllRows", "Batch", "Batches", "FreshSample", "PublicParts", "cyclic"
 
 @dataclass(frozen=True)
 class Batch:
-    """The rows of one step.
+    """The records (or groups) of one step.
 
     Attributes
     ----------
-    rows : ndarray of int or None
-        None: all rows.
+    units : ndarray of int or None
+        None: all of them.
     divisor : int or None
         The public count by which the sum is divided; None: the public number of units.
     part : int
-        Which of the plan's disjoint parts the rows are.
+        Which of the plan's disjoint parts they are.
     """
 
-    rows: np.ndarray | None = None
+    units: np.ndarray | None = None
     divisor: int | None = None
     part: int = 0
 
@@ -145,15 +145,11 @@ class FreshSample(AllRows):
     Parameters
     ----------
     steps, n_units, size : int
-    codes : ndarray of int of shape (n_rows,), default=None
-        The unit of each row where units are groups.
     """
 
-    def __init__(
-        self, steps: int, n_units: int, size: int, codes: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, steps: int, n_units: int, size: int) -> None:
         super().__init__(steps)
-        self._n_units, self._size, self._codes = n_units, size, codes
+        self._n_units, self._size = n_units, size
 
     def plan(
         self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
@@ -165,13 +161,8 @@ class FreshSample(AllRows):
         )
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
-        """Return the rows of a step: never the same sample again, never shown."""
-        units = np.sort(session.permutation(self._n_units, self._size))
-        if self._codes is None:
-            return Batch(units, self._size)
-        chosen = np.zeros(self._n_units, dtype=bool)
-        chosen[units] = True
-        return Batch(np.flatnonzero(chosen[self._codes]), self._size)
+        """Return the units of a step: never the same sample again, never shown."""
+        return Batch(np.sort(session.permutation(self._n_units, self._size)), self._size)
 
 
 def cyclic(session: PrivacySession, n_parts: int, steps: int) -> np.ndarray:

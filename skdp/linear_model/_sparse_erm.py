@@ -175,7 +175,7 @@ def sparse_erm(
     for step in range(batches.steps):
         batch = batches.draw(session, step)
         mean = records.mean_sup_gradient(
-            loss, theta, settings.clip_norm, rows=batch.rows, divisor=batch.divisor
+            loss, theta, settings.clip_norm, units=batch.units, divisor=batch.divisor
         )
         _, query_scale, value_scale = session.numeric_sparse_scales(mean, plan)
         threshold = (

@@ -37,7 +37,6 @@ class BatchedProblem(Problem):
     """A problem with the public codes of what rows belong to."""
 
     batch_codes: np.ndarray | None = None  # of batch_groups
-    unit_codes: np.ndarray | None = None  # of groups, which are the unit
 
 
 class SparseGradientFit:
@@ -60,6 +59,7 @@ class SparseGradientFit:
     delta: float
     adjacency: str
     unit: str
+    n_public: int | None
     _pure_possible = True
     _erratum: str | None = ERRATUM
 
@@ -146,6 +146,11 @@ class SparseGradientFit:
         check_number("batch_size", self.batch_size, Integral, low=1, none=True)
         if self.batch_size is not None:
             require_replace_one(self.adjacency)
+            if self.n_public is not None:
+                raise ValueError(
+                    "batch_size= draws part of all records, and n_public may be another number: leave out one "
+                    "of the two"
+                )
         if self.callback is not None and not callable(self.callback):
             raise TypeError("callback must be callable: callback(iteration, coef)")
         if self.delta == 0 and math.isfinite(self.epsilon):
@@ -166,17 +171,11 @@ class SparseGradientFit:
         batch_groups = weights.get("batch_groups")
         known = {name: value for name, value in weights.items() if name != "batch_groups"}
         problem: Problem = super()._problem(X, y, groups, known)  # type: ignore[misc]
-        n = problem.records.n_records
-        if self.batch_size is not None:
-            units = n if problem.records.n_groups is None else problem.records.n_groups
-            if self.batch_size > units:
-                kind = "records" if problem.records.n_groups is None else "groups"
-                raise ValueError(f"batch_size={self.batch_size} is more than the {units} {kind}")
-        return BatchedProblem(
-            **vars(problem),
-            batch_codes=None if batch_groups is None else _batch_codes(batch_groups, n),
-            unit_codes=None if groups is None else encode_groups(groups, n),
-        )
+        shape = problem.records.shape
+        if self.batch_size is not None and self.batch_size > shape.n_units:
+            raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
+        codes = None if batch_groups is None else _batch_codes(batch_groups, y)
+        return BatchedProblem(**vars(problem), batch_codes=codes)
 
     def _solve(self, session: PrivacySession, problem: Any) -> Solution:
         records, loss = problem.records, problem.loss
@@ -213,8 +212,7 @@ class SparseGradientFit:
         steps = self._steps(records.n_units, 1, size)
         if self.batch_size is None:
             return AllRows(steps)
-        n_units = records.n_records if records.n_groups is None else records.n_groups
-        return FreshSample(steps, n_units, int(self.batch_size), problem.unit_codes)
+        return FreshSample(steps, records.n_units, int(self.batch_size))
 
     def _steps(self, n: int, n_parts: int, size: int) -> int:
         if not isinstance(self.max_iter, str):
@@ -244,10 +242,10 @@ class SparseGradientFit:
         return ()
 
 
-def _batch_codes(batch_groups: Any, n: int) -> np.ndarray:
+def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:
     """Codes 0..m-1, with the parameter's own name in an error."""
     try:
-        return encode_groups(batch_groups, n)
+        return encode_groups(batch_groups, len(y))
     except ValueError as error:
         message = str(error).replace("groups", "batch_groups", 1)
     raise ValueError(message)

@@ -285,10 +285,10 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         if self.clip_norm == math.inf and self.clip_diff_norm not in (math.inf, "auto"):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
 
-    def _may_sample(self, n_rows: float) -> bool:
+    def _may_sample(self, n_units: int | None) -> bool:
         first = self.initial_batch_size
-        smaller = not isinstance(first, str) and first < n_rows
-        return smaller or super()._may_sample(n_rows)
+        smaller = not isinstance(first, str) and (n_units is None or first < n_units)
+        return smaller or super()._may_sample(n_units)
 
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._momentum_run(session, problem, self.clip_norm, self.clip_diff_norm)

@@ -77,12 +77,6 @@ class StochasticRun:
     ) -> Solution:
         """Call ``algorithm(session, records, loss, penalty=, theta=, monitor=, **settings)``."""
         records, loss = problem.records, problem.loss
-        number = records.n_records if records.n_groups is None else records.n_groups
-        if self.sampling == "without_replacement" and records.n_units != number:
-            raise ValueError(
-                "batches without replacement are part of all records, whose number is public under "
-                "adjacency='replace-one': leave out n_public, or use sampling='poisson'"
-            )
         steps = settings.get("max_iter")
         progress = Progress(
             self.verbose,
@@ -129,16 +123,24 @@ class StochasticFit(StochasticRun, PrivateFit):
         super()._check_parameters()
         check_common(self)
         check_clip("clip_norm", self.clip_norm, self.epsilon)
-        if self.sampling == "without_replacement" and self._may_sample(math.inf):
+        if self.sampling == "without_replacement" and self._may_sample(None):
+            if self.n_public is not None:
+                raise ValueError(
+                    "batches without replacement are part of all records, and n_public may be another number: "
+                    "leave out n_public, or use sampling='poisson'"
+                )
             accounting.sampled.require_supported(
                 SAMPLING[self.sampling], self.adjacency, ["gaussian"]
             )
 
-    def _may_sample(self, n_rows: float) -> bool:
-        """Whether a batch may be smaller than the data, as far as is known before they are read."""
+    def _may_sample(self, n_units: int | None) -> bool:
+        """Whether a batch may be smaller than the data, given the public number of units.
+
+        None is a number that is not known before the groups are read; a number of rows would not be public.
+        """
         if isinstance(self.batch_size, str):
             return self._auto_samples
-        return self.batch_size < n_rows  # there are at most as many groups as rows
+        return n_units is None or self.batch_size < n_units
 
-    def _samples(self, n_units: int) -> bool:
+    def _samples(self, n_units: int | None) -> bool:
         return self._may_sample(n_units)

@@ -24,7 +24,7 @@ from skdp.linear_model._scales import GRID, start_residual
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.privacy.session import Partition, PrivacySession
 
 __all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
 
@@ -227,14 +227,11 @@ class GradientCount:
 
 def random_blocks(
     session: PrivacySession, records: PrivateRecords, n_blocks: int | str
-) -> np.ndarray:
-    """Draw the block of each unit: of equal sizes, or independently where the number of units is private."""
+) -> Partition:
+    """Draw the block of each unit."""
     if isinstance(n_blocks, str):
         n_blocks = max(1, round(0.5 * math.sqrt(records.n_units)))
-    n = records.n_records if records.n_groups is None else records.n_groups
-    if session.adjacency == "add-remove":
-        return session.integers(n_blocks, n)
-    return session.permutation(n) % n_blocks
+    return session.partition(records, int(n_blocks))
 
 
 def released_prior(

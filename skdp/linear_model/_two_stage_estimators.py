@@ -7,10 +7,9 @@ from skdp.base import check_choice, check_number
 from skdp.linear_model._adassp import (
     LARGEST,
     check_scales,
-    count_assumption,
     given_scales_assumption,
 )
-from skdp.linear_model._frame import PrivateFit, Solution
+from skdp.linear_model._frame import PrivateFit, Solution, count_assumption
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._two_stage import AMP_SHARE, Plan, default_support, two_stage
 from skdp.privacy.session import PrivacySession
@@ -63,13 +62,7 @@ class _TwoStageFit(PrivateFit):
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
-        if problem.loss.name == "squared":
-            return found + count_assumption(self.adjacency)
-        if self.adjacency == "add-remove":
-            found += ("there are at most 16 times n_public records or groups",)
-        if self.unit == "group":
-            found += ("there are at most 64 rows a group on average, or a million rows",)
-        return found
+        return found if problem.loss.name == "squared" else found + count_assumption(problem)
 
 
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):

@@ -10,6 +10,7 @@ _NAMES = {
     "PrivacyReport": "skdp.privacy.report",
     "PrivacySession": "skdp.privacy.session",
     "PrivateRecords": "skdp.privacy.records",
+    "PublicShape": "skdp.privacy.shape",
     "VertexScores": "skdp.privacy._vertices",
 }
 _MODULES = ("accounting", "noise")
@@ -21,6 +22,7 @@ __all__ = [
     "PrivacyReport",
     "PrivacySession",
     "PrivateRecords",
+    "PublicShape",
     "VertexScores",
     "accounting",
     "noise",
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
     from skdp.privacy.report import PrivacyReport
     from skdp.privacy.session import PrivacySession
+    from skdp.privacy.shape import PublicShape
 
 
 def __getattr__(name: str) -> Any:

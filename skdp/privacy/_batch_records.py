@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy._batches import Batch
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.shape import PublicShape
 
 __all__ = ["BatchStatistics"]
 
@@ -20,17 +21,8 @@ class BatchStatistics:
 
     _kernel: Callable[[Any], Any]
     _kernels: dict[Any, Any]
-    n_public: int | None
-    unit: str
-
-    @property
-    def n_units(self) -> int:
-        """The public count that means divide by."""
-        raise NotImplementedError
-
-    @property
-    def _count(self) -> int:
-        raise NotImplementedError
+    _family: object
+    shape: PublicShape
 
     def recursive_gradient(
         self,
@@ -89,7 +81,7 @@ class BatchStatistics:
                 change = kernel.plain_sum(now, rows=rows)
                 change -= (1.0 - g) * kernel.plain_sum(before, rows=rows)
                 return np.asarray(change)
-            fine = radius * max(2.0**-36, kernel.n_units * 2.0**-60)
+            fine = radius * max(2.0**-36, self.shape.usual_units * 2.0**-60)
             return np.asarray(on_grid(fine) * fine)
 
         return self._batch_mean(on_grid, plain, kernel.shape, radius, batch)
@@ -126,20 +118,21 @@ class BatchStatistics:
             return np.asarray(kernel.loss_sums(points, bound, grid))
 
         def plain() -> NDArray[np.float64]:
-            fine = bound * max(2.0**-36, kernel.n_units * 2.0**-60)
+            fine = bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
             return np.asarray(on_grid(fine) * fine)
 
         source = Source(
             on_grid,
             plain,
             roundings=0,
-            magnitude=0.5 * bound * self._count,
+            magnitude=0.5 * bound * self.shape.most_units,
+            usual=0.5 * bound * self.shape.usual_units,
             owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,
+            unit=self.shape.unit,
+            needs_public_n=self.shape.n_public is None,
         )
         bounded = Bounded.from_source(source, (len(points),), linf=0.5 * bound)
-        return bounded * (1.0 / self.n_units)
+        return bounded * (1.0 / self.shape.n_units)
 
     def _units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
         if batch is None:
@@ -149,7 +142,7 @@ class BatchStatistics:
                 "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
                 "no epsilon of a sampled release would hold for it"
             )
-        if batch._count != self._count:
+        if batch._family is not self._family:
             raise ValueError("the batch was drawn for other records")
         return batch._units
 
@@ -162,15 +155,16 @@ class BatchStatistics:
         batch: Batch | None,
     ) -> Bounded:
         """The sum of vectors in the ball of this radius, over the expected number of units."""
-        scale = 1.0 / (self.n_units if batch is None else batch.batch_size)
+        scale = 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
         source = Source(
             lambda unit: on_grid(unit / scale),
             lambda: scale * plain(),
             roundings=0,
-            magnitude=radius * scale * self._count,
+            magnitude=radius * scale * self.shape.most_units,
+            usual=radius * scale * self.shape.usual_units,
             owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,
+            unit=self.shape.unit,
+            needs_public_n=self.shape.n_public is None,
             batch=batch,
         )
         return Bounded.from_source(source, shape, l2=radius * scale)

@@ -23,13 +23,22 @@ from numpy.typing import NDArray
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.sampled import POISSON
+from skdp.privacy.shape import MOST_UNITS
 
-__all__ = ["Batch", "BatchGroup", "BatchPlan", "batch_slack", "draw_units", "empty_bits"]
+__all__ = [
+    "Batch",
+    "BatchGroup",
+    "BatchPlan",
+    "Partition",
+    "batch_slack",
+    "draw_units",
+    "empty_bits",
+]
 
 _WORDS = 5  # 320 bits for a size
 _PRECISION = 256
 _CUT = 1 << (_PRECISION - 128)
-_LARGEST = 2**32 - 1
+_LARGEST = 2**32 - 1  # what the compiled sampler can number
 
 
 @dataclass(frozen=True)
@@ -114,9 +123,9 @@ class Batch:
         The expected size. How many units were drawn is not told.
     """
 
-    __slots__ = ("_count", "_plan", "_spent", "_units")
+    __slots__ = ("_family", "_plan", "_spent", "_units")
 
-    _count: int
+    _family: object
     _plan: BatchPlan
     _spent: bool
     _units: NDArray[np.int64] | None
@@ -125,9 +134,9 @@ class Batch:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
 
     @classmethod
-    def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, count: int) -> "Batch":
+    def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, family: object) -> "Batch":
         made = cls.__new__(cls)
-        made._plan, made._units, made._count, made._spent = plan, units, count, False
+        made._plan, made._units, made._family, made._spent = plan, units, family, False
         return made
 
     @property
@@ -155,11 +164,41 @@ class Batch:
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
 
 
+class Partition:
+    """A secret block for every unit; made by `PrivacySession.partition` only."""
+
+    __slots__ = ("_blocks", "_family")
+
+    _blocks: NDArray[np.int64]
+    _family: object
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "a partition is made by a session only: session.partition(records, n_blocks)"
+        )
+
+    @classmethod
+    def _make(cls, blocks: NDArray[np.int64], family: object) -> "Partition":
+        made = cls.__new__(cls)
+        made._blocks, made._family = blocks, family
+        return made
+
+    def __repr__(self) -> str:
+        return "Partition()"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a partition has an entry for every unit; it cannot be read or copied")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+
 def batch_slack(plan: BatchPlan) -> tuple[float, float]:
     """What the sampler's error adds to (epsilon, delta) of one release."""
     if plan.sampling != POISSON:
         return 0.0, 0.0
-    return 2.0**-78, plan.n_units * 2.0**-124
+    # The real number of units may be larger than the public one.
+    return 2.0**-78, max(plan.n_units, MOST_UNITS) * 2.0**-124
 
 
 def draw_units(
@@ -171,7 +210,7 @@ def draw_units(
     ----------
     plan : BatchPlan
     count : int
-        Real number of units, below 2^32.
+        Real number of units.
     stream : KeyStream
     bits : ndarray of uint64, default=None
         From `empty_bits`, to work in; empty again at the end.
@@ -207,6 +246,8 @@ def _subset(
     bits: NDArray[np.uint64],
 ) -> NDArray[np.int64]:
     """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
+    if n > _LARGEST:
+        return _large_subset(n, size, stream)
     from skdp.privacy._subset import mark, marked, unmarked
 
     chosen = min(size, n - size)
@@ -216,14 +257,25 @@ def _subset(
     return marked(bits, n, size) if chosen == size else unmarked(bits, n, size)
 
 
+def _large_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
+    """The same for numbers of more than 32 bits, slowly: the real number of units may be private."""
+    chosen = min(size, n - size)
+    numbers = np.empty(0, dtype=np.int64)
+    while (
+        numbers.size < chosen
+    ):  # one at a time would do; the last of too many new ones are dropped
+        drawn = np.append(numbers, stream.integers(n, chosen - numbers.size))
+        numbers = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    numbers = np.sort(numbers)
+    return numbers if chosen == size else np.delete(np.arange(n), numbers)
+
+
 @functools.lru_cache(maxsize=16)
 def _binomial(count: int, batch_size: int, n_units: int) -> tuple[int, list[int]]:
     """Smallest size that can be drawn, and 320-bit thresholds: size first + i for words from threshold i - 1 on.
 
     ``count`` units, each with probability floor(2^64 batch_size / n_units) / 2^64.
     """
-    if not 0 < count <= _LARGEST:
-        raise ValueError(f"batches can be drawn of 1 to {_LARGEST} units, got {count}")
     yes = (batch_size << 64) // n_units
     no = (1 << 64) - yes
     mode = min(count, ((count + 1) * yes) >> 64)

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy._batches import Partition
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.shape import PublicShape
 
 __all__ = ["ComputedStatistics"]
 
@@ -21,26 +23,14 @@ class ComputedStatistics:
     _groups: Any
     _weight: Any
     _kernels: dict[Any, Any]
-    n_records: int
-    n_features: int
-    n_groups: int | None
-    n_public: int | None
+    _family: object
+    shape: PublicShape
     fit_intercept: bool
     intercept_value: float
-    unit: str
 
     @property
     def n_parameters(self) -> int:
         """Features, and one more for the intercept."""
-        raise NotImplementedError
-
-    @property
-    def n_units(self) -> int:
-        """The public count that means divide by."""
-        raise NotImplementedError
-
-    @property
-    def _count(self) -> int:
         raise NotImplementedError
 
     def ridge_minimizer(
@@ -72,7 +62,7 @@ class ComputedStatistics:
         row_norm : float
             Largest l2 norm of a row, > 0.
         adjacency : {"replace-one", "zero-out", "add-remove"}
-            The session's. Under add-remove at most 16 ``n_public`` records are assumed.
+            The session's. Where ``n_public`` was given, at most 16 ``n_public`` units are assumed.
         mask : ndarray of bool of shape (n_parameters,), default=None
             Coordinates that may differ from 0. Public or released.
         center : ndarray of shape (n_parameters,) or (n_parameters, n_classes), default=None
@@ -183,23 +173,23 @@ class ComputedStatistics:
             self._X,
             np.asarray(self._y, dtype=np.float64),
             self._groups,
-            np.flatnonzero(kept[: self.n_features]),
+            np.flatnonzero(kept[: self.shape.n_features]),
             intercept,
             norm,
             float(target_bound),
             float(target_center),
             float(target_weight),
-            self.n_records if self.n_public is None else self.n_public,
         )
         contribution = moments.radius**2 * (1 + 2.0**-50)
         source = Source(
             moments.on_grid,
             moments.plain,
             roundings=1,
-            magnitude=contribution * self._count,
+            magnitude=contribution * self.shape.most_units,
+            usual=contribution * self.shape.usual_units,
             owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,  # the grid of the integers follows from it
+            unit=self.shape.unit,
+            needs_public_n=self.shape.n_public is None,
         )
         moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
         return Bounded.from_source(
@@ -207,7 +197,7 @@ class ComputedStatistics:
         )
 
     def support_votes(
-        self, loss: Any, n_nonzero_coefs: int, blocks: NDArray[np.int64], *, adjacency: str
+        self, loss: Any, n_nonzero_coefs: int, blocks: Partition, *, adjacency: str
     ) -> Bounded:
         """Count for each feature the blocks of units whose own sparse model uses it.
 
@@ -218,9 +208,8 @@ class ComputedStatistics:
         ----------
         loss : object from `skdp.losses`
         n_nonzero_coefs : int
-        blocks : ndarray of int of shape (number of records or groups,)
-            The block of each unit, drawn by the session without looking at the data; under add-remove
-            independently for each unit, so that one that goes leaves the others where they are.
+        blocks : Partition
+            Of `PrivacySession.partition` and these records.
         adjacency : {"replace-one", "zero-out", "add-remove"}
             The session's.
 
@@ -231,20 +220,21 @@ class ComputedStatistics:
         """
         if self._weight is not None:
             raise ValueError("votes have no weighted form; fit without sample_weight")
-        s, d = int(n_nonzero_coefs), self.n_features
-        blocks = np.array(blocks, dtype=np.int64)
-        if blocks.shape != (self._count,) or not 1 <= s <= d:
+        s, d = int(n_nonzero_coefs), self.shape.n_features
+        if not isinstance(blocks, Partition):
+            raise TypeError("blocks must come from session.partition(records, n_blocks)")
+        if blocks._family is not self._family or not 1 <= s <= d:
             raise ValueError(
-                f"blocks must have shape ({self._count},), one block a unit, and n_nonzero_coefs be "
-                f"between 1 and {d}"
+                f"blocks must be drawn for these records, and n_nonzero_coefs be between 1 and {d}"
             )
+        block = blocks._blocks
         counted: list[NDArray[np.int64]] = []
 
         def votes() -> NDArray[np.int64]:
             from skdp.privacy._votes import count_votes
 
             if not counted:
-                rows = blocks if self._groups is None else blocks[self._groups]
+                rows = block if self._groups is None else block[self._groups]
                 counted.append(
                     count_votes(self._X, self._y, loss, s, rows, intercept=self.fit_intercept)
                 )
@@ -254,10 +244,10 @@ class ComputedStatistics:
             lambda unit: votes() * np.int64(math.floor(1.0 / unit)),
             lambda: votes().astype(np.float64),
             roundings=0,
-            magnitude=float(self._count),
+            magnitude=float(self.shape.most_units),  # there are at most as many blocks
             owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,
+            unit=self.shape.unit,
+            needs_public_n=self.shape.n_public is None,
         )
         return Bounded.from_source(
             source, (d,), l1=2.0 * s, l2=math.sqrt(2.0 * s), linf=1.0, adjacency=adjacency

@@ -49,8 +49,10 @@ Array = NDArray[np.float64]
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
 NEWTON_STEPS, CG_STEPS = 2000, 400
-# Where the number of rows is private, up to so many are covered by the bound on rounding errors.
-MOST_PER_PUBLIC, MOST_PER_GROUP, LEAST_ROWS = 16, 64, 2**20
+BLOCK = 1024  # rows summed at once, in an order that is left to BLAS
+DEPTH = (
+    BLOCK + 128
+)  # roundings that a term of a sum over rows meets, however many rows there are: `added`
 
 
 def lipschitz(loss: Any) -> float:
@@ -100,9 +102,7 @@ def ridge_minimizer(
     middle = np.zeros(shape) if center is None else np.array(center, dtype=np.float64)
     if middle.shape != shape:
         raise ValueError(f"center must have shape {shape}, got {middle.shape}")
-    domain = Domain(
-        records, loss, float(alpha), float(row_norm), chosen, adjacency, center=middle[chosen]
-    )
+    domain = Domain(records, loss, float(alpha), float(row_norm), chosen, center=middle[chosen])
     solved: list[Array] = []
 
     def value() -> Array:
@@ -158,7 +158,6 @@ class Domain:
         alpha: float,
         row_norm: float,
         mask: Any,
-        adjacency: str,
         *,
         center: Any = None,
     ) -> None:
@@ -170,33 +169,29 @@ class Domain:
         self.width = int(mask.sum())
         self.center = center
         self.far = 0.0 if center is None else norm(center) * (1 + (center.size + 16) * UNIT)
-        rows, mass = records.n_records, records._count / n
-        if adjacency == "add-remove":
-            rows, mass = MOST_PER_PUBLIC * n, float(MOST_PER_PUBLIC)
-        if records.n_groups is not None:
-            rows = int(mass * max(LEAST_ROWS, MOST_PER_GROUP * n))
+        mass = records.shape.mass
         self.gradient = mass * lipschitz(loss) * self.radius + self.push
         self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
         farthest = self.farthest(mass)
         step = UNIT * (self.smoothness * farthest + 2 * self.gradient)
-        error = self.rounding(rows, mass, farthest) + step
+        error = self.rounding(mass, farthest) + step
         self.tau = max(self.gap * lipschitz(loss) * self.radius / n, 4 * error)
 
     def farthest(self, mass: float) -> float:
         """Bound on the norm of every point where f <= f(0), as at the iterates of gradient descent from 0."""
         return 2 * self.gradient / self.alpha
 
-    def rounding(self, rows: int, mass: float, size: float) -> float:
+    def rounding(self, mass: float, size: float) -> float:
         """Bound the error of the computed gradient at a theta that lies ``size`` from the center.
 
         Inner products of length q are off by q u ||x~|| ||theta|| and pass on as much times the
-        smoothness; a derivative is off by (2 K + 16) u times its bound; the sum over m rows by
-        m u sum_i ||r_i|| ||x~_i|| whatever its order; the penalty by a few u.
+        smoothness; a derivative is off by (2 K + 16) u times its bound; the sum over the rows by
+        DEPTH u sum_i ||r_i|| ||x~_i||, however many rows there are; the penalty by a few u.
         """
         loss, k = self.loss, self.loss.n_outputs
         longest = 2 * self.far + size
         predictor = (self.width + 4) * loss.smoothness * self.radius**2 * mass * longest
-        total = (rows + 2 * k + 32) * lipschitz(loss) * self.radius * mass
+        total = (DEPTH + 2 * k + 32) * lipschitz(loss) * self.radius * mass
         return UNIT * (predictor + total + 4 * self.alpha * size)
 
     def objective(self, records: Any) -> "Objective":
@@ -206,7 +201,7 @@ class Domain:
         columns = None if self.mask[:d].all() else np.flatnonzero(self.mask[:d])
         rows, weight, kept = clipped_rows(X, columns, self.row_norm)
         if records._groups is not None:
-            weight /= np.bincount(records._groups)[records._groups]
+            weight = weight / np.bincount(records._groups)[records._groups]
         sound = in_domain(self.loss, y)
         weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
         mass = records._count / records.n_units
@@ -224,6 +219,7 @@ class Objective:
         self.domain, self.rows, self.y, self.mass = domain, rows, y, mass
         self.alpha, self.loss = domain.alpha, domain.loss
         self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
+        self.blocks = list(row_blocks(rows))
         p, k = domain.width, self.loss.n_outputs
         self.shape = (p,) if k == 1 else (p, k)
         self.offset = self.predict(domain.center) if domain.far else 0.0
@@ -240,10 +236,10 @@ class Objective:
 
     def gather(self, r: Array) -> Array:
         """Sum of the rows times ``r``, a factor for each."""
-        return self.gather_part(self.rows, r)
+        return added(self.gather_block(rows, r[part]) for part, rows in self.blocks)
 
-    def gather_part(self, rows: Any, r: Array) -> Array:
-        """The same over some of the rows."""
+    def gather_block(self, rows: Any, r: Array) -> Array:
+        """The same over the rows of a block."""
         if self.domain.intercept is None:
             return np.asarray(rows.T @ r)
         total = np.empty(self.shape)
@@ -292,8 +288,36 @@ class Objective:
     def certified(self, theta: Array, gradient: Array, tau: float) -> bool:
         """Whether the true gradient at ``theta`` surely has norm at most ``tau``; NaN gives False."""
         margin = 1 + (gradient.size + 16) * UNIT
-        error = self.domain.rounding(len(self.y), self.mass, norm(theta) * margin)
+        error = self.domain.rounding(self.mass, norm(theta) * margin)
         return bool(norm(gradient) * margin + error <= tau)
+
+
+def row_blocks(rows: Any) -> Iterator[tuple[slice, Any]]:
+    """Blocks of at most `BLOCK` rows, which share the rows' memory."""
+    for start in range(0, rows.shape[0], BLOCK):
+        part = slice(start, start + BLOCK)
+        if not sp.issparse(rows):
+            yield part, rows[part]
+            continue
+        ends = rows.indptr[start : start + BLOCK + 1]
+        entries = slice(int(ends[0]), int(ends[-1]))
+        shape = (len(ends) - 1, rows.shape[1])
+        parts = (rows.data[entries], rows.indices[entries], ends - ends[0])
+        yield part, sp.csr_matrix(parts, shape=shape)
+
+
+def added(parts: Iterator[Array]) -> Array:
+    """Add arrays as the leaves of a binary tree: of 2^k arrays each meets at most 2 k additions."""
+    waiting: list[tuple[int, Array]] = []  # sums of 2^level arrays, the larger ones first
+    for part in parts:
+        level = 0
+        while waiting and waiting[-1][0] == level:
+            part, level = waiting.pop()[1] + part, level + 1
+        waiting.append((level, part))
+    total = waiting.pop()[1]
+    while waiting:
+        total = waiting.pop()[1] + total
+    return total
 
 
 def solve(objective: Objective, tau: float) -> Array:

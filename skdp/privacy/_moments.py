@@ -14,8 +14,12 @@ add up to at most B^2: its rows are weighted by one over their number.
 In floating point a sum of products is not what its formula says: BLAS adds in an order that nobody promises.
 So each row is rounded to integers of norm at most W <= 2^20 by itself (nearest, inside a smaller ball: the norm
 never passes W); the products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an
-integer of at most 2^53 and any order gives the same, exact result; blocks are added as int64. Last, the sum is
-shifted to the grid of the release, which is one rounding of the total.
+integer of at most 2^53 and any order gives the same, exact result. W follows from the grid alone.
+
+Last, the sum is shifted to the grid of the release, which is one rounding of the total. The number of rows may be
+private, so it decides neither W nor an exception. The blocks are added in two words: the bits below the grid, and
+the rest. Bits are carried over after each block, so that the lower word never overflows. The upper word is the
+exact sum modulo 2^64, however many rows there are.
 """
 
 import math
@@ -29,8 +33,7 @@ from skdp.kernels import is_cupy
 
 __all__ = ["RowMoments"]
 
-_FINE, _COARSE = 20, 16  # log2 of the largest integer norm of a row
-_MANY = 2**21  # rows from which the coarse grid is used, so that an int64 holds the sum
+_BITS = 20  # log2 of the largest integer norm of a row
 _BLOCK_CELLS = 2**22
 
 
@@ -55,8 +58,6 @@ class RowMoments:
         ``|y - target_center|`` is clipped to ``target_bound`` after that.
     target_weight : float
         The weight w of the target in z.
-    n_public : int
-        Decides the grid, with the number of rows where that is public.
     """
 
     X: Any
@@ -68,7 +69,6 @@ class RowMoments:
     target_bound: float
     target_center: float
     target_weight: float
-    n_public: int
 
     @property
     def width(self) -> int:
@@ -90,23 +90,21 @@ class RowMoments:
 
     def on_grid(self, unit: float) -> NDArray[np.int64]:
         """The sum in multiples of ``unit``; see the module for why it is exact."""
-        bits = _FINE if self.n_public <= _MANY else _COARSE
-        if len(self.y) * 4.0**bits > 2.0**62:
-            raise ValueError(
-                "the data hold too many more records than n_public for an exact sum; "
-                "give an n_public that is near their number"
-            )
         largest = self.radius / math.sqrt(unit)  # norm of z in roots of a unit
-        shift = bits - math.ceil(math.log2(largest))
+        shift = _BITS - math.ceil(math.log2(largest))
         step = math.sqrt(unit) * 2.0**-shift
         radius = math.floor(self.radius / step * (1 - 2.0**-40))
-        total = np.zeros((self.width, self.width), dtype=np.int64)
+        below = min(62, max(0, 2 * shift))  # bits of a product that lie below the grid
+        upper = np.zeros((self.width, self.width), dtype=np.int64)
+        lower = np.full_like(
+            upper, (1 << below) >> 1
+        )  # half a unit: the last shift rounds to the nearest
         for rows in self._blocks():
             z = self._integers(rows, step, radius)
-            total += (z.T @ z).astype(np.int64)
-        if shift <= 0:
-            return total << (-2 * shift)
-        return (total + (1 << (2 * shift - 1))) >> (2 * shift)
+            lower += (z.T @ z).astype(np.int64)
+            upper += lower >> below
+            lower &= (1 << below) - 1
+        return upper << max(0, -2 * shift)
 
     def _integers(self, rows: slice, step: float, radius: int) -> NDArray[np.float64]:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.

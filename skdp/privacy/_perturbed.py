@@ -9,8 +9,8 @@ vector rounded to the grid, so with respect to the latter ||grad F|| <= n tau + 
 point is within eta = (n tau + sqrt(p) grid / 2) / penalty of the exact minimiser theta*, on any data set. Given
 theta*, the computed points of neighbours are therefore at most 2 eta apart (user guide, "Minima perturbation").
 
-Gradients are summed in blocks of rows: the rounding error of a sum of n terms is then (block + n / block) u
-instead of n u, and eta is small enough for a second noise that does not matter.
+Gradients are summed in blocks of rows and these as a binary tree: the rounding error of a sum then does not grow
+with the number of rows, and eta is small enough for a second noise that does not matter.
 """
 
 import math
@@ -26,7 +26,6 @@ __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
 Array = NDArray[np.float64]
 
-BLOCK = 1024  # rows summed at once
 LIMIT = 1000.0  # Huber thresholds to which centred targets are clipped: it bounds the minimiser
 REACH = 14.0  # the sampler stops at 13.25, up to a bin
 GAP = 1e-9  # tau over the largest gradient of one record, where rounding allows it
@@ -55,8 +54,8 @@ class PerturbedMinimizer:
     n_parameters: int
     _records: Any
 
-    def _domain(self, noise_std: float, adjacency: str) -> "PerturbedDomain":
-        return PerturbedDomain(self, noise_std, adjacency)
+    def _domain(self, noise_std: float) -> "PerturbedDomain":
+        return PerturbedDomain(self, noise_std)
 
     def __repr__(self) -> str:
         return (
@@ -116,11 +115,11 @@ class PerturbedDomain(Domain):
 
     gap = GAP
 
-    def __init__(self, made: PerturbedMinimizer, noise_std: float, adjacency: str) -> None:
+    def __init__(self, made: PerturbedMinimizer, noise_std: float) -> None:
         records, n, p = made._records, made._records.n_units, made.n_parameters
         self.push = REACH * noise_std * math.sqrt(p) / n * (1 + 2.0**-40)
         mask = np.ones(p, dtype=bool)
-        super().__init__(records, made.loss, made.penalty / n, made.row_norm, mask, adjacency)
+        super().__init__(records, made.loss, made.penalty / n, made.row_norm, mask)
         self.penalty, self.n_units, self.center = made.penalty, n, made.target_center
 
     def farthest(self, mass: float) -> float:
@@ -135,10 +134,9 @@ class PerturbedDomain(Domain):
         self.reach = min(self.reach, super().farthest(mass))
         return self.reach
 
-    def rounding(self, rows: int, mass: float, size: float) -> float:
-        """As for `Domain`, with sums in blocks and the addition of b / n."""
-        depth = BLOCK + math.ceil(rows / BLOCK)
-        return super().rounding(min(rows, depth), mass, size) + 4 * UNIT * self.push
+    def rounding(self, mass: float, size: float) -> float:
+        """As for `Domain`, with the addition of b / n."""
+        return super().rounding(mass, size) + 4 * UNIT * self.push
 
     def targets(self, y: Array, kept: Array) -> Array:
         """Centred and clipped; a row that was scaled down takes its target along."""
@@ -168,16 +166,8 @@ class PerturbedObjective(Objective):
 
     def gradient_at(self, z: Array, theta: Array) -> Array:
         """Gradient of F / n."""
-        return self.blocks(self.slope(z)) + self.alpha * theta + self.linear
+        return self.gather(self.slope(z)) + self.alpha * theta + self.linear
 
     def pushed(self, step: Array) -> float:
         """Slope of the linear term along ``step``."""
         return float(np.vdot(self.linear, step))
-
-    def blocks(self, r: Array) -> Array:
-        """`gather`, summed in blocks of rows."""
-        total = np.zeros(self.shape)
-        for start in range(0, len(r), BLOCK):
-            part = slice(start, start + BLOCK)
-            total += self.gather_part(self.rows[part], r[part])
-        return total

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy._batches import Batch, BatchGroup, BatchPlan, batch_slack, draw_units, empty_bits
+from skdp.privacy._batches import (
+    Batch,
+    BatchGroup,
+    BatchPlan,
+    Partition,
+    batch_slack,
+    draw_units,
+    empty_bits,
+)
 from skdp.privacy._session_ledger import SessionLedger, check_number, check_share
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
@@ -148,12 +156,48 @@ class MinibatchReleases(SessionLedger):
             self._check_open()
             self._check_batch_plan(plan)
             self._check_plan(plan, plan.releases)
-            count = records._count
-            if plan.sampling == WITHOUT_REPLACEMENT and count != plan.n_units:
+            shape = records.shape
+            if plan.sampling == WITHOUT_REPLACEMENT and (
+                shape.n_public is not None or shape.n_units != plan.n_units
+            ):
                 raise ValueError(
-                    "batches without replacement need the real number of units as n_units"
+                    "batches without replacement need the real number of units as n_units, and records "
+                    "without n_public"
                 )
-            return Batch._make(plan, self._sample_units(plan, count), count)
+            return Batch._make(plan, self._sample_units(plan, records._count), records._family)
+
+    def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
+        """Draw a block for every unit without looking at the records.
+
+        The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
+        leaves the others where they are.
+
+        Parameters
+        ----------
+        records : PrivateRecords
+        n_blocks : int
+            At least 1; public.
+
+        Returns
+        -------
+        Partition
+            Secret, for `PrivateRecords.support_votes`.
+        """
+        self._check_open()
+        n_blocks = check_number(n_blocks, "n_blocks")
+        if self.adjacency == "add-remove":
+            blocks = self.integers(n_blocks, records._count)
+        else:
+            blocks = self.permutation(records._count) % n_blocks
+        return Partition._make(blocks, records._family)
+
+    def integers(self, bound: int, size: int) -> "NDArray[np.int64]":
+        """Independent uniform integers; `PrivacySession` draws them."""
+        raise NotImplementedError
+
+    def permutation(self, n: int, size: int | None = None) -> "NDArray[np.int64]":
+        """A random order; `PrivacySession` draws it."""
+        raise NotImplementedError
 
     def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
         kept, self._bits = (

@@ -98,7 +98,7 @@ class ObjectiveReleases(SessionLedger):
     ) -> NDArray[np.float64]:  # fmt: skip
         grid = needed / noise.CANONICAL_SIGMA * (1 + 2.0**-40)
         std, p = grid * noise.CANONICAL_SIGMA, minimizer.n_parameters
-        domain = minimizer._domain(std, self.adjacency)
+        domain = minimizer._domain(std)
         # The second grid holds every point that the minimiser can be.
         least = domain.reach / (plan.noise_multiplier * 2.0**29)
         eta = max(domain.distance(grid), least)
@@ -107,8 +107,8 @@ class ObjectiveReleases(SessionLedger):
         source = rounded_source(
             lambda: solved[0],
             owner=records._kernels,
-            unit=records.unit,
-            needs_public_n=records.n_public is None,
+            unit=records.shape.unit,
+            needs_public_n=records.shape.n_public is None,
         )
         computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=self.adjacency)
         # Everything that could be refused is refused before b is drawn.
@@ -142,7 +142,7 @@ class ObjectiveReleases(SessionLedger):
     ) -> NDArray[np.float64]:
         self._check_plan(plan, plan.releases)
         self._use(plan)
-        domain = minimizer._domain(0.0, self.adjacency)
+        domain = minimizer._domain(0.0)
         return domain.minimizer(minimizer._records, np.zeros(minimizer.n_parameters))
 
     def gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:

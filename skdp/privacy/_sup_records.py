@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.shape import PublicShape
 
 __all__ = ["SupNormStatistics"]
 
@@ -24,21 +25,10 @@ class SupNormStatistics:
     _kernels: dict[Any, Any]
     _largest: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     _norm_count: Callable[..., Bounded]
-    n_records: int
-    n_features: int
-    n_public: int | None
+    _count: int
+    shape: PublicShape
     fit_intercept: bool
     intercept_value: float
-    unit: str
-
-    @property
-    def n_units(self) -> int:
-        """The public count that means divide by."""
-        raise NotImplementedError
-
-    @property
-    def _count(self) -> int:
-        raise NotImplementedError
 
     def mean_sup_gradient(
         self,
@@ -46,7 +36,7 @@ class SupNormStatistics:
         theta: NDArray[np.float64],
         clip_norm: float,
         *,
-        rows: Any = None,
+        units: Any = None,
         divisor: float | None = None,
     ) -> Bounded:
         """Mean loss gradient at ``theta`` of rows clipped in the sup norm: no entry moves by more than one row's.
@@ -62,8 +52,9 @@ class SupNormStatistics:
             The intercept is the last row.
         clip_norm : float
             inf (no clipping) can only be released without noise.
-        rows : ndarray of int, default=None
-            Different row numbers: the batch, chosen without looking at the records. None takes all.
+        units : ndarray of int, default=None
+            Different numbers of records (or groups): the batch, chosen without looking at the records. None
+            takes all.
         divisor : float, default=None
             A public constant; None takes ``n_units``.
 
@@ -76,27 +67,28 @@ class SupNormStatistics:
         theta = np.array(theta, dtype=np.float64)
         if theta.shape != kernel.shape:
             raise ValueError(f"theta must have shape {kernel.shape}, got {theta.shape}")
-        chosen = None if rows is None else np.array(rows)
+        chosen = self._rows_of(units)
         clip_norm = float(clip_norm)
-        count = self._count if chosen is None else min(self._count, len(chosen))
 
         def plain() -> NDArray[np.float64]:
             if math.isinf(clip_norm):
                 return np.asarray(kernel.plain_sum(theta, rows=chosen), dtype=np.float64)
-            fine = clip_norm * max(2.0**-36, kernel.n_rows * 2.0**-60)
+            fine = clip_norm * max(2.0**-36, self.shape.usual_units * 2.0**-60)
             return np.asarray(kernel.clipped_sum(theta, clip_norm, fine, rows=chosen) * fine)
 
         source = Source(
             lambda grid: kernel.clipped_sum(theta, clip_norm, grid, rows=chosen),
             plain,
             roundings=0,
-            magnitude=clip_norm * count,
+            # The rows of a batch add up to no more than all units do.
+            magnitude=clip_norm * self.shape.most_units,
+            usual=clip_norm * self.shape.usual_units,
             owner=self._kernels,
-            unit=self.unit,
-            needs_public_n=self.n_public is None,
+            unit=self.shape.unit,
+            needs_public_n=self.shape.n_public is None,
         )
         bounded = Bounded.from_source(source, kernel.shape, linf=clip_norm)
-        return bounded * (1.0 / float(self.n_units if divisor is None else divisor))
+        return bounded * (1.0 / float(self.shape.n_units if divisor is None else divisor))
 
     def row_sup_norm_count(self, bound: float) -> Bounded:
         """Count the units whose feature row has sup norm at most ``bound``, centred; as `row_norm_count`.
@@ -116,9 +108,9 @@ class SupNormStatistics:
             from skdp.losses import SquaredLoss
 
             # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
-            ones = np.full(self.n_records, -1.0)
+            ones = np.full(self._X.shape[0], -1.0)
             kernel = sup_gradient_kernel(self._X, ones, SquaredLoss(), fit_intercept=False)
-            return self._largest(np.asarray(kernel.norms(np.zeros(self.n_features))))
+            return self._largest(np.asarray(kernel.norms(np.zeros(self.shape.n_features))))
 
         return self._norm_count("sup rows", norms, bound)
 
@@ -161,6 +153,16 @@ class SupNormStatistics:
                 sample_weight=self._weight,
             )
         return self._kernels["sup", loss]
+
+    def _rows_of(self, units: Any) -> NDArray[np.int64] | None:
+        """The rows of some units."""
+        if units is None:
+            return None
+        if self._groups is None:
+            return np.array(units)
+        wanted = np.zeros(self._count, dtype=bool)
+        wanted[units] = True
+        return np.flatnonzero(wanted[self._groups])
 
     def _balance(self) -> NDArray[np.float64] | None:
         """1 / (rows of the group) of every row; None where the unit is the record."""

@@ -77,8 +77,8 @@ class VertexScores:
             tolerance=tolerance,
         )
         self._clip = float(clip_norm)
-        self._divisor = float(records.n_units)
-        self._count = records._count
+        self._shape = records.shape
+        self._divisor = float(self._shape.n_units)
         self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
         self._steps, self._next = 0, 1.0
         self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
@@ -92,10 +92,10 @@ class VertexScores:
             self._on_grid,
             lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
             roundings=0,
-            magnitude=self._clip * self._count / self._divisor,
+            magnitude=self._clip * self._shape.most_units / self._divisor,
             owner=records._kernels,
-            unit=records.unit,
-            needs_public_n=records.n_public is None,
+            unit=self._shape.unit,
+            needs_public_n=self._shape.n_public is None,
             choose=self._choose,
         )
         self._scores = Bounded.from_source(
@@ -140,7 +140,7 @@ class VertexScores:
 
     def _fine(self) -> float:
         """The grid where no release has fixed one."""
-        return self._clip / self._divisor * max(2.0**-36, self._count * 2.0**-60)
+        return self._clip / self._divisor * max(2.0**-36, self._shape.most_units * 2.0**-60)
 
     def _start(self, unit: float) -> None:
         self._kernel.start(self._clip, unit * self._divisor)

@@ -31,7 +31,10 @@ class Source:
     ``roundings`` is 0 if each record's contribution is itself an integer vector whose integer norms obey
     the declared bounds; otherwise that many totals were rounded, and each can move by one unit an entry
     between neighbours, which the session adds to the sensitivity.
-    ``magnitude`` is a public bound on the absolute value of any entry (inf where entries are clamped).
+    ``magnitude`` is a public bound on the absolute value of any entry, on every data set (inf where entries are
+    clamped). ``usual``, where it is given, is a smaller bound that a data set may pass. The integers then wrap
+    around modulo 2^64, and so does their sum with integer noise: the release is a function of the exact noisy
+    sum. Mechanisms that add noise use ``usual``. Choices, thresholds and linear maps need ``magnitude``.
     ``choose(unit, scale, stream)``, where there is one, draws one index with the weights exp(score / scale) of
     the scores on that grid: for scores that are cheaper to keep than to write out.
     ``batch`` is the minibatch that the statistic is about; None is all records.
@@ -46,6 +49,7 @@ class Source:
     needs_public_n: bool = False
     choose: Callable[[float, float, Any], int] | None = None
     batch: Any = None
+    usual: float | None = None
 
 
 class Bounded:
@@ -336,6 +340,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         source.unit,
         source.needs_public_n,
         batch=source.batch,
+        usual=None if source.usual is None else source.usual * size,
     )
 
 
@@ -346,15 +351,17 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
             added = np.rint(np.clip(constant / unit, -_CLAMP, _CLAMP)).astype(np.int64)
         return source.on_grid(unit) + added
 
+    added = float(np.abs(constant).max(initial=0.0))
     return Source(
         on_grid,
         lambda: source.plain() + constant,
         source.roundings,
-        source.magnitude + float(np.abs(constant).max(initial=0.0)),
+        source.magnitude + added,
         source.owner,
         source.unit,
         source.needs_public_n,
         batch=source.batch,
+        usual=None if source.usual is None else source.usual + added,
     )
 
 
@@ -363,10 +370,14 @@ def _added(a: Source, b: Source) -> Source:
     clamp = np.int64(2**60)
 
     def on_grid(unit: float) -> NDArray[np.int64]:
-        x, y = a.on_grid(unit), b.on_grid(unit)
-        if both_exact:  # the session has checked magnitudes: no overflow
-            return x + y
-        return np.clip(x, -clamp, clamp) + np.clip(y, -clamp, clamp)
+        if both_exact:  # modulo 2^64, as `usual` says
+            return a.on_grid(unit) + b.on_grid(unit)
+        if any(unit * _CLAMP < source.magnitude < math.inf for source in (a, b)):
+            raise ValueError(
+                "a sum and a statistic that is rounded as a whole do not fit on one grid; release them one by one"
+            )
+        x, y = (np.clip(source.on_grid(unit), -clamp, clamp) for source in (a, b))
+        return x + y
 
     return Source(
         on_grid,
@@ -377,4 +388,10 @@ def _added(a: Source, b: Source) -> Source:
         a.unit,
         a.needs_public_n or b.needs_public_n,
         batch=a.batch,
+        usual=_usual(a) + _usual(b) if both_exact else None,
     )
+
+
+def _usual(source: Source) -> float:
+    """The size of entries for which sums are laid out."""
+    return source.magnitude if source.usual is None else source.usual

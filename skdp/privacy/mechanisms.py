@@ -1,10 +1,12 @@
 """The mechanisms: a Bounded and a noise level in, an array and a ledger row out.
 
 Everything happens on an integer grid whose width is fixed by public numbers before the statistic is
-computed. Three facts carry the privacy of the floating-point result:
+computed. These facts carry the privacy of the floating-point result:
 
 * Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous
   Gaussian mechanism, so the exact formula holds in any dimension (REFEREE B5).
+* A sum that is too large wraps around modulo 2^64, and so does its sum with the noise: post-processing again. So
+  nothing has to be known about a private number of records (`Source.usual`).
 * Laplace. Discrete Laplace of scale L/epsilon on integers whose l1 sensitivity is the integer L: the
   ratio of two probabilities is at most exp(epsilon).
 * Sparse vector. An AboveThreshold round on integers of sup-norm sensitivity D costs D / threshold scale +
@@ -89,13 +91,13 @@ def gaussian_grid(
             "on the grid; ask for fewer releases or a larger epsilon"
         )
     unit, sigma = multiplier * s / free * (1 + 2.0**-50), float(noise.CANONICAL_SIGMA)
-    coarse = _grid(bounded, unit)
+    coarse = _grid(bounded, unit, additive=True)
     if coarse > unit:
         unit, sigma = coarse, math.ceil(multiplier * (s / coarse + spread))
         if sigma < 2**10:
             raise PrivacyBudgetExceeded(
                 f"noise of {multiplier * s:.3g} cannot be drawn on a grid that holds sums of "
-                f"{bounded._value.magnitude:.3g}; ask for a smaller epsilon or fewer records"
+                f"{_size(bounded, additive=True):.3g}; ask for a smaller epsilon or fewer records"
             )
     total = s + spread * unit
     return unit, float(sigma), total
@@ -138,7 +140,7 @@ def laplace(
     s = sensitivity_factor(bounded, adjacency) * bounded.l1
     if not 0 < s < math.inf:
         raise ValueError(f"a Laplace release needs a finite l1 bound > 0, got {bounded.l1!r}")
-    unit = _grid(bounded, s / (epsilon * _LAPLACE_SCALE))
+    unit = _grid(bounded, s / (epsilon * _LAPLACE_SCALE), additive=True)
     integer_sensitivity = math.floor(s / unit) + 1 + bounded._value.roundings * bounded.size
     integers = bounded._value.on_grid(unit)
     drawn = noise.discrete_laplace(integer_sensitivity / epsilon, integers.size, stream)
@@ -260,8 +262,14 @@ def numeric_sparse(
     return indices, values, rows
 
 
-def _grid(bounded: Bounded, unit: float) -> float:
-    magnitude = bounded._value.magnitude
+def _size(bounded: Bounded, *, additive: bool) -> float:
+    """Public bound on the entries: where integer noise is added, one that may be passed (`Source.usual`)."""
+    usual = bounded._value.usual
+    return usual if additive and usual is not None else bounded._value.magnitude
+
+
+def _grid(bounded: Bounded, unit: float, *, additive: bool = False) -> float:
+    magnitude = _size(bounded, additive=additive)
     unit = unit if math.isinf(magnitude) else max(unit, magnitude / _HEADROOM)
     if not 2.0**-500 <= unit <= 2.0**500:
         raise ValueError(

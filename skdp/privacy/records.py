@@ -16,6 +16,7 @@ from skdp.privacy._batches import Batch
 from skdp.privacy._computed_records import ComputedStatistics
 from skdp.privacy._sup_records import SupNormStatistics
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.shape import PublicShape
 
 __all__ = ["PrivateRecords"]
 
@@ -41,12 +42,18 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
     n_public : int, default=None
         The public count that means divide by. None takes the number of records (or groups), which
         is public under replace-one and zero-out; a session with add-remove then refuses the statistics.
+    n_classes : int, default=None
+        Number of declared classes, for the shape.
 
     Attributes
     ----------
-    n_records, n_features, n_groups, n_parameters, n_units : int
-        Public shapes. ``n_groups`` is None without groups; ``n_parameters`` counts the intercept;
-        ``n_units`` is what means divide by.
+    shape : PublicShape
+        Everything that is public of the records.
+    n_features, n_parameters, n_units : int
+        Of the shape; ``n_parameters`` counts the intercept, ``n_units`` is what means divide by.
+    n_records, n_groups, n_public : int or None
+        Of the shape. ``n_records`` is None for groups: how many rows they have is private. Both are None where
+        ``n_public`` was given.
     unit : {"record", "group"}
 
     Examples
@@ -61,6 +68,8 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
 
     __slots__ = (
         "_X",
+        "_count",
+        "_family",
         "_groups",
         "_kernels",
         "_norms",
@@ -68,11 +77,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         "_y",
         "fit_intercept",
         "intercept_value",
-        "n_features",
-        "n_groups",
-        "n_public",
-        "n_records",
-        "unit",
+        "shape",
     )
 
     def __init__(
@@ -85,19 +90,26 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         fit_intercept: bool = False,
         intercept_value: float = 1.0,
         n_public: int | None = None,
+        n_classes: int | None = None,
     ) -> None:
         self._X = X
         self._y = y
         self._groups = None if groups is None else np.asarray(groups)
         self._weight = sample_weight
         self._kernels: dict[Any, Any] = {}
-        self.n_records, self.n_features = (int(size) for size in X.shape)
-        self.n_groups = None if self._groups is None else int(self._groups.max()) + 1
-        self.n_public = None if n_public is None else int(n_public)
+        n_groups = None if self._groups is None else int(self._groups.max()) + 1
+        self.shape = PublicShape.of(X, n_groups=n_groups, n_public=n_public, n_classes=n_classes)
+        # The real number of units: for sums, samplers and the solver's own arithmetic, never for a decision.
+        self._count = int(X.shape[0]) if n_groups is None else n_groups
+        self._family = object()  # the same for all that is derived from these records
         self.fit_intercept = bool(fit_intercept)
         self.intercept_value = float(intercept_value)
         self._norms: tuple[Any, Any] = (None, None)
-        self.unit = "record" if groups is None else "group"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.shape.n_features
 
     @property
     def n_parameters(self) -> int:
@@ -107,9 +119,42 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
     @property
     def n_units(self) -> int:
         """The public count that means divide by."""
-        if self.n_public is not None:
-            return self.n_public
-        return self.n_records if self.n_groups is None else self.n_groups
+        return self.shape.n_units
+
+    @property
+    def n_public(self) -> int | None:
+        """The public count as it was given."""
+        return self.shape.n_public
+
+    @property
+    def n_records(self) -> int | None:
+        """Number of records, where it is public; else None."""
+        return self.shape.n_records
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups, where they are the unit and it is public; else None."""
+        return self.shape.n_groups
+
+    @property
+    def unit(self) -> str:
+        """Whose change is protected."""
+        return self.shape.unit
+
+    def _derived(self, **changed: Any) -> "PrivateRecords":
+        """The same records with another X, y or intercept."""
+        made = PrivateRecords(
+            changed.get("X", self._X),
+            changed.get("y", self._y),
+            groups=self._groups,
+            sample_weight=self._weight,
+            fit_intercept=self.fit_intercept,
+            intercept_value=changed.get("intercept_value", self.intercept_value),
+            n_public=self.n_public,
+            n_classes=self.shape.n_classes,
+        )
+        made._family = self._family
+        return made
 
     def mean_gradient(
         self,
@@ -153,7 +198,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         def plain() -> NDArray[np.float64]:
             if math.isinf(clip_norm):
                 return np.asarray(kernel.plain_sum(theta, mask=chosen, rows=rows))
-            fine = clip_norm * max(2.0**-36, kernel.n_units * 2.0**-60)
+            fine = clip_norm * max(2.0**-36, self.shape.usual_units * 2.0**-60)
             return np.asarray(kernel.clipped_sum(theta, clip_norm, fine, chosen, rows) * fine)
 
         return self._batch_mean(
@@ -186,6 +231,8 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
             Of shape (n_features,): the intercept takes no part.
         """
         gradient = self.mean_gradient(loss, theta, clip_norm)._value
+        # Sums of this many units stay below 2^61 on this grid: a score is no function of a sum modulo 2^64.
+        coarse = gradient.magnitude * 2.0**-61
         start = np.array(theta, dtype=np.float64)[: self.n_features]
         d = self.n_features
 
@@ -194,9 +241,12 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
             return np.abs(moved) if moved.ndim == 1 else np.hypot.reduce(moved, axis=1)
 
         def on_grid(grid: float) -> NDArray[np.int64]:
-            fine = gradient.on_grid(grid / learning_rate / 2.0**10)
+            # Every record is rounded to the finer grid inside its ball, so this grid may be any.
+            unit = max(grid / learning_rate / 2.0**10, coarse)
+            fine = gradient.on_grid(unit)
+            length = unit * learning_rate if unit == coarse else grid / 2.0**10
             # Up to 2^50 units float64 is off by a fraction of a unit; `roundings` pays for it.
-            size = np.minimum(scores(fine * np.float64(grid / 2.0**10)) / grid, 2.0**50)
+            size = np.minimum(scores(fine * np.float64(length)) / grid, 2.0**50)
             return np.rint(size).astype(np.int64)
 
         source = Source(
@@ -214,7 +264,8 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         """Count the units whose feature row has norm at most ``bound``, centred.
 
         A unit adds +1/2 if its norm is at most ``bound`` and -1/2 otherwise (a group: the largest norm of
-        its rows; a norm that is not finite is above every bound). So l1 = l2 = linf = 1/2.
+        its rows; a norm that is not finite is above every finite bound). So l1 = l2 = linf = 1/2. On the grid a
+        unit adds plus or minus one and the same integer.
 
         Parameters
         ----------
@@ -285,7 +336,8 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
                 return self._largest(np.abs(values))
             if self._groups is None:
                 return values
-            return np.bincount(self._groups, weights=values) / np.bincount(self._groups)
+            with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
+                return np.bincount(self._groups, weights=values) / np.bincount(self._groups)
 
         return self._norm_count(("target", center, absolute), targets, bound)
 
@@ -335,15 +387,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         -------
         PrivateRecords
         """
-        return PrivateRecords(
-            self._X,
-            self._y,
-            groups=self._groups,
-            sample_weight=self._weight,
-            fit_intercept=self.fit_intercept,
-            intercept_value=value,
-            n_public=self.n_public,
-        )
+        return self._derived(intercept_value=value)
 
     def centered(self, value: float) -> "PrivateRecords":
         """Return the same records with ``value`` subtracted from their targets.
@@ -357,15 +401,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         -------
         PrivateRecords
         """
-        return PrivateRecords(
-            self._X,
-            self._targets_less(float(value)),
-            groups=self._groups,
-            sample_weight=self._weight,
-            fit_intercept=self.fit_intercept,
-            intercept_value=self.intercept_value,
-            n_public=self.n_public,
-        )
+        return self._derived(y=self._targets_less(float(value)))
 
     def residual(self, theta: NDArray[np.float64]) -> "PrivateRecords":
         """Return the same records with what a linear model predicts subtracted from their targets.
@@ -387,15 +423,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         if self.fit_intercept:
             with np.errstate(all="ignore"):
                 fitted = fitted + self.intercept_value * theta[-1]
-        return PrivateRecords(
-            self._X,
-            self._targets_less(fitted),
-            groups=self._groups,
-            sample_weight=self._weight,
-            fit_intercept=self.fit_intercept,
-            intercept_value=self.intercept_value,
-            n_public=self.n_public,
-        )
+        return self._derived(y=self._targets_less(fitted))
 
     def restricted(self, features: Any) -> "PrivateRecords":
         """Return the same records with some features only.
@@ -410,29 +438,29 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         PrivateRecords
             Its statistics have one entry a chosen feature, and the intercept.
         """
-        return PrivateRecords(
-            self._X[:, np.array(features, dtype=np.intp)],
-            self._y,
-            groups=self._groups,
-            sample_weight=self._weight,
-            fit_intercept=self.fit_intercept,
-            intercept_value=self.intercept_value,
-            n_public=self.n_public,
-        )
+        return self._derived(X=self._X[:, np.array(features, dtype=np.intp)])
 
     def _norm_count(
         self, key: Any, norms: Callable[[], NDArray[np.float64]], bound: float
     ) -> Bounded:
-        def count() -> NDArray[np.float64]:
+        def count() -> int:
+            """Units at most ``bound`` less the others."""
             if key != self._norms[0]:  # one search asks for the same norms again and again
                 self._norms = (key, norms())
-            return np.array([float(np.sum(np.where(self._norms[1] <= bound, 0.5, -0.5)))])
+            below = int(np.count_nonzero(self._norms[1] <= bound))
+            return 2 * below - self._count
+
+        def on_grid(grid: float) -> NDArray[np.int64]:
+            half = math.floor(0.5 / grid)
+            # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
+            most = 2**60 // max(1, half)
+            return np.array([half * max(-most, min(count(), most))], dtype=np.int64)
 
         source = Source(
-            lambda grid: np.rint(count() / grid).astype(np.int64),
-            count,
-            roundings=1,
-            magnitude=0.5 * self._count,
+            on_grid,
+            lambda: np.array([0.5 * count()]),
+            roundings=0,
+            magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
             owner=self._kernels,
             unit=self.unit,
         )
@@ -448,21 +476,18 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         from skdp.losses import SquaredLoss
 
         # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
-        ones = np.full(self.n_records, -1.0)
+        ones = np.full(self._X.shape[0], -1.0)
         kernel = gradient_kernel(self._X, ones, SquaredLoss(), fit_intercept=False)
         return self._largest(np.asarray(kernel.norms(np.zeros(self.n_features))))
 
     def _largest(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         """The rows' norms, or of each group the largest."""
-        if self._groups is None or self.n_groups is None:
+        if self._groups is None:
             return norms
-        largest = np.zeros(self.n_groups)
-        np.maximum.at(largest, self._groups, norms)
+        largest = np.zeros(self._count)
+        with np.errstate(all="ignore"):  # infinite norms make `maximum.at` warn, sometimes
+            np.maximum.at(largest, self._groups, norms)
         return largest
-
-    @property
-    def _count(self) -> int:
-        return self.n_records if self.n_groups is None else self.n_groups
 
     def _kernel(self, loss: Any) -> Any:
         if loss not in self._kernels:
@@ -483,10 +508,13 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         )
 
     def __repr__(self) -> str:
-        groups = "" if self.n_groups is None else f", n_groups={self.n_groups}"
-        if self.n_public is not None:  # under add-remove the real number is private
-            return f"PrivateRecords(n_public={self.n_public}, n_features={self.n_features})"
-        return f"PrivateRecords(n_records={self.n_records}, n_features={self.n_features}{groups})"
+        counted = {
+            "n_records": self.n_records,
+            "n_groups": self.n_groups,
+            "n_public": self.n_public,
+        }
+        known = "".join(f"{name}={n}, " for name, n in counted.items() if n is not None)
+        return f"PrivateRecords({known}n_features={self.n_features})"
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("PrivateRecords hands out bounded statistics only; they cannot be copied")

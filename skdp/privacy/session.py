@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy._batches import Batch, BatchGroup, BatchPlan
+from skdp.privacy._batches import Batch, BatchGroup, BatchPlan, Partition
 from skdp.privacy._session_batches import MinibatchReleases, batch_slack_of
 from skdp.privacy._session_ledger import GaussianPlan, check_number, check_share
 from skdp.privacy._session_objective import ObjectiveReleases
@@ -29,7 +29,7 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.budget import BudgetAccountant, current_accountant
 from skdp.privacy.records import PrivateRecords
 
-__all__ = ["Batch", "BatchGroup", "BatchPlan", "GaussianPlan", "PrivacySession"]
+__all__ = ["Batch", "BatchGroup", "BatchPlan", "GaussianPlan", "Partition", "PrivacySession"]
 
 
 class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases):

@@ -123,11 +123,11 @@ def test_no_first_stage_where_all_features_are_kept():
 def test_blocks_have_one_size_or_are_drawn_one_by_one():
     records = PrivateRecords(np.zeros((100, 2)), np.zeros(100))
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
-    assert np.bincount(random_blocks(session, records, 10)).tolist() == [10] * 10
-    assert len(np.unique(random_blocks(session, records, "auto"))) == 5
+    assert np.bincount(random_blocks(session, records, 10)._blocks).tolist() == [10] * 10
+    assert len(np.unique(random_blocks(session, records, "auto")._blocks)) == 5
     session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove", random_state=0)
     drawn = random_blocks(session, PrivateRecords(np.zeros((4000, 2)), n_public=100), "auto")
-    counts = np.bincount(drawn)
+    counts = np.bincount(drawn._blocks)
     assert len(counts) == 5  # from n_public, not from the number of records
     assert len(set(counts)) > 1
     assert abs(counts / 800 - 1).max() < 0.25  # ten standard deviations

@@ -15,7 +15,7 @@ from scipy import stats
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, _batches, noise
 from skdp.privacy._batches import Batch, BatchPlan, _binomial, draw_units
 from skdp.privacy.accounting.minibatch import sampled_epsilon
 
@@ -375,7 +375,7 @@ def test_a_replaced_record_moves_a_batch_statistic_within_its_sensitivity(classe
         sums = []
         for data in ((X, y), (X2, y2)):
             records = PrivateRecords(*data)
-            batch = Batch._make(plan, units, 30)
+            batch = Batch._make(plan, units, records._family)
             statistic = records.recursive_gradient(
                 loss,
                 theta,
@@ -424,3 +424,19 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     values = [PrivateRecords(Z, y).mean_losses(LogisticLoss(), points, 2.0) for Z in (X2, X3)]
     change = np.abs(values[0]._value.on_grid(2.0**-40) - values[1]._value.on_grid(2.0**-40))
     assert 0.9 < change.max() / (2 * statistic.linf * 2**40) <= 1
+
+
+def test_numbers_beyond_32_bits_are_drawn_too(monkeypatch):
+    """Under add-remove the real number of units is private: no exception may depend on it."""
+    monkeypatch.setattr(_batches, "_LARGEST", 5)
+    n, times = 6, 30_000
+    for size in (2, 4):
+        subsets = list(combinations(range(n), size))
+        counts = dict.fromkeys(subsets, 0)
+        for units in draws(plan_of(size, n, "without replacement"), n, times, seed=6):
+            counts[tuple(units.tolist())] += 1
+        assert stats.chisquare(list(counts.values())).pvalue > P_VALUE
+    stream = noise.KeyStream(3)
+    units = _batches._large_subset(2**40, 1000, stream)
+    assert (np.diff(units) > 0).all()
+    assert 0 <= units[0] < 2**35 < 2**39 < units[-1] < 2**40

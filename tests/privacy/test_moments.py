@@ -101,7 +101,7 @@ def test_a_group_of_any_size_is_one_unit():
 )
 def test_integer_rows_stay_inside_the_radius(row, target, step):
     rows = RowMoments(
-        np.array([row]), np.array([target]), None, np.arange(4), 0.3, 1.0, 1.0, 0.0, 0.5, 1
+        np.array([row]), np.array([target]), None, np.arange(4), 0.3, 1.0, 1.0, 0.0, 0.5
     )
     radius = math.floor(rows.radius / step)
     (found,) = rows._integers(slice(0, 1), step, radius)
@@ -133,23 +133,6 @@ def test_duplicates_of_csr_are_added_and_bad_rows_add_nothing():
     wild = np.array([[np.inf, 1.0], [np.nan, 0.0], [1e308, 1e308], [0.1, 0.2]])
     alone = moment(wild[3:], np.zeros(1))._value.on_grid(1e-6)
     assert np.array_equal(moment(wild, np.zeros(4))._value.on_grid(1e-6), alone)
-
-
-def test_too_many_records_for_n_public_are_refused():
-    rows = RowMoments(
-        np.zeros((1, 1)),
-        np.broadcast_to(0.0, 2**23),
-        None,
-        np.arange(1),
-        None,
-        1.0,
-        1.0,
-        0.0,
-        1.0,
-        5,
-    )
-    with pytest.raises(ValueError, match="n_public"):
-        rows.on_grid(1e-6)
 
 
 def test_targets_are_counted():

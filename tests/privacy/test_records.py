@@ -12,7 +12,9 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy._batches import Partition
 from skdp.privacy._perturbed import PerturbedMinimizer
+from skdp.privacy.shape import PublicShape
 
 RNG = np.random.default_rng(5)
 
@@ -20,6 +22,11 @@ RNG = np.random.default_rng(5)
 def records(**params):
     X = RNG.normal(size=(20, 3))
     return PrivateRecords(X, (X[:, 0] > 0).astype(float), **params)
+
+
+def partition(r, blocks):
+    """Blocks of the test's choice, as a session would draw them for these records."""
+    return Partition._make(np.asarray(blocks), r._family)
 
 
 def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
@@ -39,7 +46,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "with_intercept": lambda: r.with_intercept(0.5),
         "restricted": lambda: r.restricted(np.array([0, 2])),
         "support_votes": lambda: r.support_votes(
-            LogisticLoss(), 1, np.zeros(20, int), adjacency="replace-one"
+            LogisticLoss(), 1, partition(r, np.zeros(20, int)), adjacency="replace-one"
         ),
         "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
         "residual": lambda: r.residual(theta),
@@ -54,7 +61,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
             LogisticLoss(), penalty=1.0, row_norm=1.0
         ),
     }
-    opaque = (Bounded, PrivateRecords, PerturbedMinimizer)
+    opaque = (Bounded, PrivateRecords, PerturbedMinimizer, PublicShape)
     for name in (n for n in dir(r) if not n.startswith("_")):
         value = getattr(r, name)
         if callable(value):
@@ -74,6 +81,10 @@ def test_a_raw_value_cannot_leave(attempt):
 def test_repr_shows_shapes_only():
     assert repr(records()) == "PrivateRecords(n_records=20, n_features=3)"
     assert repr(records(n_public=25)) == "PrivateRecords(n_public=25, n_features=3)"
+    grouped = records(groups=np.arange(20) % 4)
+    assert repr(grouped) == "PrivateRecords(n_groups=4, n_features=3)"
+    assert (grouped.n_records, grouped.n_groups, grouped.n_units) == (None, 4, 4)
+    assert "20" not in repr(records(groups=np.arange(20) % 4, n_public=9))
 
 
 LOSSES = {
@@ -294,7 +305,7 @@ def test_units_and_adjacency_of_session_and_records_must_agree():
         PrivacySession(plain, epsilon=1.0, delta=1e-5, adjacency="add-remove")
     with PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove") as s:
         plan = s.plan_gaussian(1)
-        blocks = np.arange(20) % 4
+        blocks = partition(plain, np.arange(20) % 4)
         for bounded in (
             plain.mean_gradient(LogisticLoss(), theta, 1.0),
             plain.second_moment(1.0, 1.0, adjacency="add-remove"),

@@ -44,7 +44,7 @@ def test_replaced_record_moves_each_entry_within_the_bound(name, storage):
         sums = []
         for data, target in ((X, y), (X2, y2)):
             r = PrivateRecords(storage(data), target, fit_intercept=True)
-            bounded = r.mean_sup_gradient(loss, theta, clip_norm, rows=batch, divisor=20)
+            bounded = r.mean_sup_gradient(loss, theta, clip_norm, units=batch, divisor=20)
             assert bounded.linf == pytest.approx(clip_norm / 20)
             assert bounded._value.roundings == 0
             sums.append(bounded._value.on_grid(GRID))

@@ -1,7 +1,9 @@
 """Votes for a support: what one record can change, exactly, and the scale its selection needs."""
 
+import copy
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import scipy.sparse as sp
 import skdp.privacy.mechanisms
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy._batches import Partition
 from skdp.privacy._votes import block_vote
 from tests.privacy.audit import epsilon_lower
 
@@ -24,6 +27,7 @@ LOSSES = {
 
 def votes(X, y, loss, s, blocks, groups=None):
     records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
+    blocks = Partition._make(np.asarray(blocks), records._family)
     return records.support_votes(loss, s, blocks, adjacency="replace-one")._value.on_grid(1.0)
 
 
@@ -109,13 +113,28 @@ def test_blocks_find_a_strong_support():
             assert found.sum() == 40
 
 
-def test_shapes_are_checked_and_weights_refused():
+def test_blocks_are_a_sessions_own_and_weights_refused():
     records = PrivateRecords(np.eye(4), np.zeros(4))
-    with pytest.raises(ValueError, match="one block a unit"):
-        records.support_votes(SquaredLoss(), 1, np.zeros(3, int), adjacency="zero-out")
+    session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="zero-out")
+    blocks = session.partition(records, 2)
+    with pytest.raises(TypeError, match="partition"):
+        records.support_votes(SquaredLoss(), 1, np.zeros(4, int), adjacency="zero-out")
+    with pytest.raises(ValueError, match="these records"):
+        PrivateRecords(np.eye(4), np.zeros(4)).support_votes(
+            SquaredLoss(), 1, blocks, adjacency="zero-out"
+        )
+    assert records.centered(1.0).support_votes(SquaredLoss(), 1, blocks, adjacency="zero-out").size
     weighted = PrivateRecords(np.eye(4), np.zeros(4), sample_weight=np.ones(4))
     with pytest.raises(ValueError, match="weighted"):
-        weighted.support_votes(SquaredLoss(), 1, np.zeros(4, int), adjacency="zero-out")
+        weighted.support_votes(
+            SquaredLoss(), 1, session.partition(weighted, 2), adjacency="zero-out"
+        )
+    assert repr(blocks) == "Partition()"
+    for use in (len, list, np.asarray, pickle.dumps, copy.copy):
+        with pytest.raises(TypeError):
+            use(blocks)
+    with pytest.raises(TypeError, match="made by a session"):
+        Partition()
 
 
 # ------------------------------------------------------------------ gradient scores
