@@ -93,9 +93,18 @@ class Tape:
                 return found
             kind, _, (found,), _ = self.next(name)
             assert kind == name
-            return found
+            return self.for_fewer(name, found, rest)
 
         return draw
+
+    @staticmethod
+    def for_fewer(name, found, rest):
+        """Random choices about every unit, where the neighbour has one unit less: the last one."""
+        if name == "_sample_units" and found is not None:
+            return found[found < rest[1]]
+        if name == "integers" and len(found) > rest[1]:
+            return found[: rest[1]]
+        return found
 
     def next(self, name):
         assert self.position < len(self.events), f"the neighbour asks for one more {name}"
@@ -216,18 +225,90 @@ def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
     assert tape.compare(fit, one, (X2, y2)) <= 2 + 1e-9
 
 
+# Sizes of a replaced group, beside 4: across every count at which the package works in another way (blocks of
+# 64 rows at least of the second moments, of 256 of the sup-norm kernel, 1024 of the solver, 4096 of the vertices,
+# 8192 of the second moments), and a group that outweighs all others.
+GROUP_SIZES = (1, 3, 70, 300, 1100, 4200, 9000)
+
+
+def one_group_replaced(name, size, seed):
+    """Groups of 4 rows, and the same with the first one replaced by ``size`` enormous rows."""
+    one, _ = next(pairs(name, seed=seed))
+    groups = np.repeat(np.arange(N // 4), 4)
+    rows = 100 * np.resize(one[0][4:8], (size, D))
+    X2, y2 = np.vstack([rows, one[0][4:]]), np.append(np.ones(size), one[1][4:])
+    groups2 = np.append(np.zeros(size, dtype=int), groups[4:])
+    return (*one, groups), (X2, y2, groups2)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_one_group_is_one_unit_along_the_whole_path(name, monkeypatch):
+    """The neighbour's group has another number of rows, which is private: nothing public may follow from it."""
     tape = Tape(monkeypatch)
-    groups = np.repeat(np.arange(N // 4), 4)
-    one, _ = next(pairs(name, seed=3))
-    X2, y2 = one[0].copy(), one[1].copy()
-    X2[:4], y2[:4] = 100 * X2[4:8], 1.0
 
-    def fit(X, y):
+    def fit(X, y, groups):
         return make(name, unit="group").fit(X, y, groups=groups)
 
-    assert tape.compare(fit, one, (X2, y2)) <= 1 + 1e-9
+    for size in (4, *GROUP_SIZES):
+        one, other = one_group_replaced(name, size, seed=3)
+        assert tape.compare(fit, one, other) <= 1 + 1e-9, size
+    one, other = one_group_replaced(name, 1100, seed=5)
+    sparse = [(sp.csr_matrix(X), y, groups) for X, y, groups in (other, one)]
+    assert tape.compare(fit, *sparse) <= 1 + 1e-9
+
+
+GROUP_VARIANTS = [
+    ("DPSGDClassifier", {"batch_size": 7}),
+    ("DPSGDClassifier", {"batch_size": 14, "n_public": 15}),
+    ("DPSRMClassifier", {"batch_size": 5, "initial_batch_size": 14}),
+    ("DPRRPSGDClassifier", {"batch_size": 60}),
+    ("DPSparseERMClassifier", {"batch_size": 3}),
+    ("DPTwoStageRegressor", {"selection": "votes"}),
+    ("DPTwoStageRegressor", {"loss": "huber"}),
+    ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
+    ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), GROUP_VARIANTS)
+def test_other_settings_of_groups_take_the_same_path(name, params, monkeypatch):
+    tape = Tape(monkeypatch)
+
+    def fit(X, y, groups):
+        return make(name, unit="group", **params).fit(X, y, groups=groups)
+
+    for size in (1, 70, 1100, 9000):
+        one, other = one_group_replaced(name, size, seed=6)
+        assert tape.compare(fit, one, other) <= 1 + 1e-9, size
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_add_remove_replays_with_one_record_less(name, monkeypatch):
+    """Number of records and groups are private here: the plan of both comes from n_public alone."""
+    tape = Tape(monkeypatch)
+    one, _ = next(pairs(name, seed=7))
+    X, y = one[0].copy(), one[1].copy()
+    X[-1], y[-1] = 1e3 * X[-1], 1.0
+
+    def fit(X, y, **extra):
+        return make(name, adjacency="add-remove", n_public=50, **extra).fit(X, y)
+
+    assert tape.compare(fit, (X, y), (X[:-1], y[:-1])) <= 1 + 1e-9
+    groups = np.repeat(np.arange(N // 4), 4)
+
+    def fit_groups(X, y, groups):
+        model = make(name, adjacency="add-remove", n_public=14, unit="group")
+        return model.fit(X, y, groups=groups)
+
+    for size in (4, 1100):
+        last = np.repeat(X[-4:-3], size, axis=0)
+        more = (
+            np.vstack([X[:-4], last]),
+            np.append(y[:-4], np.ones(size)),
+            np.append(groups[:-4], np.full(size, N // 4 - 1)),
+        )
+        fewer = (X[:-4], y[:-4], groups[:-4])
+        assert tape.compare(fit_groups, more, fewer) <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("name", NAMES)
