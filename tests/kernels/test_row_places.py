@@ -1,0 +1,164 @@
+"""What a row adds is a function of the row alone: not of its place, its neighbours or their number.
+
+Groups of another size, and records that come or go, move every later row by some places. A kernel that took four
+rows at a time in one order of summation, and the last few in another, would change the integers of all of them.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.privacy import PrivateRecords
+from skdp.privacy._minimizer import clipped_rows
+from skdp.privacy._moments import RowMoments, predictions
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "csr": sp.csr_matrix,
+    "float32 C": lambda X: np.ascontiguousarray(X, dtype=np.float32),
+    "float32 F": lambda X: np.asfortranarray(X, dtype=np.float32),
+    "float32 csr": lambda X: sp.csr_matrix(X.astype(np.float32)),
+}
+LOSSES = [SquaredLoss(), HuberLoss(0.7), LogisticLoss(), MultinomialLoss(3)]
+each_layout = pytest.mark.parametrize("layout", sorted(LAYOUTS))
+each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+# Rows in front: every remainder of a few rows at a time, and more than a block. (One row alone would be in C and
+# in Fortran order at once.)
+FRONT = (2, 3, 5, 8, 67, 1030)
+UNIT = 2.0**-44
+
+
+def problem(loss, n=203, d=37, seed=0):
+    """Rows of many sizes, some sparse, with targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-3, 3, size=(n, 1))
+    X *= rng.random((n, d)) < rng.choice([0.1, 0.6, 1.0], size=(n, 1))
+    k = loss.n_outputs
+    y = rng.integers(0, max(2, k), n).astype(float)
+    if loss.name in ("squared", "huber"):
+        y = 100 * rng.normal(size=n)
+    theta = rng.normal(size=(d + 1,) if k == 1 else (d + 1, k))
+    return X, y, theta
+
+
+def both(loss, layout, front):
+    """The rows alone, and behind others that are to add nothing new: sums of the two parts must add up."""
+    X, y, theta = problem(loss)
+    X0, y0, _ = problem(loss, front, seed=1)
+    convert = LAYOUTS[layout]
+    parts = [(convert(A), b) for A, b in ((X0, y0), (X, y), (np.vstack([X0, X]), np.append(y0, y)))]
+    return theta, parts
+
+
+@each_loss
+@each_layout
+def test_clipped_sums_norms_and_losses(layout, loss):
+    for front in FRONT:
+        theta, parts = both(loss, layout, front)
+        kernels = [gradient_kernel(X, y, loss) for X, y in parts]
+        for call in (
+            lambda k, now, before: k.clipped_sum(now, 1.0, UNIT),
+            lambda k, now, before: k.recursive_sum(now, before, 0.3, 1.0, 0.5, UNIT),
+            lambda k, now, before: k.loss_sums(np.stack([now, before]), 3.0, UNIT),
+        ):
+            first, second, whole = (call(kernel, theta, 0.5 * theta) for kernel in kernels)
+            assert np.array_equal(first + second, whole), front
+        first, second, whole = (kernel.norms(theta) for kernel in kernels)
+        assert np.array_equal(np.append(first, second), whole), front
+
+
+@each_loss
+@each_layout
+def test_groups_beside_groups_of_any_size(layout, loss):
+    for front in FRONT:
+        theta, parts = both(loss, layout, front)
+        groups = np.arange(203) // 7
+        codes = [
+            np.zeros(front, dtype=int),
+            groups,
+            np.append(np.zeros(front, dtype=int), groups + 1),
+        ]
+        kernels = [gradient_kernel(X, y, loss, groups=g) for (X, y), g in zip(parts, codes)]
+        first, second, whole = (k.clipped_sum(theta, 1.0, UNIT) for k in kernels)
+        assert np.array_equal(first + second, whole), front
+        first, second, whole = (k.norms(theta) for k in kernels)
+        assert np.array_equal(np.append(first, second), whole), front
+
+
+@each_loss
+@each_layout
+def test_chosen_rows_of_a_batch(layout, loss):
+    """A unit adds the same integers in a batch as among all, at another place of it."""
+    theta, parts = both(loss, layout, 3)
+    kernel = gradient_kernel(*parts[2], loss)
+    rows = np.arange(3, 206)
+    alone = gradient_kernel(*parts[1], loss).clipped_sum(theta, 1.0, UNIT)
+    assert np.array_equal(kernel.clipped_sum(theta, 1.0, UNIT, rows=rows), alone)
+    half, other = rows[::2], rows[1::2]
+    sums = [kernel.clipped_sum(theta, 1.0, UNIT, rows=part) for part in (half, other)]
+    assert np.array_equal(sums[0] + sums[1], alone)
+
+
+@each_loss
+@each_layout
+def test_sup_norm_sums_and_paths_of_vertices(layout, loss):
+    for front in FRONT:
+        theta, parts = both(loss, layout, front)
+        kernels = [sup_gradient_kernel(X, y, loss) for X, y in parts]
+        first, second, whole = (k.clipped_sum(theta, 1.0, UNIT) for k in kernels)
+        assert np.array_equal(first + second, whole), front
+        first, second, whole = (k.norms(theta) for k in kernels)
+        assert np.array_equal(np.append(first, second), whole), front
+        paths = [vertex_kernel(X, y, loss) for X, y in parts]
+        for path in paths:
+            path.start(1.0, UNIT)
+            for step in range(6):
+                path.move(5 * step, 0, 0.7, 2 / (step + 3), refresh=step % 3 == 0)
+        first, second, whole = (path.sums for path in paths)
+        assert np.array_equal(first + second, whole), front
+
+
+@each_layout
+def test_second_moments_predictions_and_clipped_rows(layout):
+    loss = SquaredLoss()
+    for front in FRONT:
+        theta, parts = both(loss, layout, front)
+        columns = np.arange(37)
+        sums, fitted, clipped = [], [], []
+        for X, y in parts:
+            moments = RowMoments(X, y, None, columns, 0.3, 5.0, 2.0, 0.1, 0.5)
+            step = 2.0**-17
+            radius = int(moments.radius / step)
+            z = [moments._integers(rows, step, radius) for rows in moments._blocks()]
+            sums.append(np.vstack(z))
+            fitted.append(predictions(X, theta[:37]))
+            rows, weight, kept = clipped_rows(X, None, 3.0)
+            dense = rows.toarray() if sp.issparse(rows) else rows
+            clipped.append(np.column_stack([dense, weight, kept]))
+        for first, second, whole in (sums, fitted, clipped):
+            assert np.array_equal(np.concatenate([first, second]), whole), front
+
+
+@each_layout
+def test_statistics_of_records_behind_a_group_of_another_size(layout):
+    loss = LogisticLoss()
+    theta, parts = both(loss, layout, 5)
+    (X0, y0), (X, y), (both_X, both_y) = parts
+    for front, codes in ((5, np.zeros(5, dtype=int)),):
+        groups = np.arange(len(y)) // 4
+        whole = PrivateRecords(
+            both_X, both_y, groups=np.append(codes, groups + 1), fit_intercept=True
+        )
+        one = PrivateRecords(X, y, groups=groups, fit_intercept=True, n_public=whole.n_units)
+        two = PrivateRecords(X0, y0, groups=codes, fit_intercept=True, n_public=whole.n_units)
+        for statistic in (
+            lambda r: r.mean_gradient(loss, theta, 1.0),
+            lambda r: r.mean_sup_gradient(loss, theta, 1.0),
+            lambda r: r.second_moment(1.0, 1.0, adjacency="replace-one"),
+        ):
+            values = [statistic(r)._value.on_grid(2.0**-40) for r in (one, two, whole)]
+            change = np.abs(values[0] + values[1] - values[2]).max()
+            assert change <= (1 if statistic(whole)._value.roundings else 0), front
