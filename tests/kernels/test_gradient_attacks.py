@@ -184,7 +184,16 @@ def test_replacing_a_unit_moves_the_sum_by_two_clips_at_most(storage, loss, grou
         # The same row with the other label is the pair that hurts most; then wilder ones.
         if trial % 2:
             other[rows] = rng.choice([-1e3, 1e-200, 1e9, 1e160, 0.3], (len(rows), d))
-        after = gradient_kernel(STORAGES[storage](other), labels, loss, groups=groups)
+        codes = groups
+        if grouped and trial % 3:  # a group of another size, its rows somewhere else
+            gone, size = groups[rows[0]], int(rng.choice([1, 2, 70, 300]))
+            kept, new = groups != gone, np.resize(rows, size)
+            other = np.vstack([other[new], other[kept]])
+            labels, codes = (
+                np.append(labels[new], labels[kept]),
+                np.append(groups[new], groups[kept]),
+            )
+        after = gradient_kernel(STORAGES[storage](other), labels, loss, groups=codes)
         moved = after.clipped_sum(theta, clip_norm, UNIT) - first
         assert within(moved, clip_norm, UNIT, times=2)
         largest = max(largest, square_norm(moved))

@@ -136,7 +136,16 @@ def test_replacing_a_unit_moves_the_sum_by_two_bounds_at_most(storage, loss, gro
         other[rows] = 30 * rng.standard_normal(d)
         if trial % 3 == 0:
             other[rows] = rng.choice([-1e3, 1e-200, 1e9, 1e160, 0.3], (len(rows), d))
-        after = kernel_of(other, labels, loss, storage, groups=groups).recursive_sum(*rest)
+        codes = groups
+        if grouped and trial % 4:  # a group of another size, its rows somewhere else
+            gone, size = groups[rows[0]], int(rng.choice([1, 2, 70, 300]))
+            kept, new = groups != gone, np.resize(rows, size)
+            other = np.vstack([other[new], other[kept]])
+            labels, codes = (
+                np.append(labels[new], labels[kept]),
+                np.append(groups[new], groups[kept]),
+            )
+        after = kernel_of(other, labels, loss, storage, groups=codes).recursive_sum(*rest)
         moved = square_norm(after - first)
         assert moved <= (2 * bound_units(*arguments)) ** 2
         largest = max(largest, moved)

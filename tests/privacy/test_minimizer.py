@@ -176,11 +176,13 @@ def test_group_counts_as_one_unit_whatever_its_size(loss):
     for _ in range(60):
         X, y = rng.normal(size=(30, 3)) * 10, targets(loss, rng, 30)
         groups = np.r_[np.zeros(24, int), np.arange(1, 7)]
-        other, label = X.copy(), y.copy()
-        other[:24] = rng.normal(size=3) * 100
-        label[:24] = targets(loss, rng, 1)[0]
+        size = int(rng.choice([1, 24, 100, 1030, 4100]))
+        other = np.vstack([np.tile(rng.normal(size=3) * 100, (size, 1)), X[24:]])
+        label = np.append(np.full(size, targets(loss, rng, 1)[0]), y[24:])
+        codes = np.r_[np.zeros(size, int), np.arange(1, 7)]
         bounded, a = minimiser(X, y, loss, alpha=1.0, groups=groups)
-        b = minimiser(other, label, loss, alpha=1.0, groups=groups)[1]
+        same, b = minimiser(other, label, loss, alpha=1.0, groups=codes)
+        assert same.l2 == bounded.l2  # tau, too, follows from public numbers
         worst = max(worst, float(np.linalg.norm(a - b)) / bounded.l2)
     assert bounded.l2 >= 2 * minimizer.lipschitz(loss) * math.sqrt(2) / 7
     assert 0.2 < worst <= 1

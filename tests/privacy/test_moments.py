@@ -91,6 +91,12 @@ def test_a_group_of_any_size_is_one_unit():
     moved = frobenius(one._value.on_grid(unit) - two._value.on_grid(unit))
     assert moved <= one.l2 / unit + 5
     assert moved >= 0.8 * one.l2 / unit
+    for size in (1, 2, 63, 5000, 8193, 20_000):
+        X3 = np.vstack([np.repeat(X2[:1], size, axis=0), X[50:]])
+        y3 = np.append(np.full(size, -9.0), y[50:])
+        three = moment(X3, y3, np.array([0] * size + [1, 2]))
+        moved = frobenius(one._value.on_grid(unit) - three._value.on_grid(unit))
+        assert 0.8 * one.l2 / unit <= moved <= one.l2 / unit + 5
 
 
 @settings(deadline=None, derandomize=True, max_examples=60)

@@ -168,13 +168,13 @@ def test_replaced_record_moves_every_score_within_the_bound_along_any_path(name,
 
 
 def test_replaced_group_moves_scores_like_a_record_whatever_its_size():
-    for rows in (1, 50):
-        y = [np.r_[np.full(rows, sign * 1e9), np.zeros(3)] for sign in (-1, 1)]
-        groups = np.r_[np.zeros(rows, int), [1, 1, 2]]
-        pair = [
-            VertexScores(PrivateRecords(np.ones((rows + 3, 2)), t, groups=groups), SquaredLoss(), 1)
-            for t in y
-        ]
+    for before, after in ((1, 1), (50, 50), (1, 50), (50, 1), (3, 5000)):
+        pair = []
+        for rows, sign in ((before, -1), (after, 1)):
+            y = np.r_[np.full(rows, sign * 1e9), np.zeros(3)]
+            groups = np.r_[np.zeros(rows, int), [1, 1, 2]]
+            records = PrivateRecords(np.ones((rows + 3, 2)), y, groups=groups)
+            pair.append(VertexScores(records, SquaredLoss(), 1))
         scores = [vertices.scores()._value.on_grid(GRID) for vertices in pair]
         moved = int(np.max(np.abs(scores[0] - scores[1])))
         assert 1.99 * (1 / 3) / GRID <= moved <= 2 * math.floor(1 / 3 / GRID)

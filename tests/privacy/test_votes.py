@@ -65,6 +65,11 @@ def test_a_block_moved_by_a_group_counts_once():
     X2[:10], y2[:10] = 50 * RNG.normal(size=(10, 6)), targets(10)
     one, two = (votes(A, b, loss, 2, blocks, groups) for A, b in ((X, y), (X2, y2)))
     assert np.abs(two - one).max() <= 1
+    for size in (1, 3, 70, 2000):
+        rows = 50 * RNG.normal(size=(size, 6))
+        X3, y3 = np.vstack([rows, X[10:]]), np.append(targets(size), y[10:])
+        three = votes(X3, y3, loss, 2, blocks, np.append(np.zeros(size, int), groups[10:]))
+        assert np.abs(three - one).max() <= 1
 
 
 @pytest.mark.parametrize("kind", sorted(LOSSES))
