@@ -190,7 +190,7 @@ class PrivateFit(PrivateEstimator):
 
     def _warn_delta(self, records: PrivateRecords) -> None:
         shape = records.shape
-        if shape.n_public is None and self.delta >= 1.0 / shape.n_units:
+        if self.delta >= 1.0 / shape.n_units:
             warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
                 "publishes one whole record would pass; use a smaller delta",
