@@ -28,7 +28,7 @@ __all__ = [
 
 # What float64 stands for; True is 1, as in NumPy.
 _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
-_NOT_REAL = (complex, np.complexfloating, np.timedelta64)
+_COMPLEX = (complex, np.complexfloating)
 
 
 def as_cells(values: Any) -> Any:
@@ -88,6 +88,8 @@ def is_missing(cell: Any) -> bool:
         return True
     if isinstance(cell, (float, np.floating)):
         return bool(cell != cell)
+    if isinstance(cell, _COMPLEX):
+        return bool(cell.real != cell.real and cell.imag == 0)
     if isinstance(cell, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(cell))
     return isinstance(cell, Decimal) and cell.is_nan()
@@ -99,7 +101,9 @@ def kind(cell: Any) -> str:
         return "missing"
     if isinstance(cell, str):
         return "text"
-    if isinstance(cell, _NUMBERS) and not isinstance(cell, _NOT_REAL):
+    if isinstance(cell, _COMPLEX):  # a type for all of a column may make 1 + 0j of a 1
+        return kind(cell.real) if cell.imag == 0 else "other"
+    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):
         return "number"
     return "other"
 
@@ -122,9 +126,9 @@ def number(cell: Any) -> float:
         return math.nan
     if isinstance(cell, (str, bytes)):
         return _parsed(cell)
-    if not isinstance(cell, _NUMBERS) or isinstance(cell, _NOT_REAL):
+    if kind(cell) != "number":
         raise TypeError(f"a cell must be a string or a real number, not {type(cell).__name__}")
-    return _converted(cell)
+    return _converted(cell.real if isinstance(cell, _COMPLEX) else cell)
 
 
 def _converted(cell: Any) -> float:
@@ -183,7 +187,7 @@ def label_codes(cells: Iterable[Any], labels: Iterable[Any]) -> Any:
     def code(cell: Any) -> float:
         if is_missing(cell):
             return math.nan
-        if isinstance(cell, _NOT_REAL):  # 1 + 0j is equal to 1
+        if isinstance(cell, np.timedelta64):  # without a unit it would be taken for an integer
             return -1
         try:
             return place.get(python_number(cell), -1)

@@ -113,9 +113,9 @@ class GLMModel:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
-        for kind in (tags.classifier_tags, tags.regressor_tags):
-            if kind is not None:
-                kind.poor_score = self._poor_score
+        for of_task in (tags.classifier_tags, tags.regressor_tags):
+            if of_task is not None:
+                of_task.poor_score = self._poor_score
         return tags
 
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:

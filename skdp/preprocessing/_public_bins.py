@@ -269,7 +269,9 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         validate_data(self, X=X, skip_check_array=True, reset=reset)
         if min(X.shape) < 1:
             what = "sample(s)" if X.shape[0] < 1 else "feature(s)"
-            raise ValueError(f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required.")
+            raise ValueError(
+                f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required."
+            )
         return X.shape[0], lambda j: _frame_column(X, j)
 
     def _check_parameters(self) -> Mapping[Any, Any]:
