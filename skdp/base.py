@@ -8,6 +8,7 @@ release hands the reservation back and leaves the estimator as it was.
 import inspect
 import math
 import re
+from collections.abc import Hashable, Iterable
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from skdp._cells import as_cells, is_missing, is_untyped, kind, python_number
 from skdp.kernels import is_cupy
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
@@ -184,6 +186,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
     }
     if is_cupy(X):
         return _validate_on_device(estimator, X, y, reset)
+    error_type: type[Exception]
     try:
         # Its sums of finite cells may overflow, and a warning would tell.
         with np.errstate(all="ignore"):
@@ -191,11 +194,13 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
                 return validate_data(estimator, X, **options)
             return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+        error_type = TypeError if isinstance(error, TypeError) else ValueError
         message = _without_cells(str(error), estimator, X)
         if message is None:
             raise
-    raise kind(message)
+    except OverflowError:
+        error_type, message = ValueError, "Input X contains a number that is too large for float64."
+    raise error_type(message)
 
 
 def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
@@ -258,9 +263,9 @@ def _text_columns(X: Any) -> str:
     columns = getattr(X, "columns", None)
     if columns is not None:
         for name in columns:
-            kind = X[name].dtype
-            if not re.match(r"u?int|float|bool", str(kind).lower()):
-                names.append(f"{str(name)!r} ({kind})")
+            dtype = X[name].dtype
+            if not re.match(r"u?int|float|bool", str(dtype).lower()):
+                names.append(f"{str(name)!r} ({dtype})")
     else:
         table = np.asarray(X, dtype=object)
         for j in range(table.shape[1] if table.ndim == 2 else 0):
@@ -273,36 +278,68 @@ def _text_columns(X: Any) -> str:
 def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     """Return group codes 0..G-1.
 
+    Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
+
     Raises
     ------
     ValueError
-        If the shape is wrong or a value is missing.
+        If the shape is wrong, or a label is missing or cannot be hashed.
     """
-    labels = np.asarray(groups, dtype=object if isinstance(groups, (list, tuple)) else None)
+    labels = np.asarray(as_cells(groups))
     if labels.shape != (n_samples,):
         raise ValueError(
             f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}"
         )
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+    if is_untyped(labels):
+        return _codes_of_cells(labels)
+    absent = labels.dtype.kind == "f" and not np.isfinite(labels).all()
+    if absent or (labels.dtype.kind in "mM" and bool(np.isnat(labels).any())):
         raise ValueError("groups contains missing values; every row must belong to a group")
-    absent = labels.dtype.kind in "mM" and bool(np.isnat(labels).any())
-    if labels.dtype.kind == "O":
-        absent = any(label is None or _is_missing(label) for label in labels)
-    if absent:
-        raise ValueError("groups contains missing values; every row must belong to a group")
-    try:
-        return np.unique(labels, return_inverse=True)[1].reshape(-1)
-    except TypeError:
-        pass
-    raise ValueError("groups must all be of one type, for example all strings or all integers")
+    return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-def _is_missing(label: Any) -> bool:
-    """NaN, NaT and pandas' NA are not equal to themselves, or do not say so."""
+def _codes_of_cells(labels: np.ndarray) -> np.ndarray:
+    """Codes of labels that are read one by one: each is a number, a text or something else that is hashable.
+
+    Labels of one type are numbered in their order, as NumPy does. Of several types, numbers come first.
+    """
+    found: dict[Any, int] = {}
+    codes = np.empty(labels.size, dtype=np.intp)
+    for row, label in enumerate(labels):
+        if _is_absent(label):
+            raise ValueError("groups contains missing values; every row must belong to a group")
+        if not isinstance(label, Hashable):
+            raise ValueError("groups must hold numbers, text or other labels that can be hashed")
+        codes[row] = found.setdefault(python_number(label), len(found))
+    ranks = np.empty(len(found), dtype=np.intp)
+    ranks[[found[label] for label in _in_order(found)]] = np.arange(len(found))
+    return ranks[codes]
+
+
+def _in_order(labels: Iterable[Any]) -> list[Any]:
+    """Numbers, then text, then the other types by name, each in its own order where it has one."""
+    by_kind: dict[str, list[Any]] = {"number": [], "text": []}
+    for label in labels:
+        name = kind(label)
+        name = type(label).__qualname__ if name == "other" else name
+        by_kind.setdefault(name, []).append(label)
+    order = []
+    for name in ("number", "text", *sorted(by_kind.keys() - {"number", "text"})):
+        try:
+            order += sorted(by_kind[name])
+        except (TypeError, ValueError):  # the type has no order: as they came
+            order += by_kind[name]
+    return order
+
+
+def _is_absent(label: Any) -> bool:
+    """Missing, infinite, or not equal to itself, as complex NaN."""
+    if is_missing(label) or (isinstance(label, float) and math.isinf(label)):
+        return True
     try:
         return bool(label != label)
-    except TypeError:
-        return True
+    except (TypeError, ValueError):
+        return False
 
 
 def chosen_by_search() -> bool:

@@ -30,13 +30,18 @@ from skdp.exceptions import (
     PrivacyAccountingError,
     PrivacyLeakWarning,
     UnsupportedAccounting,
+    UtilityWarning,
 )
+from skdp.linear_model._frank_wolfe import FrankWolfeFit
+from skdp.linear_model._thresholding import PrivateThresholdingFit
 from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
-PRIVATE = {name: cls for name, cls in MODELS.items() if name.startswith("DP")}
-EXACT = {name: cls for name, cls in MODELS.items() if not name.startswith("DP")}
+PRIVATE = {
+    name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters
+}
+EXACT = {name: cls for name, cls in MODELS.items() if name not in PRIVATE}
 
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_model = pytest.mark.parametrize("name", sorted(MODELS))
@@ -49,12 +54,24 @@ def having(*params, names=PRIVATE):
     return pytest.mark.parametrize("name", found)
 
 
+def classifies(name):
+    return is_classifier(ALL[name]())
+
+
+def refuses_groups(cls):
+    """Only the change of one row is proven: the estimator says so when it is asked for groups, before any data."""
+    with pytest.raises(ValueError, match=r"unit='group' is not proven|requires y") as told:
+        cls(unit="group").fit(np.eye(4), None, groups=[0, 0, 1, 1])
+    return "not proven" in str(told.value)
+
+
 # The hard-thresholding classes: the paper's algorithm is a step of theirs, so it can be compared literally.
-each_ight = pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPIGHTRegressor"])
-# Only the change of one row is proven: the estimator says so when it is asked for groups.
-RECORDS_ONLY = {"DPAMPClassifier", "DPAMPRegressor"}
+THRESHOLDING = {n for n, cls in PRIVATE.items() if issubclass(cls, PrivateThresholdingFit)}
+TWINS = {DPIGHTClassifier: IGHTClassifier, DPIGHTRegressor: IGHTRegressor}
+each_ight = pytest.mark.parametrize("name", sorted(THRESHOLDING))
+RECORDS_ONLY = {name for name, cls in PRIVATE.items() if refuses_groups(cls)}
 each_grouped = pytest.mark.parametrize("name", sorted(set(PRIVATE) - RECORDS_ONLY))
-each_classifier = pytest.mark.parametrize("name", sorted(n for n in MODELS if "Classifier" in n))
+each_classifier = pytest.mark.parametrize("name", sorted(n for n in MODELS if classifies(n)))
 
 
 def multi_class(name):
@@ -62,14 +79,19 @@ def multi_class(name):
 
 
 each_multiclass = pytest.mark.parametrize(
-    "name", sorted(n for n in MODELS if "Classifier" in n and multi_class(n))
+    "name", sorted(n for n in MODELS if classifies(n) and multi_class(n))
 )
+
+
+def twin(name, **params):
+    """The same method without privacy."""
+    return make(TWINS[ALL[name]].__name__, **params)
 
 
 def data(name, n=60, d=5, n_classes=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    if "Classifier" not in name:
+    if not classifies(name):
         return X, X @ np.arange(1.0, d + 1) + rng.normal(size=n)
     return X, np.argmax(X[:, :n_classes] + 0.1 * rng.normal(size=(n, n_classes)), axis=1)
 
@@ -78,7 +100,7 @@ def make(name, **params):
     """An estimator with declared classes and a seed, where it has such parameters."""
     cls = ALL[name]
     known = inspect.signature(cls).parameters
-    defaults = {"random_state": 0, "classes": (0, 1) if "Classifier" in name else None}
+    defaults = {"random_state": 0, "classes": (0, 1) if classifies(name) else None}
     return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
 
 
@@ -86,8 +108,17 @@ def make(name, **params):
 def _quiet():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
-        warnings.filterwarnings("ignore", message=".* at epsilon=.* are few")
+        warnings.simplefilter("ignore", UtilityWarning)
         yield
+
+
+def test_classes_are_chosen_by_what_they_are():
+    assert MODELS.keys() == PRIVATE.keys() | EXACT.keys()
+    assert {"epsilon", "delta", "accountant"} <= set.intersection(
+        *(set(inspect.signature(cls).parameters) for cls in PRIVATE.values())
+    )
+    assert THRESHOLDING == {cls.__name__ for cls in TWINS}
+    assert RECORDS_ONLY == {"DPAMPClassifier", "DPAMPRegressor"}
 
 
 # ------------------------------------------------------------------ scikit-learn's own contract
@@ -132,7 +163,7 @@ def test_defaults_of_the_private_classes(name):
     params = ALL[name]().get_params()
     always = {"epsilon", "delta", "fit_intercept", "adjacency", "unit"}
     assert always <= set(params)
-    known = set(expected) if "IGHT" in name else always
+    known = set(expected) if name in THRESHOLDING else always
     assert {k: params[k] for k in known} == {k: expected[k] for k in known}
 
 
@@ -220,7 +251,7 @@ def test_declared_classes_stay_although_absent_from_y(name):
     assert model.predict_proba(X).shape == (60, len(labels))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in PRIVATE if "Classifier" in n))
+@pytest.mark.parametrize("name", sorted(n for n in PRIVATE if classifies(n)))
 def test_inferred_classes_warn_once_and_are_reported(name):
     X, y = data(name)
     with pytest.warns(PrivacyLeakWarning, match="classes=") as caught:
@@ -276,8 +307,8 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
         assert X[:, 0].tobytes() not in blob
     # The number of ledger rows of an adaptive budget follows from released values; few records are one full batch.
     # The schedule of recursive momentum follows from the number of records: more steps, more grids.
-    more_rows = ("DPAGDClassifier", "DPRRPSGDClassifier", "DPSRMClassifier")
-    assert abs(sizes[1] - sizes[0]) < 128 or name in more_rows
+    more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
+    assert abs(sizes[1] - sizes[0]) < 128 or ALL[name] in more_rows
 
 
 @each_model
@@ -382,10 +413,7 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     assert np.array_equal(halves.data, kept)
     assert halves.nnz == 2 * tidy.nnz
     assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
-    if name in (
-        "DPIGHTClassifier",
-        "DPIGHTRegressor",
-    ):  # columns without any entry get noise like any other (REFEREE 25)
+    if name in THRESHOLDING:  # columns without any entry get noise like any other (REFEREE 25)
         assert np.atleast_2d(model.coef_)[0, 4] != 0
 
 
@@ -471,14 +499,16 @@ def test_the_report_of_dp_ight_names_scale_and_erratum(name):
 @pytest.mark.parametrize("name", sorted(set(PRIVATE) - RECORDS_ONLY))
 def test_every_row_of_the_ledger_adds_up_to_the_claim(name, epsilon, unused):
     X, y = data(name)
-    full = {"batch_size": len(X)} if name == "DPSRMClassifier" else {}  # its minibatches have no mu
+    full = (
+        {"batch_size": len(X)} if ALL[name] is skdp.DPSRMClassifier else {}
+    )  # its minibatches have no mu
     report = make(name, epsilon=epsilon, **full).fit(X, y).privacy_
     mu2 = skdp.privacy.accounting.rows_mu(report.mechanisms) ** 2
     claimed = skdp.privacy.accounting.gaussian_mu(report.epsilon, report.delta) ** 2
     assert mu2 <= claimed
     # A search for the scale may ask fewer questions than planned, and its share grows where n mu is small.
     # A random round takes fewer steps than planned, whatever the records.
-    assert mu2 >= claimed * (1 - unused) or name == "DPRRPSGDClassifier"
+    assert mu2 >= claimed * (1 - unused) or ALL[name] is skdp.DPRRPSGDClassifier
     assert report.mu**2 >= claimed * (1 - 1e-3)  # the plan leaves no budget lying about
 
 
@@ -495,7 +525,7 @@ def test_seed_repeats_a_fit_and_none_does_not(name):
 
 def drawn(name):
     """Frank-Wolfe releases choices alone: two short runs may well be equal, two of 1000 steps are not."""
-    return {"max_iter": 1000} if "FrankWolfe" in name else {}
+    return {"max_iter": 1000} if issubclass(ALL[name], FrankWolfeFit) else {}
 
 
 @each_ight
@@ -567,7 +597,7 @@ def test_epsilon_inf_is_the_algorithm_without_noise(name):
     X, y = data(name)
     settings = dict(max_iter=20, learning_rate=0.1, n_nonzero_coefs=3)
     model = make(name, epsilon=np.inf, clip_norm=np.inf, refit=0, **settings).fit(X, y)
-    exact = make(name.removeprefix("DP"), tol=0, **settings).fit(X, y)
+    exact = twin(name, tol=0, **settings).fit(X, y)
     assert np.array_equal(model.coef_, exact.coef_)
     assert model.privacy_.guarantee == "none"
     assert model.privacy_.epsilon == np.inf
@@ -619,7 +649,7 @@ def test_a_hopeless_plan_of_batches_is_refused_before_anything_is_spent(name, ba
     assert (seen, accountant.spent()) == ([], (0.0, 0.0))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in MODELS if "IGHT" in n))
+@pytest.mark.parametrize("name", sorted(THRESHOLDING | {cls.__name__ for cls in TWINS.values()}))
 def test_coef_init_is_where_the_fit_starts(name):
     X, y = np.zeros((60, 5)), np.zeros(60)
     start = np.arange(5.0)
@@ -688,7 +718,7 @@ def test_add_remove_needs_a_public_n(name):
 
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
 def test_meta_estimators(cls):
-    X, y = data("Classifier", n=200)
+    X, y = data("DPIGHTClassifier", n=200)
     params = {"epsilon": 50.0, "delta": 1e-4, "random_state": 0} if cls is DPIGHTClassifier else {}
     model = cls(classes=(0, 1), **params)
     assert (
@@ -701,14 +731,14 @@ def test_meta_estimators(cls):
     assert pipe.score(X, y) > 0.5
     columns = ColumnTransformer([("all", "passthrough", slice(0, 5))])
     assert make_pipeline(columns, model).fit(X, y).score(X, y) > 0.5
-    three = data("Classifier", n=200, n_classes=3)
+    three = data("DPIGHTClassifier", n=200, n_classes=3)
     ovr = OneVsRestClassifier(cls(classes=(0, 1), **params)).fit(*three)
     assert ovr.predict(three[0]).shape == (200,)
 
 
 @pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
 def test_grid_search(cls):
-    X, y = data("Regressor", n=200)
+    X, y = data("DPIGHTRegressor", n=200)
     params = {"epsilon": 50.0, "random_state": 0} if cls is DPIGHTRegressor else {}
     search = GridSearchCV(cls(**params), {"n_nonzero_coefs": [2, 5]}, cv=3).fit(X, y)
     assert search.best_params_["n_nonzero_coefs"] == 5

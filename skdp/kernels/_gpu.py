@@ -13,7 +13,6 @@ import numpy as np
 from skdp.kernels._gpu_minibatch import MINIBATCH_SOURCE
 from skdp.kernels._gradient import GradientKernel
 from skdp.kernels._gradient_sums import NO_MASK
-from skdp.kernels._inputs import group_rows
 from skdp.kernels._passes import members
 from skdp.kernels._rows import NORMS, PLAIN, ROUNDED
 
@@ -362,40 +361,40 @@ def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
     if hasattr(X, "indptr"):
         if getattr(X, "format", "") != "csr":
             raise ValueError("Sparse X must be CSR.")
+        _check_csr(X)
         X = X.copy()
         X.has_canonical_format = False
         X.sum_duplicates()
         return X.data, X.indices, X.indptr
-    if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     nothing = cp.zeros(1, dtype=cp.int32)
     return cp.ascontiguousarray(X), nothing, nothing
 
 
-def gpu_gradient_kernel(
-    X: Any,
-    y: Any,
-    loss: Any,
-    *,
-    fit_intercept: bool,
-    intercept_value: float,
-    sample_weight: Any,
-    groups: Any,
-) -> GpuGradientKernel:
-    """The kernel for a CuPy array or CSR matrix; arguments as for ``gradient_kernel``."""
+def _check_csr(X: Any) -> None:
+    """Raise ValueError unless every row and every column lies within the arrays, as on the host."""
+    indices, indptr = X.indices, X.indptr
+    if indptr.shape != (X.shape[0] + 1,) or indices.shape != X.data.shape:
+        raise ValueError("X is not a valid CSR matrix: its arrays do not fit each other.")
+    stored = int(indptr[-1])
+    ascending = int(indptr[0]) == 0 and not bool((indptr[1:] < indptr[:-1]).any())
+    if ascending and stored <= indices.size:
+        indices = indices[:stored]
+        if not stored or (int(indices.min()) >= 0 and int(indices.max()) < X.shape[1]):
+            return
+    raise ValueError("X is not a valid CSR matrix: an index is out of range.")
+
+
+def gpu_gradient_kernel(X: Any, *rest: Any) -> GpuGradientKernel:
+    """The kernel for a CuPy array or CSR matrix; ``gradient_kernel`` has checked the rest on the host."""
     import cupy as cp
 
+    y, loss, d, p, kappa, weight, (order, starts) = rest
     if X.dtype not in (cp.float32, cp.float64):
         X = X.astype(cp.float64)
-    n, d = X.shape
-    y = cp.ascontiguousarray(cp.asarray(y, dtype=cp.float64))
-    weight = cp.zeros(0) if sample_weight is None else cp.asarray(sample_weight, dtype=cp.float64)
-    if y.shape != (n,) or (sample_weight is not None and weight.shape != (n,)):
-        raise ValueError(f"y and sample_weight must have shape ({n},).")
-    order, starts = group_rows(None if groups is None else cp.asnumpy(groups), n)
+    y, weight = (cp.asarray(vector, dtype=cp.float64) for vector in (y, weight))
     if order is not None:
         order, starts = cp.asarray(order, dtype=cp.int64), cp.asarray(starts, dtype=cp.int64)
-    rest = (y, loss, d, d + bool(fit_intercept), float(intercept_value), weight, (order, starts))
+    rest = (y, loss, d, p, kappa, weight, (order, starts))
     return GpuGradientKernel(cp, _device_storage(cp, X), hasattr(X, "indptr"), *rest)
 
 

@@ -1,6 +1,5 @@
 """The kernel of gradient sums for each storage of X: dense C order, Fortran order, CSR, CuPy."""
 
-import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,8 +7,8 @@ import scipy.sparse as sp
 
 from skdp.kernels._dense import column_rows, dense_groups, dense_outputs, dense_rows
 from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._gradient_sums import NO_FLOATS, GradientSums
-from skdp.kernels._inputs import csr_parts, frozen, group_rows, usable, vector
+from skdp.kernels._gradient_sums import GradientSums
+from skdp.kernels._inputs import checked_vectors, csr_parts, frozen, group_rows, usable
 from skdp.kernels._loss_rows import (
     column_losses,
     csr_groups_losses,
@@ -177,26 +176,16 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
+    if not is_cupy(X):
+        X = usable(X)
+    elif X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}.")
+    n, d = X.shape
+    y, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
+    p, kappa = d + bool(fit_intercept), float(intercept_value)
+    rest = (y, loss, d, p, kappa, weight, group_rows(groups, n))
     if is_cupy(X):
         from skdp.kernels._gpu import gpu_gradient_kernel
 
-        return gpu_gradient_kernel(
-            X,
-            y,
-            loss,
-            fit_intercept=fit_intercept,
-            intercept_value=intercept_value,
-            sample_weight=sample_weight,
-            groups=groups,
-        )
-    if not 0 < intercept_value < math.inf:
-        raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
-    X = usable(X)
-    n, d = X.shape
-    y = vector(y, n, "y")
-    if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
-        raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
-    weight = frozen(NO_FLOATS) if sample_weight is None else vector(sample_weight, n, "weight")
-    p = d + bool(fit_intercept)
-    rest = (y, loss, d, p, float(intercept_value), weight, group_rows(groups, n))
+        return gpu_gradient_kernel(X, *rest)
     return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(frozen(X), *rest)

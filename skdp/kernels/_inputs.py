@@ -1,13 +1,15 @@
 """What a kernel may be given, brought into the few forms the compiled passes read."""
 
+import math
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from skdp.kernels._dispatch import is_cupy
 from skdp.kernels._sparse import csr_state
 
-__all__ = ["csr_parts", "frozen", "group_rows", "usable", "vector"]
+__all__ = ["checked_vectors", "csr_parts", "frozen", "group_rows", "on_host", "usable", "vector"]
 
 
 def frozen(array: Any) -> Any:
@@ -37,6 +39,28 @@ def unsigned(index: Any) -> Any:
     return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
 
 
+def on_host(value: Any) -> Any:
+    """The value itself, or a copy on the host of what lies on a device."""
+    return value.get() if is_cupy(value) else value
+
+
+def checked_vectors(
+    y: Any, sample_weight: Any, n: int, loss: Any, intercept_value: float
+) -> tuple[Any, Any]:
+    """Targets and sample weights on the host, checked against the loss; an empty vector for no weights.
+
+    Every door goes through here, so that no device reads a class index out of range.
+    """
+    if not 0 < intercept_value < math.inf:
+        raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
+    y = vector(on_host(y), n, "y")
+    if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
+        raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
+    if sample_weight is None:
+        return y, frozen(np.empty(0))
+    return y, vector(on_host(sample_weight), n, "sample_weight")
+
+
 def vector(value: Any, n: int, name: str) -> Any:
     """A read-only float64 vector of length n."""
     value = np.ascontiguousarray(value, dtype=np.float64)
@@ -49,7 +73,7 @@ def group_rows(groups: Any, n: int) -> tuple[Any, Any]:
     """Rows in the order of their groups (stable) and where each group starts."""
     if groups is None:
         return None, None
-    groups = np.asarray(groups)
+    groups = np.asarray(on_host(groups))
     if groups.shape != (n,) or groups.dtype.kind not in "iu":
         raise ValueError(f"groups must be integer codes of shape ({n},).")
     if n and int(groups.min()) < 0:

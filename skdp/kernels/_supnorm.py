@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._inputs import csr_parts, frozen, usable, vector
+from skdp.kernels._inputs import checked_vectors, csr_parts, frozen, on_host, usable, vector
 from skdp.kernels._rows import LOSS_CODES
 from skdp.kernels._sup_rows import csr_sup, dense_sup
 from skdp.kernels._threads import run_blocks
@@ -344,17 +343,10 @@ def checked_input(
 
     CuPy arrays and CuPy CSR matrices are copied to the host, where these sums are computed.
     """
-    X, y, row_weight, sample_weight = (
-        value.get() if is_cupy(value) else value for value in (X, y, row_weight, sample_weight)
-    )
-    if not 0 < intercept_value < math.inf:
-        raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
-    X = usable(X)
+    X = usable(on_host(X))
     n, d = X.shape
-    y = vector(y, n, "y")
-    if loss.n_outputs > 1 and n and not (y.min() >= 0 and y.max() < loss.n_outputs):
-        raise ValueError(f"y must hold class indices from 0 to {loss.n_outputs - 1}.")
-    weight = frozen(NO_FLOATS) if sample_weight is None else vector(sample_weight, n, "weight")
+    y, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
+    row_weight = on_host(row_weight)
     balance = frozen(NO_FLOATS) if row_weight is None else vector(row_weight, n, "row_weight")
     if balance.size and not (balance.min() >= 0 and balance.max() <= 1):
         raise ValueError("row_weight must lie between 0 and 1.")

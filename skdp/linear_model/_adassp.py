@@ -323,6 +323,12 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
         check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
 
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
+        # as large as sqrt(d + 1) of its entries.
+        hidden = "larger than most eigenvalues of the second moments"
+        return (problem.records.n_features + 1) ** 1.5, hidden
+
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
         if records.n_features > LARGEST:

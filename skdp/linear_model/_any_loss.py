@@ -7,9 +7,8 @@ from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin
 
 from skdp._warn import warn_user
-from skdp.base import validate_table
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model._glm import GLMModel, Problem, like
+from skdp.linear_model._glm import GLMModel, Problem, like, numeric_targets
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 __all__ = ["GLMAnyLoss"]
@@ -87,13 +86,7 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         scratch = self._scratch()
-        X, y = validate_table(scratch, X, y)
-        try:
-            target = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            target = None
-        if target is None:
-            raise ValueError("y must be numeric; it holds text or other objects")
+        X, target = numeric_targets(scratch, X, y)
         loss, leaks = self._loss_of(target)
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         return Problem(self._records(X, target, groups, weights), loss, fitted, leaks)

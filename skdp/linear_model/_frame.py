@@ -1,5 +1,6 @@
 """The frame of a private fit: check, reserve, read, run, recheck, store."""
 
+import math
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -18,6 +19,7 @@ from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model._glm import Problem, from_theta
 from skdp.linear_model._scales import GRID
 from skdp.privacy import accounting
+from skdp.privacy.adjacency import factor
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 from skdp.privacy.shape import MOST_PER_PUBLIC
@@ -137,6 +139,7 @@ class PrivateFit(PrivateEstimator):
             problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
             self._warn_few(session, problem.records)
+            self._warn_many(session, problem)
             solution = self._solve(session, problem)
             self._warn_smallest(solution)
             report = self._report(session, problem)
@@ -209,6 +212,36 @@ class PrivateFit(PrivateEstimator):
                 f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released scales are "
                 f"mostly noise; give {wanted} as public numbers, "
                 f"more {shape.unit}s or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        """Size of the noise if the whole budget went to one release, in units of 1 / (n mu), and what it hides.
+
+        It is 0 where no release holds all parameters at once.
+        """
+        return 0.0, ""
+
+    def _gradient_noise(self, problem: Problem) -> tuple[float, str]:
+        """`_noise` of methods that release the mean gradient of all parameters.
+
+        No mean gradient is longer than the clip norm C, and one release has noise of norm
+        ``factor * C * sqrt(entries) / (n mu)``.
+        """
+        entries = math.prod(parameter_shape(problem.records, problem.loss))
+        return factor(self.adjacency) * math.sqrt(entries), "longer than any mean gradient can be"
+
+    def _warn_many(self, session: PrivacySession, problem: Problem) -> None:
+        if session.exact or self.delta == 0:
+            return
+        shape, (size, hidden) = problem.records.shape, self._noise(problem)
+        if size > shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta):
+            fewer = "n_nonzero_coefs=, " if hasattr(self, "n_nonzero_coefs") else ""
+            warn_user(
+                f"{math.prod(parameter_shape(problem.records, problem.loss))} coefficients are too many for "
+                f"{shape.counted()} at epsilon={self.epsilon:g}: even if the whole budget went to one release, "
+                f"its noise would be {hidden}; use fewer features, {fewer}more {shape.unit}s or a larger "
+                "epsilon",
                 UtilityWarning,
             )
 

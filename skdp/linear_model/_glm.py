@@ -15,6 +15,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base import check_number, encode_groups, validate_table
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
@@ -27,8 +28,15 @@ __all__ = [
     "Problem",
     "as_theta",
     "from_theta",
+    "like",
+    "numeric_targets",
     "start_point",
 ]
+
+UNDECLARED = (
+    "y contains labels that are not in classes (1 and '1' are different labels); "
+    "every record's label must be a declared one"
+)
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,9 @@ class GLMModel:
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
-        for kind in (tags.classifier_tags, tags.regressor_tags):
-            if kind is not None:
-                kind.poor_score = self._poor_score
+        for of_task in (tags.classifier_tags, tags.regressor_tags):
+            if of_task is not None:
+                of_task.poor_score = self._poor_score
         return tags
 
     def _weights(self, weights: dict[str, Any], n_samples: int) -> np.ndarray | None:
@@ -127,7 +135,7 @@ class GLMModel:
                 "in the constructor; weights are clipped to [0, max_weight]"
             )
         try:
-            values = np.asarray(sample_weight, dtype=np.float64)
+            values = cell_numbers(sample_weight)
         except (TypeError, ValueError):
             values = None
         if values is None:
@@ -186,6 +194,12 @@ class GLMClassifier(GLMModel, ClassifierMixin):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         scratch = self._scratch()
+        cells = as_cells(y)
+        by_cell = declared is not None and is_untyped(cells)
+        if declared is not None and by_cell:
+            y = label_codes(cells, declared)
+        elif is_untyped(cells):
+            _refuse_mixed(cells)
         X, y = validate_table(scratch, X, y)
         leaks: tuple[str, ...] = ()
         if declared is None:
@@ -196,7 +210,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
                     "y holds one class only; give the label set with classes= to fit such data"
                 )
             leaks = self._inferred()  # type: ignore[attr-defined]
-        codes = _encode(y, declared)
+        codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
@@ -276,18 +290,7 @@ class GLMRegressor(GLMModel, RegressorMixin):
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
         scratch = self._scratch()
-        X, y = validate_table(scratch, X, y)
-        try:
-            target = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            target = None
-        if target is None:
-            raise ValueError("y must be numeric for a regression; it holds text or other objects")
-        if not np.isfinite(target).all():  # None and NA of an object y become NaN by the cast
-            raise ValueError(
-                "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
-                "without one, or clip y to a public range"
-            )
+        X, target = numeric_targets(scratch, X, y)
         loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         return Problem(self._records(X, target, groups, weights), loss, fitted, ())
@@ -311,18 +314,55 @@ class GLMRegressor(GLMModel, RegressorMixin):
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
 
 
+def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return X and y as `validate_table` does, y as finite float64, each target read by itself."""
+    cells = as_cells(y)
+    if is_untyped(cells):
+        y = _as_numbers(cells)
+    X, y = validate_table(estimator, X, y)
+    target = _as_numbers(y)
+    if not np.isfinite(target).all():
+        raise ValueError(
+            "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
+            "without one, or clip y to a public range"
+        )
+    return X, target
+
+
+def _as_numbers(y: Any) -> np.ndarray:
+    try:
+        return cell_numbers(y)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError("y must be numeric for a regression; it holds text or other objects")
+
+
+def _refuse_mixed(labels: np.ndarray) -> None:
+    """Where no label set is declared NumPy chooses one type for all, and would make text of numbers."""
+    kinds = {kind(label) for label in labels.ravel()} - {"missing"}
+    if "text" in kinds and len(kinds) > 1:
+        raise ValueError(
+            "y holds text and numbers, which are different labels: declare the label set with classes= "
+            "and make all labels text or all numbers"
+        )
+
+
+def _known(codes: np.ndarray) -> np.ndarray:
+    """Indices of labels that were looked up one by one; an undeclared one has index -1."""
+    if np.any(codes < 0):
+        raise ValueError(UNDECLARED)
+    return codes.astype(np.int64)
+
+
 def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the index of each label in ``classes``."""
+    """Return the index of each label in ``classes``; y has a type of its own."""
     try:
         position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
         known = classes[position] == y
     except TypeError:
         known = np.zeros(1, dtype=bool)
     if not np.all(known):
-        raise ValueError(
-            "y contains labels that are not in classes (1 and '1' are different labels); "
-            "every record's label must be a declared one"
-        )
+        raise ValueError(UNDECLARED)
     return position.astype(np.int64)
 
 

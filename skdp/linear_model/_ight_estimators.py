@@ -45,9 +45,10 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning.
+        guide), which costs nothing and needs no tuning. With ``clip_norm=inf``, which ``epsilon=inf`` alone
+        allows, "auto" takes the steps of the class without privacy.
     alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss.
+        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     classes : sequence of labels, default=None
@@ -216,9 +217,10 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
         is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning.
+        guide), which costs nothing and needs no tuning. With ``clip_norm=inf``, which ``epsilon=inf`` alone
+        allows, "auto" takes the steps of the class without privacy.
     alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss.
+        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     coef_init : array-like, default=None
@@ -357,10 +359,11 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         Largest number of gradient steps; "auto" is 1000.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning.
+        is the result. "auto" is one over the largest curvature of the mean loss and the penalty, estimated by
+        30 steps of power iteration and raised by 5 %. The steps have Nesterov's momentum, which starts anew
+        where it points uphill [3]_. The last iterate is the result.
     alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss.
+        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     classes : sequence of labels, default=None
@@ -369,7 +372,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
         Costs nothing.
     tol : float, default=1e-4
-        Stop when a step moves the parameters by less than ``tol`` times their norm.
+        Stop when a step moves the parameters by at most ``tol`` times their norm; 0 takes all ``max_iter`` steps.
     verbose : bool, default=False
         Whether to show a progress bar.
     callback : callable, default=None
@@ -386,7 +389,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     n_iter_ : int
         Number of gradient steps.
     learning_rate_ : float
-        The step size given, or the last one that "auto" took.
+        The step size given, or that of "auto", the same in every step.
     clip_norm_ : float
         inf: nothing is clipped.
     n_features_in_ : int
@@ -396,13 +399,15 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     Notes
     -----
     This is the algorithm of `DPIGHTClassifier` through a session that releases exact values: the two are equal at
-    ``epsilon=inf, clip_norm=inf`` and the same parameters.
+    ``epsilon=inf, clip_norm=inf, refit=0``, ``tol=0`` here and the same other parameters, ``max_iter`` a number.
 
     References
     ----------
     .. [1] P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional
        M-estimation", NeurIPS 2014.
     .. [2] X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.
+    .. [3] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
+       Computational Mathematics 15 (2015).
 
     Examples
     --------
@@ -459,17 +464,18 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
         Largest number of gradient steps; "auto" is 1000.
     learning_rate : float or "auto", default="auto"
         A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning.
+        is the result. "auto" is one over the largest curvature of the mean loss and the penalty, estimated by
+        30 steps of power iteration and raised by 5 %. The steps have Nesterov's momentum, which starts anew
+        where it points uphill [3]_. The last iterate is the result.
     alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss.
+        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature.
     coef_init : array-like, default=None
         Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
         Costs nothing.
     tol : float, default=1e-4
-        Stop when a step moves the parameters by less than ``tol`` times their norm.
+        Stop when a step moves the parameters by at most ``tol`` times their norm; 0 takes all ``max_iter`` steps.
     verbose : bool, default=False
         Whether to show a progress bar.
     callback : callable, default=None
@@ -484,7 +490,7 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     n_iter_ : int
         Number of gradient steps.
     learning_rate_ : float
-        The step size given, or the last one that "auto" took.
+        The step size given, or that of "auto", the same in every step.
     clip_norm_ : float
         inf: nothing is clipped.
     n_features_in_ : int
@@ -494,13 +500,15 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     Notes
     -----
     This is the algorithm of `DPIGHTRegressor` through a session that releases exact values: the two are equal at
-    ``epsilon=inf, clip_norm=inf`` and the same parameters.
+    ``epsilon=inf, clip_norm=inf, refit=0``, ``tol=0`` here and the same other parameters, ``max_iter`` a number.
 
     References
     ----------
     .. [1] P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional
        M-estimation", NeurIPS 2014.
     .. [2] X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.
+    .. [3] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
+       Computational Mathematics 15 (2015).
 
     Examples
     --------

@@ -133,6 +133,9 @@ class StochasticFit(StochasticRun, PrivateFit):
                 SAMPLING[self.sampling], self.adjacency, ["gaussian"]
             )
 
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        return self._gradient_noise(problem)
+
     def _may_sample(self, n_units: int | None) -> bool:
         """Whether a batch may be smaller than the data, given the public number of units.
 

@@ -90,6 +90,10 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
     _poor_score = True
     _erratum = ERRATUM
 
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        # With few coefficients, only those of the noise that survive the threshold count.
+        return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
+
     def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             session,

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdp._cells import kind, number
+
 __all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
 
 
@@ -38,42 +40,34 @@ def check_categories(categories: Any, label: str) -> list[Any]:
         raise TypeError(
             f"The categories of {label} must be all strings or all numbers, got {values!r}."
         )
-    if not values or len(set(values)) < len(values):
+    # Numbers are looked up as float64, so they must differ as such.
+    different = set(values) if texts else {number(value) for value in values}
+    if not values or len(different) < len(values):
         raise ValueError(
             f"The categories of {label} must be a non-empty list without repetition, "
             f"got {values!r}."
         )
-    if not texts and not np.isfinite(np.asarray(values, dtype=np.float64)).all():
+    if not texts and not all(np.isfinite(number(value)) for value in values):
         raise ValueError(
             f"The categories of {label} must be finite, got {values!r}; missing values have a bin."
         )
     return values
 
 
-def _is_missing(value: Any) -> bool:
-    # pandas.NA and NaT answer comparisons with themselves; they are known by name, so pandas is
-    # not needed here.
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and value != value
-
-
 def _to_float(column: np.ndarray, label: str) -> np.ndarray:
-    """Numbers as float64, missing values as NaN; text raises without quoting a record."""
+    """Numbers as float64, missing values as NaN, each cell by itself; no message quotes a record."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64, copy=False)
-    if column.dtype.kind == "O":
-        column = np.array(
-            [np.nan if _is_missing(value) else value for value in column], dtype=object
-        )
+    advice = "Give its public values in `categories`, or leave the column out."
     try:
-        return column.astype(np.float64)
-    except ValueError:
-        # The original message quotes the value, and the value is private.
-        raise ValueError(
-            f"{label} holds text that is not a number. Give its public values in `categories`, or "
-            "leave the column out."
+        return np.fromiter(map(number, column), dtype=np.float64, count=column.size)
+    except TypeError:
+        raise TypeError(
+            f"{label} has edges, so each argument must be a string or a real number, but a cell is "
+            f"something else. {advice}"
         ) from None
+    except ValueError:
+        raise ValueError(f"{label} holds text that is not a number. {advice}") from None
 
 
 def _short(edge: float) -> str:
@@ -92,8 +86,9 @@ class EdgeBlock(NamedTuple):
     def width(self) -> int:
         return self.edges.size + 2
 
-    def encode(self, X: np.ndarray, label: str) -> np.ndarray:
-        values = _to_float(X[:, self.column], label)
+    def encode(self, column: np.ndarray, label: str) -> np.ndarray:
+        """The bin of each cell of the column."""
+        values = _to_float(column, label)
         bins = np.searchsorted(self.edges, values, side="right")
         bins[np.isnan(values)] = self.edges.size + 1
         return bins
@@ -114,15 +109,17 @@ class CategoryBlock(NamedTuple):
     def width(self) -> int:
         return len(self.categories) + 2
 
-    def encode(self, X: np.ndarray, label: str) -> np.ndarray:
-        column = X[:, self.column]
-        if isinstance(self.categories[0], str):
-            if column.dtype.kind in "biuf":
-                raise TypeError(f"{label} holds numbers, but its public categories are strings.")
-            return self._look_up(column)
-        if column.dtype.kind in "US":
+    @property
+    def texts(self) -> bool:
+        return isinstance(self.categories[0], str)
+
+    def encode(self, column: np.ndarray, label: str) -> np.ndarray:
+        """The bin of each cell of the column; its type may be refused, a cell never is."""
+        if self.texts and column.dtype.kind in "biuf":
+            raise TypeError(f"{label} holds numbers, but its public categories are strings.")
+        if not self.texts and column.dtype.kind in "US":
             raise TypeError(f"{label} holds text, but its public categories are numbers.")
-        if column.dtype.kind == "O":
+        if column.dtype.kind not in "biuf":
             return self._look_up(column)
         order = np.argsort(self.categories)
         known = np.asarray(self.categories, dtype=np.float64)[order]
@@ -133,13 +130,18 @@ class CategoryBlock(NamedTuple):
         return bins
 
     def _look_up(self, column: np.ndarray) -> np.ndarray:
-        place = {category: bin_ for bin_, category in enumerate(self.categories)}
+        wanted = "text" if self.texts else "number"
+        read = str if self.texts else number
+        place = {read(category): bin_ for bin_, category in enumerate(self.categories)}
         other = len(place)
-        return np.fromiter(
-            (other + 1 if _is_missing(value) else place.get(value, other) for value in column),
-            dtype=np.intp,
-            count=column.size,
-        )
+
+        def look_up(cell: Any) -> int:
+            found = kind(cell)
+            if found == wanted:
+                return place.get(read(cell), other)
+            return other + (found == "missing")
+
+        return np.fromiter(map(look_up, column), dtype=np.intp, count=column.size)
 
     def names(self, name: str) -> list[str]:
         return [*(f"{name} = {c}" for c in self.categories), f"{name} other", f"{name} missing"]

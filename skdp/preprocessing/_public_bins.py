@@ -6,7 +6,7 @@ nothing else. Each output row has the same number of ones, so its Euclidean norm
 constant (``row_norm_``) that can serve as a bound.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from itertools import product
 from math import prod, sqrt
@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._cells import as_table
 from skdp.preprocessing._blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 
 __all__ = ["PublicBinsEncoder"]
@@ -27,12 +28,23 @@ _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
 
 
-def _as_objects(X: Any) -> Any:
-    """Frames with pandas' own types as objects: scikit-learn would cast all columns to one type."""
-    dtypes = getattr(X, "dtypes", ())
-    if hasattr(X, "iloc") and any(not isinstance(dtype, np.dtype) for dtype in dtypes):
-        return X.astype(object)
-    return X
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+def _frame_column(X: Any, j: int) -> np.ndarray:
+    """A column of a frame of pandas or polars, of a NumPy type where its own type has such a twin.
+
+    A missing value must not decide about that, so nullable types and polars' booleans are objects.
+    """
+    if hasattr(X, "iloc"):
+        column = X.iloc[:, j]
+        typed = isinstance(column.dtype, np.dtype)
+        return column.to_numpy() if typed else np.asarray(column, dtype=object)
+    column = X.to_series(j)
+    if column.dtype.is_integer() or column.dtype.is_float():
+        return np.asarray(column.to_numpy())
+    return np.fromiter(column.to_list(), dtype=object, count=len(column))
 
 
 class PublicBinsEncoder(TransformerMixin, BaseEstimator):
@@ -46,6 +58,12 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     and one for missing values. A column with categories gets one bin for each, one for every other
     value and one for missing values. So every number, infinite ones included, falls into
     exactly one bin.
+
+    Each cell is looked up by itself, so that no record decides how the others are read: a number is the
+    category of equal value (as float64; True is 1), a text is the category of equal text, and ``"1"`` is
+    never 1. In a column with edges a text is read as Python's ``float`` reads it. ``None``, NaN, NaT and
+    ``pandas.NA`` are missing; a number beyond float64 counts as infinite. Only the type that an array or a
+    column of a dataframe declares for all of its cells is taken as it is.
 
     Parameters
     ----------
@@ -159,17 +177,23 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
         Raises
         ------
+        TypeError
+            A column with edges holds a cell that is neither a number nor text, or an array's type says that
+            a column is text where its categories are numbers, or the other way round.
         ValueError
-            The columns are not those of ``fit``, or a column with edges holds text (named, never
-            quoted).
+            The columns are not those of ``fit``, or a column with edges holds text that is not a number
+            (named, never quoted).
         """
         check_is_fitted(self)
-        X = validate_data(self, X=_as_objects(X), dtype=None, ensure_all_finite=False, reset=False)
-        bins = self._bin(X)
+        n_rows, column = self._read(X, reset=False)
+        bins = {
+            block.column: block.encode(column(block.column), self._label(block.column))
+            for block in self._blocks
+        }
         parts = [*((block,) for block in self._blocks), *self._crosses]
-        largest = max(self.n_features_out_, len(parts) * X.shape[0])
+        largest = max(self.n_features_out_, len(parts) * n_rows)
         index_type = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
-        indices = np.empty((X.shape[0], len(parts)), dtype=index_type)
+        indices = np.empty((n_rows, len(parts)), dtype=index_type)
         offset = 0
         for place, part in enumerate(parts):
             widths = tuple(block.width for block in part)
@@ -179,7 +203,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         indptr = np.arange(0, indices.size + 1, len(parts), dtype=index_type)
         encoded = csr_matrix(
             (np.ones(indices.size), indices.ravel(), indptr),
-            shape=(X.shape[0], self.n_features_out_),
+            shape=(n_rows, self.n_features_out_),
         )
         return encoded if self.sparse_output else encoded.toarray()
 
@@ -214,7 +238,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any) -> None:
         categories = self._check_parameters()
-        X = validate_data(self, X=_as_objects(X), dtype=None, ensure_all_finite=False)
+        _, column_of = self._read(X, reset=True)
         blocks: dict[int, EdgeBlock | CategoryBlock] = {}
         for key, values in categories.items():
             column = self._new_column(key, blocks, "categories")
@@ -228,9 +252,27 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             for column in range(self.n_features_in_):
                 blocks.setdefault(column, EdgeBlock(column, edges))
         self._set_blocks([blocks[column] for column in sorted(blocks)])
-        if X.dtype.kind not in "biuf":
-            # Text in a column with edges is refused here already, not first by transform.
-            self._bin(X)
+        for block in self._blocks:
+            # What transform refuses is refused here already; numbers never are, only their type.
+            values = column_of(block.column)
+            none_left_out = values.dtype.kind not in "biuf"
+            block.encode(values if none_left_out else values[:0], self._label(block.column))
+
+    def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
+        """Number of rows, and the function that gives a column by its position."""
+        if not _is_frame(X):
+            table = validate_data(
+                self, X=as_table(X), dtype=None, ensure_all_finite=False, reset=reset
+            )
+            return table.shape[0], lambda j: table[:, j]
+        # scikit-learn checks the names only: it would give all columns one type.
+        validate_data(self, X=X, skip_check_array=True, reset=reset)
+        if min(X.shape) < 1:
+            what = "sample(s)" if X.shape[0] < 1 else "feature(s)"
+            raise ValueError(
+                f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required."
+            )
+        return X.shape[0], lambda j: _frame_column(X, j)
 
     def _check_parameters(self) -> Mapping[Any, Any]:
         """Types of the parameters that need no data; the categories, empty where there are none."""
@@ -298,10 +340,6 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         widths = [b.width for b in blocks] + [prod(b.width for b in cross) for cross in crosses]
         self.n_features_out_ = sum(widths)
         self.row_norm_ = sqrt(len(widths))
-
-    def _bin(self, X: np.ndarray) -> dict[int, np.ndarray]:
-        """The bin of every record, by column."""
-        return {block.column: block.encode(X, self._label(block.column)) for block in self._blocks}
 
     def _label(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)

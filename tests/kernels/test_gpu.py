@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.kernels import _gradient as doors
 from skdp.kernels import gradient_kernel, hard_threshold
-from skdp.kernels._gpu import gpu_gradient_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]
@@ -91,9 +91,10 @@ def on_host(tmp_path_factory):
     def make(X, y, loss, *, sample_weight=None, groups=None, intercept_value=1.0):
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(sys.modules, "cupy", cupy)
-            return gpu_gradient_kernel(
-                X, y, loss, fit_intercept=True, intercept_value=intercept_value,
-                sample_weight=sample_weight, groups=groups,
+            patch.setattr(doors, "is_cupy", lambda X: True)
+            return gradient_kernel(
+                X, y, loss, intercept_value=intercept_value, sample_weight=sample_weight,
+                groups=groups,
             )  # fmt: skip
 
     return make
@@ -175,6 +176,76 @@ def test_cuda_source_clips_hostile_rows(on_host, grouped):
 def test_cuda_source_counts_a_loss_that_is_not_finite_as_the_bound(on_host):
     device = on_host(np.full((1, 13), 1e308), [1.0], SquaredLoss())
     assert device.loss_sums([np.full(14, 1e300)], 1.0, UNIT).tolist() == [2**29]
+
+
+BAD_ARGUMENTS = [
+    ({"y": [0, 1, 3]}, "y must hold class indices from 0 to 2"),
+    ({"y": [0, 1, -1]}, "y must hold class indices from 0 to 2"),
+    ({"y": [0, 1, np.nan]}, "y must hold class indices from 0 to 2"),
+    ({"y": [0, 1]}, r"y must have shape \(3,\)"),
+    ({"intercept_value": 0.0}, "intercept_value must be finite and positive"),
+    ({"intercept_value": -1.0}, "intercept_value must be finite and positive"),
+    ({"intercept_value": np.inf}, "intercept_value must be finite and positive"),
+    ({"intercept_value": np.nan}, "intercept_value must be finite and positive"),
+    ({"sample_weight": np.ones(2)}, r"sample_weight must have shape \(3,\)"),
+    ({"sample_weight": np.ones((3, 1))}, r"sample_weight must have shape \(3,\)"),
+    ({"groups": np.zeros(2, int)}, r"groups must be integer codes of shape \(3,\)"),
+    ({"groups": np.zeros(3)}, "groups must be integer codes"),
+    ({"groups": np.array([0, -1, 0])}, "groups must be codes from 0"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), BAD_ARGUMENTS)
+def test_both_doors_refuse_the_same_arguments(wrong, message, monkeypatch):
+    arguments = {"y": [0, 1, 2], "loss": MultinomialLoss(3), **wrong}
+    with pytest.raises(ValueError, match=message):
+        gradient_kernel(np.eye(3), **arguments)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "cupy", None)
+        patch.setattr(doors, "is_cupy", lambda X: True)
+        with pytest.raises(ValueError, match=message):
+            gradient_kernel(np.eye(3), **arguments)
+        with pytest.raises(ImportError, match="cupy"):  # right arguments do reach the device
+            gradient_kernel(np.eye(3), [0, 1, 2], MultinomialLoss(3))
+
+
+class OnDevice:
+    """Looks like a vector of CuPy to `is_cupy`: its values come back by ``get`` only."""
+
+    __module__ = "cupy"
+
+    def __init__(self, values):
+        self.values = values
+
+    def get(self):
+        return np.asarray(self.values)
+
+
+def test_targets_that_lie_on_a_device_are_checked_too(on_host):
+    with pytest.raises(ValueError, match="class indices from 0 to 2"):
+        on_host(np.eye(3), OnDevice([0, 1, 3]), MultinomialLoss(3))
+    parts = {"sample_weight": np.array([1.0, 0.5, 2.0]), "groups": np.array([0, 1, 0])}
+    y, theta = np.array([0, 1, 2]), np.ones((4, 3)) / 8
+    there = on_host(np.eye(3), OnDevice(y), MultinomialLoss(3),
+                    **{name: OnDevice(part) for name, part in parts.items()})  # fmt: skip
+    here = gradient_kernel(np.eye(3), y, MultinomialLoss(3), **parts)
+    np.testing.assert_allclose(
+        there.clipped_sum(theta, 1.0, UNIT), here.clipped_sum(theta, 1.0, UNIT), atol=300
+    )
+
+
+@pytest.mark.parametrize(
+    ("indices", "indptr"),
+    [([0, 4], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 3, 2]), ([0, 1], [0, 1, 5]),
+     ([0, 1], [1, 1, 2])],
+)  # fmt: skip
+def test_both_doors_refuse_a_broken_csr(on_host, indices, indptr):
+    for make in (gradient_kernel, on_host):
+        X = sp.csr_matrix((2, 4))
+        X.data, X.indices = np.ones(2), np.array(indices, dtype=np.int32)
+        X.indptr = np.array(indptr, dtype=np.int32)
+        with pytest.raises(ValueError, match="not a valid CSR matrix"):
+            make(X, [0.0, 1.0], SquaredLoss())
 
 
 @pytest.fixture(scope="module")

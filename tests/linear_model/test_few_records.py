@@ -1,13 +1,18 @@
 """Few records for the budget: scales get a larger share, and what is released stays sane."""
 
+import inspect
 import math
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
 
 import skdp
+from skdp.exceptions import UtilityWarning
 from skdp.linear_model._scales import LARGEST_SHARE, PRECISION, grown_share
+from skdp.linear_model._stochastic import StochasticFit
+from skdp.linear_model._thresholding import PrivateThresholdingFit
 from skdp.privacy import PrivacySession, accounting
 
 N = 400
@@ -41,16 +46,21 @@ def told(model, X, y, **fit):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y, **fit)
-    return [str(w.message) for w in caught if w.category is UserWarning]
+    return [str(w.message) for w in caught if w.category is UtilityWarning]
 
 
-NAMES = sorted(name for name, _ in skdp.all_estimators() if name.startswith("DP"))
+PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
+NAMES = sorted(PRIVATE)
+
+
+def declared(cls):
+    return {"classes": (0, 1)} if is_classifier(cls()) else {}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_few_records_are_named_once_and_many_are_not(name):
-    cls = getattr(skdp, name)
-    params = {"classes": (0, 1)} if "Classifier" in name else {}
+    cls = PRIVATE[name]
+    params = declared(cls)
     y = (Y > 10).astype(int) if params else Y
     messages = told(cls(**params), X[:60], y[:60])
     assert len([m for m in messages if "60 records at epsilon=1 are few" in m]) == 1
@@ -59,9 +69,10 @@ def test_few_records_are_named_once_and_many_are_not(name):
 
 
 def test_the_warning_names_parameters_that_would_help():
-    (message,) = told(skdp.DPAdaSSPRegressor(), X[:60], Y[:60])
+    (message,) = [m for m in told(skdp.DPAdaSSPRegressor(), X[:60], Y[:60]) if "are few" in m]
     assert "give row_norm= and y_bounds= as public numbers" in message
-    assert not told(skdp.DPAdaSSPRegressor(row_norm=8.0, y_bounds=(0, 20)), X[:60], Y[:60])
+    given = told(skdp.DPAdaSSPRegressor(row_norm=8.0, y_bounds=(0, 20)), X[:60], Y[:60])
+    assert not any("are few" in m for m in given)
     groups = np.repeat(np.arange(40), 10)
     messages = told(skdp.DPIGHTRegressor(unit="group"), X, Y, groups=groups)
     assert any("40 groups at epsilon=1 are few" in m for m in messages)
@@ -69,16 +80,89 @@ def test_the_warning_names_parameters_that_would_help():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_are_mostly_empty_are_named(name):
-    cls, params = getattr(skdp, name), {"epsilon": 20.0}
+    cls = PRIVATE[name]
+    params = {"epsilon": 20.0, **declared(cls)}
     empty = np.tile(X, (5, 1))
     y = np.tile(Y, 5)
-    if "Classifier" in name:
-        params["classes"], y = (0, 1), (y > 10).astype(int)
+    if "classes" in params:
+        y = (y > 10).astype(int)
     assert not any("smallest that can" in m for m in told(cls(**params), empty, y))
     empty[np.arange(len(empty)) % 10 > 0] = 0.0
-    if "Classifier" not in name:
+    if "classes" not in params:
         y = np.where(np.any(empty != 0, axis=1), y, 0.0)
     assert len([m for m in told(cls(**params), empty, y) if "smallest that can" in m]) == 1
+
+
+def least_needed(cls, d):
+    """The least n mu at d features; None where few coefficients, or few numbers of a step, are released."""
+    if issubclass(cls, (StochasticFit, PrivateThresholdingFit)):
+        return 2 * math.sqrt(d + 1)  # a gradient of all parameters
+    return (d + 1) ** 1.5 if cls is skdp.DPAdaSSPRegressor else None  # all second moments
+
+
+def too_many(name, n, d, **params):
+    cls = PRIVATE[name]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
+    messages = told(cls(**{**declared(cls), **params}), X, y)
+    found = [m for m in messages if "are too many" in m]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_too_many_coefficients_are_named_from_public_numbers(name):
+    d, mu = 8, accounting.gaussian_mu(1.0, 1e-5)
+    needed = least_needed(PRIVATE[name], d)
+    if needed is None:
+        assert too_many(name, 10, d) is None
+        return
+    least = math.ceil(needed / mu)
+    assert "9 coefficients are too many for" in too_many(name, least - 1, d)
+    assert too_many(name, least, d) is None
+    assert too_many(name, least - 1, d, epsilon=1.2) is None
+    assert too_many(name, least - 1, d, epsilon=math.inf) is None
+    assert too_many(name, 9, d, n_public=least, adjacency="add-remove") is None
+    if PRIVATE[name] is not skdp.DPAdaSSPRegressor:  # a record comes or goes: half the noise
+        assert too_many(name, least // 2 + 1, d, adjacency="zero-out") is None
+        assert too_many(name, least // 2 - 1, d, adjacency="zero-out")
+
+
+def test_the_advice_against_too_many_coefficients():
+    message = too_many("DPIGHTRegressor", 20, 8)
+    assert "9 coefficients are too many for 20 records at epsilon=1" in message
+    assert "use fewer features, n_nonzero_coefs=, more records or a larger epsilon" in message
+    assert too_many("DPIGHTRegressor", 20, 8, n_nonzero_coefs=2) is None
+    assert "n_nonzero_coefs" not in too_many("DPSGDRegressor", 20, 8)
+    X, y = np.random.default_rng(0).normal(size=(60, 8)), np.arange(60) % 3
+    messages = told(
+        skdp.DPIGHTClassifier(classes=(0, 1, 2), unit="group"), X, y, groups=np.arange(60) // 3
+    )
+    assert any("27 coefficients are too many for 20 groups" in m for m in messages)
+
+
+def test_a_fit_with_delta_0_is_told_nothing_about_gaussian_noise():
+    model = skdp.DPFrankWolfeRegressor(
+        delta=0.0, clip_norm=1.0, radius=1.0, huber_threshold=1.0, loss="huber"
+    )
+    assert not told(model, X[:20], Y[:20])
+
+
+def test_beyond_the_limit_nothing_is_learnt_and_far_below_it_much():
+    """The rule is measured: a dense classifier is no better than a coin at the limit."""
+    scores = {1: [], 40: []}
+    for times, found in scores.items():
+        n = int(times * 2 * math.sqrt(41) / accounting.gaussian_mu(1.0, 1e-5))
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            X = rng.normal(size=(n + 2000, 40))
+            y = (X @ rng.normal(size=40) > 0).astype(int)
+            model = skdp.DPGDClassifier(classes=(0, 1), random_state=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UtilityWarning)
+                found.append(model.fit(X[:n], y[:n]).score(X[n:], y[n:]))
+    assert np.mean(scores[1]) < 0.57
+    assert np.mean(scores[40]) > 0.8
 
 
 def test_what_amp_sets_aside_follows_from_public_numbers():

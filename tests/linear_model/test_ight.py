@@ -1,15 +1,18 @@
 """The algorithm behind the estimators: steps, thresholding, scales, refit, peeling, known solutions."""
 
+import inspect
 import math
 import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
+from skdp.linear_model import _ight as ight_module
 from skdp.linear_model._ight import MAX_ITER, Schedule, keep_largest
 from skdp.linear_model._pursuit import (
     CHOSEN,
@@ -170,6 +173,59 @@ def test_rules_agree_on_their_interface():
         assert point[0] < 0
         assert rule.next_rate == rule.learning_rate > 0
         assert rule.output(point).shape == (3,)
+
+
+AUTO = {
+    "dual averaging": DistanceOverGradients,
+    "Nesterov's momentum": AcceleratedStep,
+}
+
+
+@pytest.mark.parametrize("cls", [DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor])
+def test_the_docstring_names_the_step_rule_that_runs(cls, monkeypatch):
+    rules = []
+    run = ight_module.ight
+
+    def spy(session, records, loss, rule, **rest):
+        rules.append(type(rule))
+        return run(session, records, loss, rule, **rest)
+
+    monkeypatch.setattr(ight_module, "ight", spy)
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    classes = {"classes": (0, 1)} if is_classifier(cls()) else {}
+    y = (X[:, 0] > 0).astype(int) if classes else X[:, 0]
+    text = inspect.getdoc(cls)
+    described = text[text.index("learning_rate : float") : text.index("alpha : float")]
+    (named,) = [rule for words, rule in AUTO.items() if words in described]
+    cls(max_iter=3, **classes).fit(X, y)
+    cls(max_iter=3, learning_rate=0.1, **classes).fit(X, y)
+    assert rules == [named, ConstantStep]
+    if "epsilon" in cls().get_params():
+        cls(max_iter=3, epsilon=math.inf, clip_norm=math.inf, refit=0, **classes).fit(X, y)
+        assert rules[-1] is AcceleratedStep
+
+
+@pytest.mark.parametrize("cls", [IGHTClassifier, IGHTRegressor])
+def test_automatic_steps_without_privacy_are_one_over_the_curvature(cls):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1.0, 2.0, 3.0]
+    y = (X[:, 0] > 0).astype(float)
+    model = cls(alpha=0.5, fit_intercept=False).fit(X, y)
+    smoothness = 0.25 if is_classifier(model) else 1.0
+    curvature = smoothness * np.linalg.eigvalsh(X.T @ X / 200)[-1]
+    assert model.learning_rate_ == pytest.approx(1 / (1.05 * curvature + 0.5), rel=1e-6)
+
+
+@pytest.mark.parametrize("cls", [IGHTClassifier, IGHTRegressor])
+def test_the_twins_are_equal_where_the_docstring_says_so(cls):
+    private = {IGHTClassifier: DPIGHTClassifier, IGHTRegressor: DPIGHTRegressor}[cls]
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    y = (X[:, 0] > 0).astype(int)
+    same = {"max_iter": 25, "n_nonzero_coefs": 2, "alpha": 0.01}
+    if cls is IGHTClassifier:
+        same["classes"] = (0, 1)
+    ours = private(epsilon=math.inf, clip_norm=math.inf, refit=0, **same).fit(X, y)
+    assert np.array_equal(ours.coef_, cls(tol=0, **same).fit(X, y).coef_)
 
 
 def test_zero_gradients_stay_put():

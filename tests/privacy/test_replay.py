@@ -14,9 +14,13 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.linear_model._amp import PerturbedFit
+from skdp.linear_model._slkt_estimators import PrivateTransferFit
+from skdp.linear_model._thresholding import PrivateThresholdingFit
 from skdp.privacy import PrivacySession, _minimizer, accounting, mechanisms
 
 N, D = 60, 40
@@ -29,7 +33,9 @@ NORMS = {
 }
 # Objective perturbation is one release inside a solver: tests/privacy/test_objective_perturbation.py.
 NAMES = sorted(
-    name for name, _ in skdp.all_estimators() if name.startswith("DP") and "AMP" not in name
+    name
+    for name, cls in skdp.all_estimators()
+    if "epsilon" in inspect.signature(cls).parameters and not issubclass(cls, PerturbedFit)
 )
 
 
@@ -132,7 +138,7 @@ def make(name, epsilon=4.0, **params):
     cls = dict(skdp.all_estimators())[name]
     known = inspect.signature(cls).parameters
     settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
-    if "IGHT" in name or "SLKT" in name:
+    if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
         del settings["max_iter"]  # its "auto" takes rounds
     settings = {k: v for k, v in {**settings, **params}.items() if k in known}
     return cls(epsilon=epsilon, delta=1e-3, **settings)
@@ -143,7 +149,11 @@ def pairs(name, seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N, D)) * (rng.random((N, D)) < 0.5)
     score = X[:, :3].sum(axis=1)
-    y = (score > 0).astype(float) if "Classifier" in name else score + rng.normal(size=N)
+    y = (
+        (score > 0).astype(float)
+        if is_classifier(dict(skdp.all_estimators())[name]())
+        else score + rng.normal(size=N)
+    )
     for row, label in (
         (rng.normal(size=D), 1 - y[0]),
         (1e200 * rng.normal(size=D), 1.0),

@@ -1,0 +1,204 @@
+"""Cells of private data, each read by itself.
+
+A list has no type of its own. NumPy would choose one for the whole of it from what its cells are, so one
+record's text would turn the numbers of all others into text. Here a cell is a number, a text, missing, or
+something else, whatever stands beside it.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from itertools import chain
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "as_cells",
+    "as_table",
+    "cell_numbers",
+    "is_missing",
+    "is_untyped",
+    "kind",
+    "label_codes",
+    "number",
+    "python_number",
+]
+
+# What float64 stands for; True is 1, as in NumPy.
+_NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
+_COMPLEX = (complex, np.complexfloating)
+
+
+def as_cells(values: Any) -> Any:
+    """Labels, targets or weights as an object array, or as they are where their container has a type.
+
+    Parameters
+    ----------
+    values : array-like
+        Arrays, Series and sparse matrices of a NumPy type other than object come back unchanged. That type
+        is public.
+
+    Returns
+    -------
+    ndarray of object, or the same values
+    """
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return values
+    if dtype is not None or hasattr(values, "__array__"):
+        return np.asarray(values)
+    try:
+        return np.array(values, dtype=object)
+    except ValueError:  # nested sequences of different shapes: none of them is a label
+        return np.fromiter(values, dtype=object, count=len(values))
+
+
+def is_untyped(values: Any) -> bool:
+    """Whether values are an object array, of which each cell is to be read by itself."""
+    return isinstance(values, np.ndarray) and values.dtype.kind == "O"
+
+
+def as_table(X: Any) -> Any:
+    """A list of rows as a table of objects; anything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If the rows differ in length.
+    """
+    if hasattr(X, "__array__") or isinstance(X, (str, bytes)) or not isinstance(X, Sequence):
+        return X
+    if not X:
+        return X
+    if not all(isinstance(row, (list, tuple)) or np.ndim(row) == 1 for row in X):
+        return X
+    widths = {len(row) for row in X}
+    if len(widths) > 1:
+        raise ValueError("the rows of X must all have the same number of cells")
+    shape = len(X), widths.pop()
+    cells = np.fromiter(chain.from_iterable(X), dtype=object, count=shape[0] * shape[1])
+    return cells.reshape(shape)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell is None, NaN, NaT or pandas' NA; pandas is not needed to tell."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(cell, (float, np.floating)):
+        return bool(cell != cell)
+    if isinstance(cell, _COMPLEX):
+        return bool(cell.real != cell.real and cell.imag == 0)
+    if isinstance(cell, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(cell))
+    return isinstance(cell, Decimal) and cell.is_nan()
+
+
+def kind(cell: Any) -> str:
+    """Return "missing", "number", "text" or "other"; bytes are other."""
+    if is_missing(cell):
+        return "missing"
+    if isinstance(cell, str):
+        return "text"
+    if isinstance(cell, _COMPLEX):  # a type for all of a column may make 1 + 0j of a 1
+        return kind(cell.real) if cell.imag == 0 else "other"
+    if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):
+        return "number"
+    return "other"
+
+
+def number(cell: Any) -> float:
+    """Return a cell as float64: NaN if it is missing, infinite if it is a number beyond float64.
+
+    Text is read as Python's ``float`` reads it.
+
+    Raises
+    ------
+    ValueError
+        If it is text that is not a number.
+    TypeError
+        If it is neither a number nor text. No message quotes the cell.
+    """
+    if isinstance(cell, (float, int)):
+        return _converted(cell)
+    if is_missing(cell):
+        return math.nan
+    if isinstance(cell, (str, bytes)):
+        return _parsed(cell)
+    if kind(cell) != "number":
+        raise TypeError(f"a cell must be a string or a real number, not {type(cell).__name__}")
+    return _converted(cell.real if isinstance(cell, _COMPLEX) else cell)
+
+
+def _converted(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+
+
+def _parsed(cell: str | bytes) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        pass
+    raise ValueError("a cell holds text that is not a number")
+
+
+def cell_numbers(values: Any) -> Any:
+    """Return values as float64, cell by cell as `number` does.
+
+    Parameters
+    ----------
+    values : array-like
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `number`.
+    """
+    cells = as_cells(values)
+    if not is_untyped(cells):
+        return np.asarray(cells, dtype=np.float64)
+    flat = np.fromiter(map(number, cells.ravel()), dtype=np.float64, count=cells.size)
+    return flat.reshape(cells.shape)
+
+
+def label_codes(cells: Iterable[Any], labels: Iterable[Any]) -> Any:
+    """Index of each cell in ``labels``; -1 where it is none of them, NaN where it is missing.
+
+    A number is the label of equal value, 1 that of 1.0; a text is the label of equal text.
+
+    Parameters
+    ----------
+    cells, labels : sequence
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    place = {python_number(label): code for code, label in enumerate(labels)}
+
+    def code(cell: Any) -> float:
+        if is_missing(cell):
+            return math.nan
+        if isinstance(cell, np.timedelta64):  # without a unit it would be taken for an integer
+            return -1
+        try:
+            return place.get(python_number(cell), -1)
+        except TypeError:  # it cannot be hashed, so it is no label
+            return -1
+
+    cells = np.asarray(cells, dtype=object)
+    flat = np.fromiter(map(code, cells.ravel()), dtype=np.float64, count=cells.size)
+    return flat.reshape(cells.shape)
+
+
+def python_number(cell: Any) -> Any:
+    """A NumPy number or text as Python's, which compare and hash by value; anything else as it is."""
+    return cell.item() if isinstance(cell, (np.number, np.bool_, np.str_)) else cell

@@ -1,0 +1,166 @@
+"""Every warning points at the line of the user who called fit, through whatever the fit was called."""
+
+import ast
+import inspect
+import linecache
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skdp
+from skdp import (
+    DPAdaSSPRegressor,
+    DPSLKTClassifier,
+    DPSLKTRegressor,
+    DPSparseERM,
+    IGHTClassifier,
+    IGHTRegressor,
+)
+from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
+from skdp.linear_model._stochastic import StochasticFit
+from skdp.linear_model._thresholding import PrivateThresholdingFit
+
+PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
+OURS = (PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning, ConvergenceWarning)
+# One release of these has noise in all coefficients.
+DENSE = (StochasticFit, PrivateThresholdingFit, DPAdaSSPRegressor)
+each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
+
+
+def table(n, cls, d=3):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    return X, (X[:, 0] > 0).astype(int) if is_classifier(cls()) else X[:, 0]
+
+
+def declared(cls):
+    return {"classes": (0, 1)} if is_classifier(cls()) else {}
+
+
+def direct(model, X, y):
+    model.fit(X, y)
+
+
+def through_a_pipeline(model, X, y):
+    make_pipeline(FunctionTransformer(), make_pipeline(model)).fit(X, y)
+
+
+def through_a_search(model, X, y):
+    GridSearchCV(model, {"random_state": [0]}, cv=2).fit(X, y)
+
+
+def through_a_search_of_pipelines(model, X, y):
+    pipe = make_pipeline(FunctionTransformer(), model)
+    GridSearchCV(pipe, {f"{type(model).__name__.lower()}__random_state": [0]}, cv=2).fit(X, y)
+
+
+def through_cross_validation(model, X, y):
+    cross_val_score(model, X, y, cv=2)
+
+
+ROUTES = [
+    direct, through_a_pipeline, through_a_search, through_a_search_of_pipelines,
+    through_cross_validation,
+]  # fmt: skip
+each_route = pytest.mark.parametrize("route", ROUTES)
+
+
+def told(route, model, X, y):
+    """What a fit warns of; the place of every warning is checked."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        route(model, X, y)
+    ours = [w for w in caught if issubclass(w.category, OURS) or "not below 1/n" in str(w.message)]
+    for w in ours:
+        assert w.filename == __file__, w.message
+        assert "model" in linecache.getline(w.filename, w.lineno), w.message
+    return [f"{w.category.__name__}: {w.message}" for w in ours]
+
+
+def holds(messages, *words):
+    return all(any(word in message for message in messages) for word in words)
+
+
+@each_private
+@each_route
+def test_little_data_and_a_search(name, route):
+    cls = PRIVATE[name]
+    model = cls(**declared(cls))
+    messages = told(route, model, *table(12, cls))
+    assert holds(messages, "UtilityWarning: 12 records" if route is direct else " are few")
+    assert holds(messages, "PrivacyLeakWarning: a scikit-learn search") == (
+        "search" in route.__name__
+    )
+
+
+@each_private
+@each_route
+def test_large_delta(name, route):
+    cls = PRIVATE[name]
+    model = cls(delta=0.3, **declared(cls))
+    assert holds(told(route, model, *table(24, cls)), "UserWarning: delta=0.3 is not below 1/n")
+
+
+@pytest.mark.parametrize("name", [n for n, cls in sorted(PRIVATE.items()) if is_classifier(cls())])
+@each_route
+def test_inferred_labels(name, route):
+    cls = PRIVATE[name]
+    assert holds(
+        told(route, cls(), *table(24, cls)), "PrivacyLeakWarning: the label set was inferred"
+    )
+
+
+@each_route
+def test_inferred_number_of_classes(route):
+    X, _ = table(24, DPSparseERM)
+    messages = told(route, DPSparseERM(loss="multinomial"), X, np.arange(24) % 2)
+    assert holds(messages, "PrivacyLeakWarning: the number of classes was inferred")
+
+
+@each_private
+@each_route
+def test_tiny_scales_and_too_many_coefficients(name, route):
+    cls = PRIVATE[name]
+    X, y = table(40, cls, d=60)
+    messages = told(route, cls(epsilon=8.0, **declared(cls)), 0 * X, y if declared(cls) else 0 * y)
+    adaptive = {"clip_norm", "row_norm"} & set(inspect.signature(cls).parameters)
+    assert holds(messages, "the released ") == bool(adaptive)
+    many = told(route, cls(epsilon=0.5, **declared(cls)), *table(40, cls, d=60))
+    assert holds(many, "are too many") == issubclass(cls, DENSE)
+
+
+@pytest.mark.parametrize("cls", [DPSLKTClassifier, DPSLKTRegressor])
+@each_route
+def test_unproven(cls, route):
+    model = cls(teacher="published", n_nonzero_coefs=2, **declared(cls))
+    assert holds(
+        told(route, model, *table(60, cls)), "UnprovenPrivacyWarning: the published teacher"
+    )
+
+
+@pytest.mark.parametrize("cls", [IGHTClassifier, IGHTRegressor])
+@pytest.mark.parametrize("route", [direct, through_a_pipeline, through_cross_validation])
+def test_convergence(cls, route):
+    model = cls(tol=1e-300, learning_rate=1e-6, **declared(cls))
+    assert holds(
+        told(route, model, *table(40, cls)), "ConvergenceWarning: the steps did not become"
+    )
+
+
+def test_warnings_are_issued_in_one_place():
+    """Only `warn_user` knows how far away the user is."""
+    package = Path(skdp.__file__).parent
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = isinstance(node, ast.Attribute) and node.attr in ("warn", "warn_explicit")
+            taken = isinstance(node, ast.ImportFrom) and node.module == "warnings"
+            if called or taken:
+                found.append(path.relative_to(package).as_posix())
+    assert found == ["_warn.py"]
