@@ -121,6 +121,34 @@ def test_a_meta_estimator_is_named_once_in_every_fit(name, reports):
         assert text.removesuffix("; the report says so") in report.assumptions
 
 
+@pytest.mark.parametrize(
+    ("name", "fits", "seeded"),
+    [
+        ("BaggingClassifier", 2, True),
+        ("BaggingRegressor", 2, True),
+        ("AdaBoostRegressor", 2, True),
+        ("StackingClassifier", 3, False),
+        ("StackingRegressor", 3, False),
+        ("TunedThresholdClassifierCV", 3, False),
+        ("CalibratedClassifierCV", 2, False),
+        ("SelfTrainingClassifier", 2, False),
+        ("VotingClassifier", 1, False),
+    ],
+)
+def test_how_often_they_fit_and_who_sets_a_seed(name, fits, seeded, reports):
+    """The table of the guide: two members or two folds here, one member where the folds are two."""
+    model, y, _ = META.get(name, (SILENT.get(name), Y, ""))
+    leaks(lambda: model.fit(X, y))
+    assert len(reports) == fits
+    assert ["seeded" in report.noise for report in reports] == [seeded] * fits
+
+
+def test_adaboost_refuses_a_classifier_whose_fit_does_not_name_weights(reports):
+    with pytest.raises(ValueError, match="sample_weight"):
+        AdaBoostClassifier(classifier(), n_estimators=2).fit(X, Y)
+    assert reports == []
+
+
 SILENT = {
     "subsets without copies": BaggingClassifier(
         classifier(), n_estimators=2, bootstrap=False, max_samples=0.5
