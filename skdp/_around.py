@@ -104,7 +104,9 @@ def _about(caller: Any) -> Iterator[tuple[str, str]]:
         before = [getattr(caller, "transformer_", None)]
     names = list(dict.fromkeys(name for step in before for name in _learnt(step)))
     if names:
-        line = f"{', '.join(names)} learnt from these records before this fit: no epsilon covers that"
+        line = (
+            f"{', '.join(names)} learnt from these records before this fit: no epsilon covers that"
+        )
         yield f"{line}; the report says so", line
 
 

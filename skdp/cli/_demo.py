@@ -51,7 +51,9 @@ def demo(arguments: argparse.Namespace) -> None:
     say(f"skdp {__version__} demo: private sparse models on the RAND Health Insurance Experiment")
     picture = _picture_path(arguments.out)
     if arguments.seed is not None:
-        say("seeded: for testing only, to repeat this demo (who knows the seed can subtract the noise)")
+        say(
+            "seeded: for testing only, to repeat this demo (who knows the seed can subtract the noise)"
+        )
     data = _load(arguments.seed)
     say(_describe(data))
     with warnings.catch_warnings():

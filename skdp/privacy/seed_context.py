@@ -132,10 +132,14 @@ def _serial(value: Any) -> bytes:
         return _table(value)
     if _is_frozen(value):
         law = value.dist
-        return _part("distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds)))
+        return _part(
+            "distribution", _name(type(law)), *map(_serial, (law.name, value.args, value.kwds))
+        )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return _part("dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})}))
+        return _part(
+            "dataclass", _name(kind), _serial({**fields, **getattr(value, "__dict__", {})})
+        )
     if isinstance(value, BaseEstimator):
         return _part("estimator", _name(kind), _serial(dict(sorted(vars(value).items()))))
     if kind is FunctionType:
