@@ -102,10 +102,10 @@ def _about(caller: Any) -> Iterator[tuple[str, str]]:
         before = [step for _, step in caller.steps[:-1]]
     elif _is_a(caller, "sklearn.compose", ("TransformedTargetRegressor",)):
         before = [getattr(caller, "transformer_", None)]
-    names = list(dict.fromkeys(name for step in before for name in _learnt(step)))
-    if names:
+    learnt = list(dict.fromkeys(name for step in before for name in _learnt(step)))
+    if learnt:
         line = (
-            f"{', '.join(names)} learnt from these records before this fit: no epsilon covers that"
+            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that"
         )
         yield f"{line}; the report says so", line
 
