@@ -38,6 +38,9 @@ from sparse_settings import SETTINGS
 import skdp
 from skdp.privacy.accounting import gaussian_mu
 
+# Seeds make these figures repeatable and are for this only: each fit would say so.
+warnings.filterwarnings("ignore", "random_state is a seed")
+
 # Name in the tables: base name of the estimators, and what is not default.
 METHODS = {
     "DP-IGHT": ("DPIGHT", {}),

@@ -14,11 +14,16 @@ fitted ten times at each of two epsilons; only the noise differs.
 # ------------------------
 # The encoder gets a data frame, so that its columns have readable names.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp import DPIGHTClassifier, IGHTClassifier, PublicBinsEncoder
 from skdp.datasets import load_rand_hie, rand_hie_bins
+
+# Seeds make these figures repeatable and are for this only: each fit would say so.
+warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit", as_frame=True)
 encoder = PublicBinsEncoder(**rand_hie_bins(as_frame=True)).fit(hie.data)

@@ -20,6 +20,8 @@ all records for each of a few steps. ``examples/stochastic_tables.py`` has the t
 # Every row has a one in each of 21 groups of public bins, so no intercept is needed. L-BFGS finds the least
 # objective, without privacy.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import NullFormatter
@@ -34,6 +36,9 @@ from skdp import (
     PublicBinsEncoder,
 )
 from skdp.datasets import load_rand_hie, rand_hie_bins
+
+# Seeds make these figures repeatable and are for this only: each fit would say so.
+warnings.filterwarnings("ignore", "random_state is a seed")
 
 ALPHA, EPSILON, SEEDS = 1e-3, 0.5, range(8)
 hie = load_rand_hie(target="any_visit")

@@ -17,6 +17,8 @@ promise, hence more noise for the same epsilon.
 # The edges of `skdp.datasets.rand_hie_bins` are round numbers of the code book. `PublicBinsEncoder` learns
 # nothing from the records, so it costs no privacy.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +27,9 @@ from sklearn.model_selection import GroupShuffleSplit
 
 from skdp import DPIGHTClassifier, PublicBinsEncoder
 from skdp.datasets import load_rand_hie, rand_hie_bins
+
+# Seeds make these figures repeatable and are for this only: each fit would say so.
+warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit")
 X = PublicBinsEncoder(**rand_hie_bins()).fit_transform(hie.data)

@@ -33,6 +33,7 @@ import argparse
 import json
 import math
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,9 @@ from sklearn.utils import Bunch
 
 import skdp
 from skdp.datasets import fetch_a9a, fetch_ijcnn1
+
+# Seeds make these figures repeatable and are for this only: each fit would say so.
+warnings.filterwarnings("ignore", "random_state is a seed")
 
 ALPHA, EPSILONS = 1e-3, (0.2, 0.5)
 DELTA = {"a9a": 1e-5, "ijcnn1": 1e-5, "synthetic": 1e-6}

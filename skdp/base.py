@@ -5,7 +5,6 @@ then releases, then the recheck; only then are fitted attributes set. Whatever f
 release hands the reservation back and leaves the estimator as it was.
 """
 
-import inspect
 import math
 import re
 from collections.abc import Hashable, Iterable
@@ -20,6 +19,7 @@ from skdp._cells import as_cells, is_missing, is_untyped, kind, python_number
 from skdp.kernels import is_cupy
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
+from skdp.privacy.seed_context import seed_context
 from skdp.privacy.session import PrivacySession, check_budget
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "check_choice",
     "check_flag",
     "check_number",
-    "chosen_by_search",
     "encode_groups",
     "replace_fitted",
     "validate_table",
@@ -71,8 +70,6 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
     def _open_session(self, n_units: int | None = None) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
         accountant = self.accountant if self.accountant is not None else self._carried_accountant()
-        free = {"accountant", "random_state", "verbose", "callback", "coef_init"}
-        public = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
         return PrivacySession(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -81,10 +78,17 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
             accountant=accountant,
             random_state=self.random_state,
             estimator=type(self).__name__,
-            context=repr(sorted(public.items())).encode(),
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
             set_aside=self._share_aside(n_units),
             minibatches=self._samples(n_units),
         )
+
+    def _noise_parameters(self) -> dict[str, Any]:
+        """What separates the noise of two fits with one seed: all that changes what is released."""
+        free = {"accountant", "random_state", "verbose", "callback"}
+        if getattr(self, "coef_init", None) is None:
+            free.add("coef_init")
+        return {k: v for k, v in self.get_params(deep=False).items() if k not in free}
 
     def _check_unit_and_groups(self, groups: Any) -> None:
         if self.unit == "group" and groups is None:
@@ -340,20 +344,6 @@ def _is_absent(label: Any) -> bool:
         return bool(label != label)
     except (TypeError, ValueError):
         return False
-
-
-def chosen_by_search() -> bool:
-    """Whether this fit is the refit of a scikit-learn search, which always runs in the caller's process.
-
-    A search sets ``best_params_`` on itself before it refits; it tells the estimator nothing.
-    """
-    frame = inspect.currentframe()
-    while frame is not None:
-        caller = frame.f_locals.get("self")
-        if frame.f_code.co_name == "fit" and "best_params_" in getattr(caller, "__dict__", {}):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:

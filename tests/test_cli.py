@@ -5,6 +5,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import skdp
 from skdp.cli import _demo, main
 from skdp.cli._text import dumps, rounded_down, rounded_up, table
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant
 from skdp.privacy.accounting import gaussian_mu, noise_multiplier
 from skdp.privacy.accounting.adapter import poisson_epsilon
@@ -306,9 +308,15 @@ def test_bad_input(name, capsys):
 
 @pytest.fixture
 def short_demo(monkeypatch):
-    """Two fits a line at one epsilon; continuous integration runs the whole demo from the README."""
+    """Two fits a line at one epsilon; continuous integration runs the whole demo from the README.
+
+    A demo warns of nothing: its pipeline learns nothing, and of a seed it has a line of its own.
+    """
     monkeypatch.setattr(_demo, "EPSILONS", (1.0,))
     monkeypatch.setattr(_demo, "REPEATS", 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        yield
 
 
 def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):

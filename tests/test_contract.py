@@ -245,6 +245,7 @@ def test_declared_classes_stay_although_absent_from_y(name):
     y = np.array(["b"] * len(X))
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)
+        warnings.filterwarnings("ignore", "random_state is a seed")
         labels = ("c", "b", "a") if multi_class(name) else ("c", "b")
         model = make(name, classes=labels).fit(X, y)  # one class only: no error (REFEREE 18)
     assert model.classes_.tolist() == sorted(labels)
@@ -256,7 +257,8 @@ def test_inferred_classes_warn_once_and_are_reported(name):
     X, y = data(name)
     with pytest.warns(PrivacyLeakWarning, match="classes=") as caught:
         model = ALL[name](random_state=0).fit(X, y)
-    assert sum(issubclass(w.category, PrivacyLeakWarning) for w in caught) == 1
+    leaks = [str(w.message) for w in caught if issubclass(w.category, PrivacyLeakWarning)]
+    assert len([text for text in leaks if not text.startswith("random_state is a seed")]) == 1
     assert any("label set" in line for line in model.privacy_.assumptions)
 
 
@@ -638,7 +640,7 @@ def test_half_the_noise_is_caught_by_the_recheck(name, monkeypatch):
 @having("batch_size", "sampling")
 def test_a_hopeless_plan_of_batches_is_refused_before_anything_is_spent(name, batch_size):
     X, y = data(name, n=40, d=500)
-    accountant = skdp.BudgetAccountant(1.0, 1e-3)
+    accountant = skdp.BudgetAccountant(1.0, 1e-3, allow_seeded=True)
     seen = []
     model = make(
         name, epsilon=1e-6, delta=1e-6, max_iter=100, batch_size=batch_size, accountant=accountant,

@@ -4,3 +4,8 @@
 ``peakmem_*`` and ``track_*_mb`` memory, ``track_*_ratio`` ratios to a floor measured in the same process, the
 other ``track_*`` scores at a fixed epsilon.
 """
+
+import warnings
+
+# Seeds make runs comparable; every fit would say that they are for tests.
+warnings.filterwarnings("ignore", "random_state is a seed")

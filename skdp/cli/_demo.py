@@ -7,6 +7,7 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,10 +51,15 @@ def demo(arguments: argparse.Namespace) -> None:
     say(f"skdp {__version__} demo: private sparse models on the RAND Health Insurance Experiment")
     picture = _picture_path(arguments.out)
     if arguments.seed is not None:
-        say("seeded: for testing only (who knows the seed can subtract the noise)")
+        say(
+            "seeded: for testing only, to repeat this demo (who knows the seed can subtract the noise)"
+        )
     data = _load(arguments.seed)
     say(_describe(data))
-    results, report = _train(data, arguments.seed, say)
+    with warnings.catch_warnings():
+        # Of the seed: said above, once instead of with every fit.
+        warnings.filterwarnings("ignore", "random_state is a seed")
+        results, report = _train(data, arguments.seed, say)
     say(_explain())
     say(f"\nThe report of one of these models, as in model.privacy_:\n\n{report!r}\n")
     drawn = _draw(results, picture) if find_spec("matplotlib") else None

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from skdp._around import around_this_fit
 from skdp._warn import warn_user
 from skdp.base import (
     PrivateEstimator,
     check_flag,
     check_number,
-    chosen_by_search,
     replace_fitted,
 )
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
@@ -279,16 +279,9 @@ class PrivateFit(PrivateEstimator):
             *problem.leaks,
             *self._assumptions(problem),
         ]
-        if chosen_by_search():
-            warn_user(
-                "a scikit-learn search chose hyper-parameters by scores on these records, which no "
-                "epsilon covers; the report says so",
-                PrivacyLeakWarning,
-            )
-            assumptions.append(
-                "hyper-parameters chosen by non-private scores on the same data: "
-                "no epsilon covers the choice"
-            )
+        for message, line in around_this_fit():
+            warn_user(message, PrivacyLeakWarning)
+            assumptions.append(line)
         if getattr(self, "coef_init", None) is not None:
             assumptions.append("coef_init is a released model; its own cost is not counted here")
         erratum = None if session.exact and not self._unproven else self._erratum

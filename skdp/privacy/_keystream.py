@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KeyStream"]
+__all__ = ["KeyStream", "check_seed"]
 
 _CHUNK = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK))
@@ -236,21 +236,30 @@ def _whole(value: int, name: str, low: int, high: int) -> int:
     return int(value)
 
 
+def check_seed(random_state: Any) -> None:
+    """Raise TypeError or ValueError unless ``random_state`` is None or something that gives a key."""
+    if random_state is None:
+        return
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
+        return
+    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
+        raise TypeError(
+            "random_state must be None, a non-negative int, a numpy.random.RandomState or a "
+            f"numpy.random.Generator, got {type(random_state).__name__}."
+        )
+    if random_state < 0:
+        raise ValueError("random_state must be a non-negative integer.")
+
+
 def _expand(random_state: Any, info: bytes) -> bytes:
     """Turn a seed into a 256-bit key by HKDF-SHA256."""
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+    check_seed(random_state)
     if isinstance(random_state, np.random.RandomState | np.random.Generator):
         material = b"generator" + random_state.bytes(32)
-    elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        seed = int(random_state)
-        if seed < 0:
-            raise ValueError("random_state must be a non-negative integer.")
-        material = b"int" + seed.to_bytes((seed.bit_length() + 7) // 8, "big")
     else:
-        raise TypeError(
-            "random_state must be None, a non-negative int, a numpy.random.RandomState or a "
-            f"numpy.random.Generator, got {type(random_state).__name__}."
-        )
+        seed = int(random_state)
+        material = b"int" + seed.to_bytes((seed.bit_length() + 7) // 8, "big")
     return HKDF(algorithm=SHA256(), length=32, salt=b"skdp key stream", info=info).derive(material)

@@ -67,6 +67,15 @@ def check_share(share: float) -> float:
     return min(float(share), 1.0)
 
 
+# What no look at the rows may settle: whether two rows are equal is private.
+_ONCE = {
+    "record": "each record appears once: resampling, oversampling or augmentation before fit multiplies "
+    "what one person adds",
+    "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
+    "must not give a person's rows to other groups",
+}
+
+
 class SessionLedger:
     """Budget, plans and ledger of one session; the base of `PrivacySession`."""
 
@@ -110,6 +119,7 @@ class SessionLedger:
         public : dict, default=None
             Public quantities that the fit used.
         assumptions : tuple of str, default=()
+            Besides the one that every report lists: each record, or each person's group, is there once.
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
 
@@ -127,7 +137,7 @@ class SessionLedger:
         claim = math.inf if self.exact else self._claim()
         if not self.exact:
             self._recheck(claim)
-        assumptions = tuple(assumptions)
+        assumptions = (_ONCE[self.unit], *assumptions)
         if self._stream is not None and self._stream.seeded:
             assumptions += ("the seed is secret and never used for another fit: for testing only",)
         if self._sampled:

@@ -152,11 +152,15 @@ class BudgetAccountant:
         File that keeps the ledger across sessions; made if it is not there. Whoever may fit must be
         able to write to it and its folder (no network drive: SQLite needs file locks). None uses a
         temporary file that only this user can read, removed when this process exits.
+    allow_seeded : bool, default=False
+        For tests: also admit fits with ``random_state=``, whose noise can be subtracted by whoever knows or
+        guesses the seed. Their rows end in "(seeded, for testing only)". Kept in the file.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or the file is not a ledger or has another ceiling.
+        If a number is out of range, or the file is not a ledger or has another ceiling or
+        ``allow_seeded``.
 
     Notes
     -----
@@ -180,13 +184,23 @@ class BudgetAccountant:
     """
 
     def __init__(
-        self, epsilon: float, delta: float, *, path: str | os.PathLike[str] | None = None
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        allow_seeded: bool = False,
     ) -> None:
         epsilon = check_number("epsilon", epsilon, 0.0, math.inf, "positive and finite")
         delta = check_delta(delta)
+        if not isinstance(allow_seeded, bool):
+            raise TypeError(
+                f"allow_seeded must be True or False, got {type(allow_seeded).__name__}."
+            )
         where = new_temporary_path() if path is None else os.path.abspath(os.fspath(path))
         self._path = where
-        self._id = open_or_create(where, epsilon, delta, kept=path is not None)
+        kept = path is not None
+        self._id = open_or_create(where, epsilon, delta, kept=kept, allow_seeded=allow_seeded)
         self._made_in: int | None = os.getpid()
         with LOCK:
             # A handle that came in a pickle before is made here from now on.
@@ -224,6 +238,7 @@ class BudgetAccountant:
         pure: bool = False,
         noise_error: tuple[float, float] = (0.0, 0.0),
         samples: bool = False,
+        seeded: bool = False,
     ) -> Reservation:
         """Charge one fit, before it reads a value. The row is on file when this returns.
 
@@ -246,6 +261,8 @@ class BudgetAccountant:
             for outputs of probability (second) that a neighbouring data set might never draw.
         samples : bool, default=False
             Whether minibatches are why no mu is proven: a refusal then says so. Nothing else follows from it.
+        seeded : bool, default=False
+            Whether the noise comes from a seed.
 
         Returns
         -------
@@ -255,11 +272,14 @@ class BudgetAccountant:
         ------
         PrivacyBudgetExceeded
             If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
-            another adjacency or unit, or if its file is gone. Nothing is charged.
+            another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
+            its file is gone. Nothing is charged.
         """
         fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
+            if seeded:
+                estimator = _seeded_name(estimator, ceiling)
             check_kind(connection, adjacency, unit)
             charged = charged_fits(connection)
             if not admits([*charged, fit], ceiling):
@@ -405,6 +425,18 @@ class BudgetAccountant:
             f"<BudgetAccountant epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}:"
             f" {len(fits)} fits charged, spent ({cost[0]:.6g}, {cost[1]:g}), ledger {self._path}>"
         )
+
+
+def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
+    """Name of a seeded fit in a ledger for tests; all others refuse it."""
+    if not ceiling.allow_seeded:
+        raise PrivacyBudgetExceeded(
+            f"{estimator} has a seed (random_state), and an accountant does not add up noise that whoever"
+            " knows or guesses the seed can subtract. Use random_state=None. scikit-learn's ensembles set"
+            " random_state on each copy: fit the copies yourself. For tests there is"
+            " BudgetAccountant(..., allow_seeded=True). Nothing was read or charged."
+        )
+    return f"{estimator} (seeded, for testing only)"
 
 
 def _handle(path: str, identity: str) -> BudgetAccountant:

@@ -103,12 +103,16 @@ _NO_MU = {
 
 
 class Ceiling(NamedTuple):
-    """What a ledger file says about itself; `kept` is False for a temporary one."""
+    """What a ledger file says about itself; `kept` is False for a temporary one.
+
+    `allow_seeded` is True where fits with a seed are admitted, for tests.
+    """
 
     identity: str
     epsilon: float
     delta: float
     kept: bool
+    allow_seeded: bool = False
 
 
 class Charge(NamedTuple):

@@ -29,13 +29,13 @@ __all__ = [
 ]
 
 _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
-_VERSION = 1
+_VERSION = 2
 _BUSY_SECONDS = 60.0
 _COLUMNS = ("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_VERSION}",
-    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER)",
+    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER, allow_seeded INTEGER)",
     "CREATE TABLE fits (number INTEGER PRIMARY KEY, estimator TEXT, epsilon REAL, delta REAL,"
     " mu REAL, pure INTEGER, log_error REAL, tail REAL, adjacency TEXT, unit TEXT, time TEXT,"
     " pid INTEGER, user TEXT, state TEXT)",
@@ -80,9 +80,11 @@ def read_ceiling(connection: sqlite3.Connection, path: str) -> Ceiling | None:
     if mark == _APPLICATION_ID and version != _VERSION:
         raise ValueError(f"{path} is a ledger of version {version}; this skdp reads {_VERSION}.")
     if mark == _APPLICATION_ID:
-        row = connection.execute("SELECT id, epsilon, delta, kept FROM ceiling").fetchone()
+        row = connection.execute(
+            "SELECT id, epsilon, delta, kept, allow_seeded FROM ceiling"
+        ).fetchone()
         if row is not None:
-            return Ceiling(row[0], row[1], row[2], bool(row[3]))
+            return Ceiling(row[0], row[1], row[2], bool(row[3]), bool(row[4]))
     elif not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return None
     raise ValueError(f"{path} is not a ledger of skdp.")
@@ -103,16 +105,18 @@ def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
     return [dict(zip(_COLUMNS, row)) for row in rows]
 
 
-def open_or_create(path: str, epsilon: float, delta: float, *, kept: bool) -> str:
+def open_or_create(
+    path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False
+) -> str:
     """Identity of the ledger at `path`, made if there is none."""
     try:
         with visit(path, write=True, create=True) as connection:
             ceiling = read_ceiling(connection, path)
             if ceiling is None:
-                ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept)
+                ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept, allow_seeded)
                 for statement in _SCHEMA:
                     connection.execute(statement)
-                connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?)", ceiling)
+                connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", ceiling)
     except sqlite3.OperationalError as error:
         raise OSError(f"The ledger {path} cannot be opened: {error}.") from error
     except sqlite3.DatabaseError as error:
@@ -122,6 +126,11 @@ def open_or_create(path: str, epsilon: float, delta: float, *, kept: bool) -> st
             f"The ledger {path} was opened with epsilon={epsilon!r}, delta={delta!r}, but its"
             f" ceiling is epsilon={ceiling.epsilon!r}, delta={ceiling.delta!r}. A ceiling is fixed"
             " when the ledger is made."
+        )
+    if ceiling.allow_seeded != allow_seeded:
+        raise ValueError(
+            f"The ledger {path} was opened with allow_seeded={allow_seeded!r}, but it was made with"
+            f" allow_seeded={ceiling.allow_seeded!r}. Tests need a ledger of their own."
         )
     return ceiling.identity
 

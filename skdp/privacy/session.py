@@ -18,8 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._warn import warn_user
+from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy._batches import Batch, BatchGroup, BatchPlan, Partition
+from skdp.privacy._keystream import check_seed
 from skdp.privacy._session_batches import MinibatchReleases, batch_slack_of
 from skdp.privacy._session_ledger import GaussianPlan, check_number, check_share
 from skdp.privacy._session_objective import ObjectiveReleases
@@ -49,8 +52,9 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         Charged with (epsilon, delta) when the session is made. None takes the accountant of the
         innermost ``with accountant:``, if any.
     random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests: whoever knows the
-        seed can subtract the noise.
+        None draws a fresh key from the operating system. Anything else is for tests: whoever knows or
+        guesses the seed can subtract the noise. It warns (PrivacyLeakWarning), and an accountant
+        refuses it unless it was made with ``allow_seeded=True``.
     estimator : str, default="PrivacySession"
         Name written to the accountant's ledger and the report.
     context : bytes, default=b""
@@ -69,7 +73,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
     ValueError
         If a parameter is out of range, or an accountant is asked to pay for epsilon = inf.
     PrivacyBudgetExceeded
-        If the accountant's ceiling does not hold this session; nothing was read.
+        If the accountant's ceiling does not hold this session, or the session is seeded; nothing was read.
 
     Examples
     --------
@@ -98,6 +102,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         check_unit(unit)
+        check_seed(random_state)
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         super().__init__(float(epsilon), float(delta), adjacency, unit, estimator, set_aside)
@@ -108,6 +113,8 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         if records is not None:
             self._check_records(records)
         self._reservation = self._reserve(accountant)
+        if random_state is not None and not self.exact:
+            self._warn_seeded()
 
     @classmethod
     def without_privacy(
@@ -402,7 +409,20 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
             pure=self.delta == 0,
             noise_error=(self._epsilon_slack / 2, self._delta_slack) if gaussian else (0.0, 0.0),
             samples=self._minibatches,
+            seeded=self._seed is not None,
         )
+
+    def _warn_seeded(self) -> None:
+        try:
+            warn_user(
+                "random_state is a seed: whoever knows it, or guesses it (scikit-learn's ensembles set 31 bits), "
+                "can subtract the noise, and no epsilon holds against them. Seeds are for tests; "
+                "random_state=None is for real data",
+                PrivacyLeakWarning,
+            )
+        except PrivacyLeakWarning:  # where warnings are errors nothing will be released
+            self.close()
+            raise
 
     def _check_records(self, records: PrivateRecords) -> None:
         if records.unit != self.unit:

@@ -149,7 +149,7 @@ def test_more_than_two_classes_are_refused_with_a_way_out():
     assert not tags.classifier_tags.multi_class
     with pytest.raises(ValueError, match="OneVsRestClassifier"):
         model(DPAMPClassifier, classes=(0, 1, 2)).fit(X, y)
-    accountant = BudgetAccountant(5.0, 1e-5)
+    accountant = BudgetAccountant(5.0, 1e-5, allow_seeded=True)
     with pytest.raises(ValueError, match="DPIGHTClassifier"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model(DPAMPClassifier, classes=None, accountant=accountant).fit(X, y)
@@ -160,7 +160,7 @@ def test_more_than_two_classes_are_refused_with_a_way_out():
 
 @pytest.mark.parametrize("cls", BOTH)
 def test_an_accountant_adds_up_epsilon_and_delta(cls):
-    accountant = BudgetAccountant(2.0, 1e-5)
+    accountant = BudgetAccountant(2.0, 1e-5, allow_seeded=True)
     model(cls, accountant=accountant).fit(X, target(cls))
     model(cls, accountant=accountant, epsilon=0.5).fit(X, target(cls))
     assert accountant.spent() == pytest.approx((1.5, 2e-6))
@@ -186,7 +186,7 @@ def test_an_accountant_adds_up_epsilon_and_delta(cls):
     ],
 )
 def test_bad_parameters(cls, params, message):
-    accountant = BudgetAccountant(2.0, 1e-5)
+    accountant = BudgetAccountant(2.0, 1e-5, allow_seeded=True)
     with pytest.raises(ValueError, match=message):
         model(cls, accountant=accountant, **params).fit(X, target(cls))
     assert accountant.ledger() == []

@@ -170,7 +170,7 @@ def test_not_a_ledger(tmp_path):
     future = tmp_path / "future.sqlite3"
     BudgetAccountant(1.0, 1e-5, path=future)
     connection = sqlite3.connect(future)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 99")
     connection.close()
     for path, message in [(noise, "not a ledger"), (foreign, "not a ledger"), (future, "version")]:
         before = path.read_bytes()

@@ -171,6 +171,7 @@ def _quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("error", PrivacyLeakWarning)
+        warnings.filterwarnings("ignore", "random_state is a seed")
         yield
 
 

@@ -284,7 +284,7 @@ def test_exact_session_releases_exact_values_and_claims_nothing():
 
 
 def test_accountant_is_charged_once_and_before_anything():
-    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
     with session(accountant=accountant) as s:
         assert accountant.ledger()[0]["state"] == "reserved"
         s.gaussian(counts(), s.plan_gaussian(1))
@@ -295,7 +295,7 @@ def test_accountant_is_charged_once_and_before_anything():
 
 
 def test_session_without_a_release_hands_its_reservation_back():
-    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
     with pytest.raises(ValueError, match="bad data"), session(accountant=accountant) as s:
         s.plan_gaussian(1)
         raise ValueError("bad data")
@@ -303,7 +303,7 @@ def test_session_without_a_release_hands_its_reservation_back():
 
 
 def test_session_that_fails_after_a_release_stays_charged():
-    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
     with pytest.raises(KeyboardInterrupt), session(accountant=accountant) as s:
         s.gaussian(counts(), s.plan_gaussian(2))
         raise KeyboardInterrupt
@@ -311,7 +311,7 @@ def test_session_that_fails_after_a_release_stays_charged():
 
 
 def test_a_closed_session_releases_nothing():
-    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
     s = session(accountant=accountant)
     plan = s.plan_gaussian(1)
     s.close()
@@ -393,7 +393,7 @@ def test_plans_made_after_a_release_claim_the_whole_budget():
 
 
 def test_a_reservation_that_was_handed_back_cannot_be_spent():
-    accountant = BudgetAccountant(1.0, 1e-5)
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
     s = session(accountant=accountant)
     plan = s.plan_gaussian(1)
     accountant._mark(1, "returned")  # as another process that shares the session would
@@ -403,7 +403,7 @@ def test_a_reservation_that_was_handed_back_cannot_be_spent():
 
 
 def test_ambient_accountant_is_charged():
-    with BudgetAccountant(1.0, 1e-5) as accountant:
+    with BudgetAccountant(1.0, 1e-5, allow_seeded=True) as accountant:
         with session() as s:
             s.gaussian(counts(), s.plan_gaussian(1))
         with pytest.raises(ValueError, match="epsilon=inf"):

@@ -1,0 +1,169 @@
+"""What of scikit-learn stands around a fit and does what no epsilon of the fit covers.
+
+The callers of `fit` tell it nothing, so their frames on the call stack are asked. Only classes and parameters are
+looked at, never data. A fit in a worker process or another thread has no such frames, and is not warned.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["around_this_fit"]
+
+_ENSEMBLE = "sklearn.ensemble"
+_SELECTION = "sklearn.model_selection"
+
+# (module, classes, condition, what they do)
+_META: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...] = (
+    (
+        _ENSEMBLE,
+        ("BaggingClassifier", "BaggingRegressor"),
+        lambda caller: bool(caller.bootstrap),
+        "repeats records (bootstrap), so one record counts several times in a fit, and makes many fits",
+    ),
+    (
+        _ENSEMBLE,
+        ("AdaBoostClassifier", "AdaBoostRegressor"),
+        lambda caller: True,
+        "repeats or weights records by the errors of earlier fits, so one record counts several times",
+    ),
+    (
+        _ENSEMBLE,
+        ("StackingClassifier", "StackingRegressor"),
+        lambda caller: True,
+        "fits its last estimator on scores of these records, and makes many fits",
+    ),
+    (
+        _SELECTION,
+        ("TunedThresholdClassifierCV",),
+        lambda caller: True,
+        "chooses its threshold by non-private scores of these records",
+    ),
+    (
+        "sklearn.calibration",
+        ("CalibratedClassifierCV",),
+        lambda caller: True,
+        "fits its calibrator without noise to scores and labels of these records",
+    ),
+    (
+        "sklearn.semi_supervised",
+        ("SelfTrainingClassifier",),
+        lambda caller: True,
+        "chooses and labels records by non-private scores of them, and makes many fits",
+    ),
+)
+
+# Their `fit` reads the shape, or nothing; scikit-learn's tag `requires_fit` is True all the same.
+_SHAPE_ONLY = {
+    "sklearn.preprocessing": ("PolynomialFeatures",),
+    "sklearn.random_projection": ("GaussianRandomProjection", "SparseRandomProjection"),
+    "sklearn.kernel_approximation": ("PolynomialCountSketch", "RBFSampler", "SkewedChi2Sampler"),
+    "sklearn.frozen": ("FrozenEstimator",),
+}
+
+
+def around_this_fit() -> list[tuple[str, str]]:
+    """Find what stands around the fit that calls this.
+
+    Returns
+    -------
+    list of (str, str)
+        A warning and the line for the report, once for each kind.
+    """
+    found: dict[str, str] = {}
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "fit" and "self" in frame.f_code.co_varnames:
+            found.update(_about(frame.f_locals.get("self")))
+        frame = frame.f_back
+    return list(found.items())
+
+
+def _about(caller: Any) -> Iterator[tuple[str, str]]:
+    # A search sets `best_params_` before it refits, and always refits in the caller's process.
+    if "best_params_" in getattr(caller, "__dict__", {}):
+        yield (
+            "a scikit-learn search chose hyper-parameters by scores on these records, which no "
+            "epsilon covers; the report says so",
+            "hyper-parameters chosen by non-private scores on the same data: "
+            "no epsilon covers the choice",
+        )
+    for module, names, holds, what in _META:
+        if _is_a(caller, module, names) and holds(caller):
+            line = f"{type(caller).__name__} around this fit {what}: no epsilon covers that"
+            yield f"{line}; the report says so", line
+    before: list[Any] = []
+    if _is_a(caller, "sklearn.pipeline", ("Pipeline",)):
+        before = [step for _, step in caller.steps[:-1]]
+    elif _is_a(caller, "sklearn.compose", ("TransformedTargetRegressor",)):
+        before = [getattr(caller, "transformer_", None)]
+    learnt = list(dict.fromkeys(name for step in before for name in _learnt(step)))
+    if learnt:
+        line = (
+            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that"
+        )
+        yield f"{line}; the report says so", line
+
+
+def _is_a(thing: Any, module: str, names: tuple[str, ...]) -> bool:
+    """Whether a thing is of one of these classes; who has such a thing has imported its module."""
+    home = sys.modules.get(module)
+    kinds = (getattr(home, name, None) for name in names)
+    return any(isinstance(thing, kind) for kind in kinds if isinstance(kind, type))
+
+
+def _learnt(step: Any) -> Iterator[str]:
+    """Names of the transformers in a step that were fitted and may have learnt from records.
+
+    A class says by an attribute ``learns_from_data = False`` that its ``fit`` takes nothing from records.
+    """
+    if step is None or isinstance(step, str) or not getattr(step, "learns_from_data", True):
+        return
+    inside: list[Any] | None = None
+    if _is_a(step, "sklearn.compose", ("ColumnTransformer",)):
+        inside = [part[1] for part in getattr(step, "transformers_", ())]
+    elif _is_a(step, "sklearn.pipeline", ("FeatureUnion",)):
+        inside = [part[1] for part in step.transformer_list]
+    elif _is_a(step, "sklearn.pipeline", ("Pipeline",)):
+        inside = [part[1] for part in step.steps]
+    if inside is not None:
+        for part in inside:
+            yield from _learnt(part)
+    elif _is_fitted(step) and not _public(step):
+        yield type(step).__name__
+
+
+def _is_fitted(step: Any) -> bool:
+    """Whether a step needs a fit and had one."""
+    try:
+        if not get_tags(step).requires_fit:
+            return False
+        check_is_fitted(step)
+    except NotFittedError:
+        return False
+    except Exception:  # a class that is not of scikit-learn's kind: nobody knows
+        return True
+    return True
+
+
+def _public(step: Any) -> bool:
+    """Whether the parameters of scikit-learn's class leave nothing to learn but the shape."""
+    if any(_is_a(step, module, names) for module, names in _SHAPE_ONLY.items()):
+        return True
+    if _is_a(step, "sklearn.preprocessing", ("OneHotEncoder", "OrdinalEncoder")):
+        counted = (getattr(step, name, None) for name in ("min_frequency", "max_categories"))
+        return not isinstance(step.categories, str) and all(limit is None for limit in counted)
+    if _is_a(step, "sklearn.preprocessing", ("StandardScaler",)):
+        return not (step.with_mean or step.with_std)
+    if _is_a(step, "sklearn.impute", ("SimpleImputer",)):
+        return bool(step.strategy == "constant" and not step.add_indicator)
+    if _is_a(step, "sklearn.feature_extraction.text", ("CountVectorizer",)):
+        return step.vocabulary is not None and not getattr(step, "use_idf", False)
+    if _is_a(step, "sklearn.feature_extraction.text", ("TfidfTransformer",)):
+        return not step.use_idf
+    return False
