@@ -9,7 +9,7 @@ import inspect
 import math
 import re
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from skdp.kernels import is_cupy
 from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
+from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant, check_accountant
 from skdp.privacy.session import PrivacySession, check_budget
 
 __all__ = [
@@ -46,10 +46,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         check_unit(self.unit)
-        if self.accountant is not None and not isinstance(self.accountant, BudgetAccountant):
-            raise TypeError(
-                f"accountant must be a BudgetAccountant or None, got {type(self.accountant).__name__}"
-            )
+        check_accountant(self.accountant)
         if self.n_public is not None:
             check_number("n_public", self.n_public, Integral, low=1)
         if self.adjacency == "add-remove" and self.n_public is None:
@@ -66,9 +63,14 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         """Whether the fit may sample minibatches, given the public number of units."""
         return False
 
+    def _payer(self) -> BudgetAccountant | Literal[False]:
+        """Whom a fit charges; False for nobody."""
+        if self.accountant is not None:
+            return self.accountant
+        return self._carried_accountant() or False
+
     def _open_session(self, n_units: int = 1) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
-        accountant = self.accountant if self.accountant is not None else self._carried_accountant()
         free = {"accountant", "random_state", "verbose", "callback", "coef_init"}
         public = {k: v for k, v in self.get_params(deep=False).items() if k not in free}
         return PrivacySession(
@@ -76,7 +78,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
-            accountant=accountant,
+            accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
             context=repr(sorted(public.items())).encode(),
