@@ -147,7 +147,8 @@ class BudgetAccountant:
 
     Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
     copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
-    that would pass the ceiling is refused before it reads a value.
+    that would pass the ceiling is refused before it reads a value. A `with` block counts in its own thread or
+    asyncio task; while it is open, a fit elsewhere that names no accountant is refused.
 
     Parameters
     ----------
@@ -164,6 +165,8 @@ class BudgetAccountant:
     ------
     ValueError
         If a number is out of range, or the file is not a ledger or has another ceiling.
+    PrivacyBudgetExceeded
+        If the file is an older copy of a ledger that this process has seen.
 
     Notes
     -----
@@ -262,7 +265,7 @@ class BudgetAccountant:
         ------
         PrivacyBudgetExceeded
             If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
-            another adjacency or unit, or if its file is gone. Nothing is charged.
+            another adjacency or unit, or if its file is gone or an older copy. Nothing is charged.
         """
         fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
