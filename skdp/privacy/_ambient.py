@@ -6,8 +6,8 @@ charge each other's ledger. But threads start with an empty context: those of an
 a fit that cannot say where it belongs is refused: neither the wrong ledger is charged nor none.
 
 An estimator says where it belongs by a stamp. A clone made inside a block carries one, and so does a clone
-made in a worker thread of an estimator that was cloned, or whose `fit` was looked at, inside one block only:
-meta-estimators look at `fit` in the caller's context before they start their workers. In the process of the
+made in a worker thread of an estimator that was cloned, or whose `fit` or tags were looked at, inside one block
+only: meta-estimators look at them in the caller's context before they start their workers. In the process of the
 block a stamp counts while the block's accountant is open. A stamp that came in a pickle from another process
 always counts.
 
@@ -272,9 +272,9 @@ class AmbientAccountantMixin:
         return payer(type(self).__name__, vars(self).get("_ambient_accountant"))
 
     def __getattribute__(self, name: str) -> Any:
-        # What starts workers looks at `fit` before, in the caller's context, where the block is known.
-        if name == "fit":
-            _note_use(self, outside=True)
+        # What starts workers looks at these before, in the caller's context, where the block is known.
+        if name == "fit" or name == "__sklearn_tags__":
+            _note_use(self, outside=name == "fit")
         return super().__getattribute__(name)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
@@ -38,6 +40,12 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
 Y = np.arange(60) % 3
 WAYS_OUT = r"(?s)accountant=\.\.\..*accountant=False.*copy_context\(\)\.run"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fresh_workers():
+    """Workers that other tests left behind do not know the folder of the dummy."""
+    joblib.externals.loky.get_reusable_executor(max_workers=2).shutdown(wait=True)
 
 
 @pytest.fixture
@@ -356,7 +364,9 @@ def test_generators_hold_blocks_across_yields(accountant, other):
 # Stamps
 
 
-@pytest.mark.parametrize("how", ["grid", "scores", "one-vs-rest", "pipeline", "bare clone"])
+@pytest.mark.parametrize(
+    "how", ["grid", "scores", "one-vs-rest", "pipeline", "voting", "bare clone"]
+)
 def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other):
     """Of two threads at once; the callback threads of joblib clone what nobody stamped."""
     together = threading.Barrier(2, timeout=60)
@@ -371,6 +381,9 @@ def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other)
                 )
             elif how == "scores":
                 cross_val_score(model, X, Y > 0, cv=17, n_jobs=2, error_score="raise")
+            elif how == "voting":
+                many = [(f"m{i}", dummy.DummyClassifier()) for i in range(17)]
+                VotingClassifier(many, n_jobs=2).fit(X, Y > 0)
             elif how == "bare clone":
                 Parallel(n_jobs=2)(delayed(clone(model).fit)(X, Y > 0) for _ in range(17))
             else:
@@ -384,6 +397,16 @@ def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other)
         jobs = [pool.submit(work, each) for each in (accountant, other)]
         [job.result(120) for job in jobs]
     assert fits(accountant, other) == [17, 17]
+
+
+@pytest.mark.parametrize(("backend", "charged"), [("threading", 0), ("loky", 6)])
+def test_bagging_is_charged_or_refused(backend, charged, accountant):
+    """Its workers look at `fit` of the estimator that they clone, as one outside of the block might."""
+    refused = pytest.raises(PrivacyBudgetExceeded, match=WAYS_OUT)
+    model = BaggingClassifier(dummy.DummyClassifier(), n_estimators=6, n_jobs=2)
+    with parallel_config(backend), accountant, contextlib.nullcontext() if charged else refused:
+        model.fit(X, Y > 0)
+    assert fits(accountant) == [charged]
 
 
 def test_a_real_estimator_in_joblib_threads(accountant):
