@@ -61,18 +61,23 @@ class _Block:
 
 
 class _Stamp:
-    """What an estimator carries: an accountant, and the process of its block."""
+    """What an estimator carries: an accountant, and the process of its block.
 
-    __slots__ = ("accountant", "carried", "home")
+    It is `carried` where a pickle, or a file of skops, brought it from another process.
+    """
 
-    def __init__(self, accountant: "BudgetAccountant | None", home: str, carried: bool = False):
-        self.accountant, self.home, self.carried = accountant, home, carried
+    def __init__(self, accountant: "BudgetAccountant | None", home: str) -> None:
+        self.accountant, self.home, self.carried = accountant, home, False
 
     def counts(self) -> bool:
         return self.carried or (self.accountant is not None and _is_open(self.accountant))
 
-    def __reduce__(self) -> Any:
-        return _loaded_stamp, (self.accountant, self.home)
+    def __getstate__(self) -> dict[str, Any]:
+        return {"accountant": self.accountant, "home": self.home}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.accountant, self.home = state["accountant"], state["home"]
+        self.carried = self.home != _home
 
 
 _home = secrets.token_hex(16)  # names this process: numbers of processes are used again
@@ -83,10 +88,6 @@ _OPEN: list[_Block] = []  # of the whole process, in the order of their beginnin
 _INHERITED: list[_Block] = []  # those that were open where this process was forked
 # In which blocks, by which thread or task, an estimator was used; None stands for no block.
 _USED: weakref.WeakKeyDictionary[Any, dict[Any, _Block | None]] = weakref.WeakKeyDictionary()
-
-
-def _loaded_stamp(accountant: "BudgetAccountant | None", home: str) -> _Stamp:
-    return _Stamp(accountant, home, carried=home != _home)
 
 
 def _who() -> tuple[Any, Any]:

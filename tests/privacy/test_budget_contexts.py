@@ -16,6 +16,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+import skops.io
 from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
@@ -526,6 +527,23 @@ def test_pickles_made_in_threads_without_a_block(accountant, other):
         context.run(other.__exit__, None, None, None)
     pickle.loads(unknown).fit(X, Y > 0)  # here nothing is open
     assert fits(accountant, other) == [2, 0]
+
+
+def test_skops_files_made_in_a_block(accountant, tmp_path):
+    with accountant:
+        model = real().fit(X, Y > 0)
+        skops.io.dump(model, tmp_path / "model")
+        types = skops.io.get_untrusted_types(file=tmp_path / "model")
+        back = skops.io.load(tmp_path / "model", trusted=types)
+        assert np.array_equal(back.predict(X), model.predict(X))
+        in_thread(back.fit, X, Y > 0)
+    assert fits(accountant) == [2]
+    back.fit(X, Y > 0)
+    assert fits(accountant) == [2]
+    load = "import sys, skops.io as s, numpy as np; t = s.get_untrusted_types(file=sys.argv[1])"
+    load += "; s.load(sys.argv[1], trusted=t).fit(np.eye(4), np.arange(4) % 2)"
+    run = script(load, tmp_path / "model")
+    assert (run.returncode, fits(accountant)) == (0, [3])
 
 
 def script(text, *arguments):
