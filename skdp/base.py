@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Hashable, Iterable
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +18,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from skdp._cells import as_cells, is_missing, is_untyped, kind, python_number
 from skdp.kernels import is_cupy
 from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
+from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant, check_accountant
 from skdp.privacy.seed_context import seed_context
 from skdp.privacy.session import PrivacySession, check_budget
 
@@ -47,10 +47,7 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         check_budget(self.epsilon, self.delta)
         check_adjacency(self.adjacency)
         check_unit(self.unit)
-        if self.accountant is not None and not isinstance(self.accountant, BudgetAccountant):
-            raise TypeError(
-                f"accountant must be a BudgetAccountant or None, got {type(self.accountant).__name__}"
-            )
+        check_accountant(self.accountant)
         if self.n_public is not None:
             check_number("n_public", self.n_public, Integral, low=1)
         if self.adjacency == "add-remove" and self.n_public is None:
@@ -67,15 +64,20 @@ class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
         """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
         return False
 
+    def _payer(self) -> BudgetAccountant | Literal[False]:
+        """Whom a fit charges; False for nobody."""
+        if self.accountant is not None:
+            return self.accountant
+        return self._carried_accountant() or False
+
     def _open_session(self, n_units: int | None = None) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
-        accountant = self.accountant if self.accountant is not None else self._carried_accountant()
         return PrivacySession(
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
-            accountant=accountant,
+            accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters()),

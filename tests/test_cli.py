@@ -192,6 +192,7 @@ def test_ledger_says_what_was_spent_by_whom_when_and_what_is_left(text, ledger_f
     exact = BudgetAccountant(2.0, 1e-5, path=ledger_file).remaining()[0]
     assert exact * (1 - 1e-5) <= left <= exact
     assert "protects   one group, adjacency replace-one" in said
+    assert "writes     5  (only grows" in said  # made, and two fits of two writes each
     rows = [line.split() for line in said.splitlines() if "DPIGHT" in line]
     assert [row[-1] for row in rows] == ["spent", "returned"]
     assert all(row[0].startswith("20") and row[0].endswith("+00:00") for row in rows)
@@ -200,6 +201,7 @@ def test_ledger_says_what_was_spent_by_whom_when_and_what_is_left(text, ledger_f
 def test_ledger_as_json(document, ledger_file):
     found = document("ledger", str(ledger_file))
     assert found["spent"] == pytest.approx([1.0, 1e-5], rel=1e-9)
+    assert found["writes"] == 5
     assert [fit["estimator"] for fit in found["fits"]] == ["DPIGHTClassifier", "DPIGHTRegressor"]
     assert set(found["fits"][0]) >= {"time", "user", "pid", "epsilon", "delta", "state"}
 

@@ -84,6 +84,9 @@ def ledger(arguments: argparse.Namespace) -> None:
         return
     print(f"ledger     {book['path']}" + ("" if book["kept"] else "  (temporary)"))
     print(f"ceiling    epsilon {book['epsilon']:g}, delta {book['delta']:g}")
+    print(
+        f"writes     {book['writes']}  (only grows: a smaller number than before is a restored copy)"
+    )
     spent, left = book["spent"], book["remaining"]
     print(f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}")
     print(

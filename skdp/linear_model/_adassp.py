@@ -230,8 +230,9 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     n_public : int, default=None
         Public number of records (or groups); None takes the number itself, which is public except under
         "add-remove".
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.

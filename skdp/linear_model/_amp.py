@@ -206,9 +206,9 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     n_public : int, default=None
         Public number that means divide by; None takes the number of records, which is public
         except under "add-remove".
-    accountant : BudgetAccountant, default=None
+    accountant : BudgetAccountant or False, default=None
         Charged with (epsilon, delta) by each fit, by basic composition. None takes that of the innermost
-        ``with accountant:``.
+        ``with accountant:``; False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.
@@ -357,9 +357,9 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
     n_public : int, default=None
         Public number that means divide by; None takes the number of records, which is public
         except under "add-remove".
-    accountant : BudgetAccountant, default=None
+    accountant : BudgetAccountant or False, default=None
         Charged with (epsilon, delta) by each fit, by basic composition. None takes that of the innermost
-        ``with accountant:``.
+        ``with accountant:``; False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.

@@ -119,8 +119,9 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.
@@ -306,8 +307,9 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
         "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.

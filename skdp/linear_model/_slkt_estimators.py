@@ -13,7 +13,6 @@ from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model._frame import PrivateFit, Solution, count_assumption
 from skdp.linear_model._glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model._slkt import Transfer, private_transfer, published_transfer
-from skdp.privacy.budget import current_accountant
 from skdp.privacy.linear_map import canonical_csr
 from skdp.privacy.session import PrivacySession
 
@@ -75,8 +74,7 @@ class PrivateTransferFit(PrivateFit):
     def _open_session(self, n_units: int | None = None) -> PrivacySession:
         if not self._unproven:
             return super()._open_session(n_units)
-        accountant = self.accountant if self.accountant is not None else self._carried_accountant()
-        if accountant is not None or current_accountant() is not None:
+        if self._payer() is not False:
             raise ValueError(
                 "teacher='published' has no valid privacy proof, so no accountant can pay for it; "
                 "use teacher='private-support' or 'ridge'"
@@ -91,6 +89,7 @@ class PrivateTransferFit(PrivateFit):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
+            accountant=False,
             random_state=self.random_state,
             estimator=type(self).__name__,
         )
@@ -187,8 +186,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     n_public : int, default=None
         Public number that means divide by; None takes the number of records (or groups), which is public
         except under "add-remove".
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.
@@ -341,8 +341,9 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     n_public : int, default=None
         Public number that means divide by; None takes the number of records (or groups), which is public
         except under "add-remove".
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.

@@ -78,8 +78,9 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         except under "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.
@@ -261,8 +262,9 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         except under "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.
@@ -447,8 +449,9 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
         except under "add-remove".
     max_weight : float, default=None
         Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
         the seed can subtract the noise.

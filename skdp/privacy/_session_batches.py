@@ -91,7 +91,6 @@ class MinibatchReleases(SessionLedger):
         >>> plan.rate, round(plan.noise_multiplier, 1)
         (0.02, 1.1)
         """
-        self._check_open()
         share, n_units = check_share(share), check_number(n_units, "n_units")
         groups = [_checked(group, n_units) for group in groups]
         if not groups:
@@ -102,6 +101,7 @@ class MinibatchReleases(SessionLedger):
             raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
         sampled = any(group.batch_size < n_units for group in groups)
         with self._lock:
+            self._check_open()
             scale = 0.0
             if sampled and not self.exact:
                 scale = self._sampled_scale(groups, sampling, n_units, share)

@@ -132,6 +132,18 @@ class SessionLedger:
         PrivacyAccountingError
             If the ledger costs more than the claim: a bug in skdp.
         """
+        with (
+            self._lock
+        ):  # a release of another thread is in the claim and in the rows, or in neither
+            return self._report(public, assumptions, unproven, extra)
+
+    def _report(
+        self,
+        public: dict[str, Any] | None,
+        assumptions: tuple[str, ...],
+        unproven: bool,
+        extra: dict[str, Any],
+    ) -> PrivacyReport:
         if unproven and not self.exact:
             raise ValueError("a session with a finite epsilon makes proven releases only")
         claim = math.inf if self.exact else self._claim()

@@ -74,7 +74,6 @@ class NumericSparseReleases(SessionLedger):
         >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
         (0.0327, 0.0065)
         """
-        self._check_open()
         runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
         share = check_share(share)
         if split not in ("optimal", "published"):
@@ -85,7 +84,9 @@ class NumericSparseReleases(SessionLedger):
             plan = NumericSparsePlan(
                 runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
             )
-            self._plans.append(plan)
+            with self._lock:
+                self._check_open()
+                self._plans.append(plan)
             return plan
         mu2 = share * self._mu2 if self.delta > 0 else None
         whole = share * (self.epsilon - self._epsilon_slack) / runs * (1 - 2.0**-40)
@@ -97,6 +98,7 @@ class NumericSparseReleases(SessionLedger):
         if size is not None:
             self._check_slack(self._numeric_sparse_slack(size, plan, runs * parts))
         with self._lock:
+            self._check_open()
             if mu2 is None:
                 self._admit_pure(cost, runs, planned_mu2(plan))
             else:

@@ -21,6 +21,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy._ambient import (
+    AmbientAccountantMixin,
+    current_accountant,
+    enter_block,
+    leave_block,
+    payer,
+)
 from skdp.privacy.filters import (
     Ceiling,
     Charge,
@@ -34,12 +41,18 @@ from skdp.privacy.filters import (
 )
 from skdp.privacy.ledger_file import (
     LOCK,
+    add_write,
     charged_fits,
     check_kind,
+    check_seen,
     fit_rows,
+    last_write,
     new_temporary_path,
     open_or_create,
     read_ceiling,
+    remember,
+    seen_writes,
+    set_seen,
     user_name,
     visit,
 )
@@ -48,25 +61,13 @@ __all__ = [
     "AmbientAccountantMixin",
     "BudgetAccountant",
     "Reservation",
+    "check_accountant",
     "current_accountant",
+    "payer",
     "read_ledger",
 ]
 
 _HANDLES: dict[tuple[str, str], "BudgetAccountant"] = {}
-_STACK: list["BudgetAccountant"] = []
-_STACK_BEFORE_FORK: list["BudgetAccountant"] = []
-
-
-def _after_fork_in_child() -> None:
-    _STACK_BEFORE_FORK.extend(_STACK)
-    _STACK.clear()
-    LOCK.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=_after_fork_in_child
-    )
 
 
 class Reservation:
@@ -90,13 +91,16 @@ class Reservation:
 
     def commit(self) -> None:
         """Mark the charge as spent. It cannot be handed back from now on."""
-        if self._state == "returned":
-            raise RuntimeError("This reservation was handed back: reserve again before a release.")
-        if not self._marked:
-            # First here: if the visit to the file is interrupted, the charge stays.
-            self._state = "spent"
-            self._accountant._mark(self._number, "spent")
-            self._marked = True
+        with LOCK:  # two threads may end a fit: the state here and that in the file change together
+            if self._state == "returned":
+                raise RuntimeError(
+                    "This reservation was handed back: reserve again before a release."
+                )
+            if not self._marked:
+                # First here: if the visit to the file is interrupted, the charge stays.
+                self._state = "spent"
+                self._accountant._mark(self._number, "spent")
+                self._marked = True
 
     def release(self) -> None:
         """Hand the charge back, which is right only if nothing was released.
@@ -109,10 +113,13 @@ class Reservation:
         RuntimeError
             After `commit`, and in a forked child: its parent may be using the reservation.
         """
-        if self._state == "spent" or self._pid != os.getpid():
-            raise RuntimeError("Something was released under this reservation: it stays charged.")
-        if self._state == "reserved":
-            self._state = self._accountant._hand_back(self._number)
+        with LOCK:
+            if self._state == "spent" or self._pid != os.getpid():
+                raise RuntimeError(
+                    "Something was released under this reservation: it stays charged."
+                )
+            if self._state == "reserved":
+                self._state = self._accountant._hand_back(self._number)
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +147,8 @@ class BudgetAccountant:
 
     Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
     copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
-    that would pass the ceiling is refused before it reads a value.
+    that would pass the ceiling is refused before it reads a value. A `with` block counts in its own thread or
+    asyncio task; while it is open, a fit elsewhere that names no accountant is refused.
 
     Parameters
     ----------
@@ -161,6 +169,8 @@ class BudgetAccountant:
     ValueError
         If a number is out of range, or the file is not a ledger or has another ceiling or
         ``allow_seeded``.
+    PrivacyBudgetExceeded
+        If the file is an older copy of a ledger that this process has seen.
 
     Notes
     -----
@@ -273,7 +283,7 @@ class BudgetAccountant:
         PrivacyBudgetExceeded
             If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
             another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
-            its file is gone. Nothing is charged.
+            its file is gone or an older copy. Nothing is charged.
         """
         fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -361,13 +371,19 @@ class BudgetAccountant:
         self, consequence: str, *, write: bool = False
     ) -> Iterator[tuple[sqlite3.Connection, Ceiling]]:
         try:
-            with visit(self._path, write=write) as connection:
-                ceiling = read_ceiling(connection, self._path)
-                if ceiling is None or ceiling.identity != self._id:
-                    raise PrivacyBudgetExceeded(
-                        f"The ledger is gone ({self._path} holds another one): {consequence}."
-                    )
-                yield connection, ceiling
+            with LOCK:
+                with visit(self._path, write=write) as connection:
+                    ceiling = read_ceiling(connection, self._path)
+                    if ceiling is None or ceiling.identity != self._id:
+                        raise PrivacyBudgetExceeded(
+                            f"The ledger is gone ({self._path} holds another one): {consequence}."
+                        )
+                    check_seen(connection, self._path, self._id, consequence)
+                    yield connection, ceiling
+                    if write:
+                        add_write(connection)
+                    last = last_write(connection)
+                set_seen(self._id, last)  # after the commit: what is rolled back was not there
         except sqlite3.Error as error:
             if not os.path.exists(self._path):
                 raise PrivacyBudgetExceeded(
@@ -380,8 +396,7 @@ class BudgetAccountant:
             ) from error
 
     def __enter__(self) -> Self:
-        with LOCK:
-            _STACK.append(self)
+        enter_block(self)
         return self
 
     def __exit__(
@@ -390,13 +405,7 @@ class BudgetAccountant:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with LOCK:
-            for stack in (_STACK, _STACK_BEFORE_FORK):
-                # The innermost one of this handle: blocks of two threads may end in any order.
-                for place in reversed(range(len(stack))):
-                    if stack[place] is self:
-                        del stack[place]
-                        return
+        leave_block(self)
 
     def __copy__(self) -> Self:
         return self
@@ -404,8 +413,8 @@ class BudgetAccountant:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str]]:
-        return _handle, (self._path, self._id)
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _handle, (self._path, self._id, seen_writes(self._id))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BudgetAccountant):
@@ -418,8 +427,8 @@ class BudgetAccountant:
     def __repr__(self) -> str:
         try:
             ceiling, fits, _ = self._read()
-        except (PrivacyBudgetExceeded, ValueError):
-            return f"<BudgetAccountant whose ledger {self._path} is gone>"
+        except ValueError as error:
+            return f"<BudgetAccountant without a ledger: {error}>"
         cost = spent_by(fits, ceiling)
         return (
             f"<BudgetAccountant epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}:"
@@ -439,17 +448,26 @@ def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
     return f"{estimator} (seeded, for testing only)"
 
 
-def _handle(path: str, identity: str) -> BudgetAccountant:
+def _handle(path: str, identity: str, seen: tuple[tuple[int, str], ...]) -> BudgetAccountant:
     """The handle of a pickle: the same object where the process has it, else one that looks later.
 
     It does not open the file: a model without its ledger still loads and predicts.
     """
     with LOCK:
+        remember(identity, seen)
         if (path, identity) not in _HANDLES:
             handle = BudgetAccountant.__new__(BudgetAccountant)
             handle._path, handle._id, handle._made_in = path, identity, None
             _HANDLES[path, identity] = handle
         return _HANDLES[path, identity]
+
+
+def check_accountant(accountant: Any) -> None:
+    """Raise TypeError unless `accountant` is a BudgetAccountant, None (the block's) or False (none)."""
+    if accountant is None or accountant is False or isinstance(accountant, BudgetAccountant):
+        return
+    got = "True" if accountant is True else type(accountant).__name__
+    raise TypeError(f"accountant must be a BudgetAccountant, None or False, got {got}")
 
 
 def read_ledger(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -463,7 +481,8 @@ def read_ledger(path: str | os.PathLike[str]) -> dict[str, Any]:
     -------
     dict
         path, epsilon and delta (the ceiling), spent and remaining (pairs as in
-        `BudgetAccountant`), kept (False for a temporary ledger) and fits (list of dict).
+        `BudgetAccountant`), kept (False for a temporary ledger), writes (the number of transactions that
+        wrote to it, which only grows: note it to recognise a restored copy) and fits (list of dict).
 
     Raises
     ------
@@ -488,6 +507,7 @@ def read_ledger(path: str | os.PathLike[str]) -> dict[str, Any]:
             if ceiling is None:
                 raise ValueError(f"{where} is empty, not a ledger of skdp.")
             fits, rows = charged_fits(connection), fit_rows(connection)
+            writes = last_write(connection)[0]
     except sqlite3.Error as error:
         raise ValueError(f"{where} is not a ledger of skdp: {error}.") from error
     return {
@@ -497,61 +517,6 @@ def read_ledger(path: str | os.PathLike[str]) -> dict[str, Any]:
         "spent": spent_by(fits, ceiling),
         "remaining": remaining_after(fits, ceiling),
         "kept": ceiling.kept,
+        "writes": writes,
         "fits": rows,
     }
-
-
-def current_accountant() -> BudgetAccountant | None:
-    """The accountant of the innermost `with` block of this process, in whichever thread, or None.
-
-    Examples
-    --------
-    >>> from skdp.privacy.budget import current_accountant
-    >>> current_accountant() is None
-    True
-    """
-    with LOCK:
-        stack = _STACK or _STACK_BEFORE_FORK
-        return stack[-1] if stack else None
-
-
-def _ambient(state: dict[str, Any]) -> BudgetAccountant | None:
-    """A `with` block of this process, else of the one that pickled, else of the one that forked."""
-    carried: BudgetAccountant | None = state.get("_ambient_accountant")
-    with LOCK:
-        return carried if carried is not None and not _STACK else current_accountant()
-
-
-class AmbientAccountantMixin:
-    """Estimators that take the accountant of a `with` block along to worker processes.
-
-    A pickle made inside `with accountant:` carries the handle (the ledger's path and identity,
-    nothing of its content), and so do clones made of it in the worker. Where the pickle is loaded
-    in the process that made the accountant, the block itself counts and the handle is dropped.
-    Put this class before `BaseEstimator`; without a parameter `accountant`, a fit must charge
-    `self._carried_accountant()` unless it is None.
-    """
-
-    def _carried_accountant(self) -> BudgetAccountant | None:
-        """Accountant of the block around this fit, here or where the estimator came from."""
-        return _ambient(vars(self))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__() or {})  # type: ignore[call-overload]
-        ambient = _ambient(state)
-        if ambient is not None:
-            state["_ambient_accountant"] = ambient
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        ambient = state.get("_ambient_accountant")
-        if ambient is not None and ambient.made_here:
-            state = {name: state[name] for name in state if name != "_ambient_accountant"}
-        super().__setstate__(state)  # type: ignore[misc]
-
-    def __sklearn_clone__(self) -> Any:
-        copy = super().__sklearn_clone__()  # type: ignore[misc]
-        carried = vars(self).get("_ambient_accountant")
-        if carried is not None:
-            copy._ambient_accountant = carried
-        return copy

@@ -1,4 +1,9 @@
-"""The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time."""
+"""The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time.
+
+Each transaction that writes adds a row of the table `writes`: its number and a random token. A process
+remembers the last write that it saw of each ledger. A file in which this write is missing, or has another token,
+is not a later state of the file that was seen but a copy that was restored, or one of two that were both used.
+"""
 
 import atexit
 import contextlib
@@ -18,32 +23,49 @@ from skdp.privacy.filters import Ceiling, Charge
 
 __all__ = [
     "LOCK",
+    "add_write",
     "charged_fits",
     "check_kind",
+    "check_seen",
     "fit_rows",
+    "last_write",
     "new_temporary_path",
     "open_or_create",
     "read_ceiling",
+    "remember",
+    "seen_writes",
+    "set_seen",
     "user_name",
     "visit",
 ]
 
+Write = tuple[int, str]
+
 _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
 _VERSION = 2
+_UNCOUNTED = 1  # the version before `writes`
 _BUSY_SECONDS = 60.0
 _COLUMNS = ("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
+_SINCE_VERSION_2 = (
+    f"PRAGMA user_version = {_VERSION}",
+    "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
+    "ALTER TABLE ceiling ADD COLUMN allow_seeded INTEGER DEFAULT 0",
+)
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
-    f"PRAGMA user_version = {_VERSION}",
-    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER, allow_seeded INTEGER)",
+    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER)",
     "CREATE TABLE fits (number INTEGER PRIMARY KEY, estimator TEXT, epsilon REAL, delta REAL,"
     " mu REAL, pure INTEGER, log_error REAL, tail REAL, adjacency TEXT, unit TEXT, time TEXT,"
     " pid INTEGER, user TEXT, state TEXT)",
+    *_SINCE_VERSION_2,
 )
 
 # One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget`): a child
 # born in the middle of one would inherit SQLite's view of its locks and wait for ever.
 LOCK = threading.RLock()
+
+# By identity of a ledger: the last write that this process saw. Others came in pickles and are to be checked.
+_SEEN: dict[str, set[Write]] = {}
 
 
 @contextlib.contextmanager
@@ -73,21 +95,87 @@ def visit(path: str, *, write: bool = False, create: bool = False) -> Iterator[s
             connection.close()  # rolls back what was not committed
 
 
-def read_ceiling(connection: sqlite3.Connection, path: str) -> Ceiling | None:
-    """Ceiling in the file, None for an empty file; ValueError for another program's file."""
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def read_ceiling(
+    connection: sqlite3.Connection, path: str, *, uncounted: bool = False
+) -> Ceiling | None:
+    """Ceiling in the file, None for an empty file; ValueError for another program's file.
+
+    A file of version 1, which does not count its writes, is read only if `uncounted`.
+    """
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     if mark == _APPLICATION_ID and version != _VERSION:
-        raise ValueError(f"{path} is a ledger of version {version}; this skdp reads {_VERSION}.")
+        if version != _UNCOUNTED:
+            raise ValueError(
+                f"{path} is a ledger of version {version}; this skdp reads {_VERSION}."
+            )
+        if not uncounted:
+            raise ValueError(
+                f"{path} is a ledger of version {version}, which does not count its writes; this skdp"
+                f" reads {_VERSION}. BudgetAccountant(epsilon, delta, path=...) with the file's ceiling"
+                " upgrades it."
+            )
     if mark == _APPLICATION_ID:
-        row = connection.execute(
-            "SELECT id, epsilon, delta, kept, allow_seeded FROM ceiling"
-        ).fetchone()
-        if row is not None:
-            return Ceiling(row[0], row[1], row[2], bool(row[3]), bool(row[4]))
+        row = connection.execute("SELECT * FROM ceiling").fetchone()
+        if row is not None:  # a file of version 1 has no fifth column: it admits no seeds
+            return Ceiling(row[0], row[1], row[2], bool(row[3]), any(row[4:]))
     elif not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return None
     raise ValueError(f"{path} is not a ledger of skdp.")
+
+
+def last_write(connection: sqlite3.Connection) -> Write:
+    """Number and token of the last transaction that wrote; (0, "") for none."""
+    row = connection.execute("SELECT number, token FROM writes ORDER BY number DESC LIMIT 1")
+    return row.fetchone() or (0, "")
+
+
+def add_write(connection: sqlite3.Connection) -> None:
+    """Count this transaction."""
+    connection.execute("INSERT INTO writes VALUES (NULL, ?)", (secrets.token_hex(8),))
+
+
+def seen_writes(identity: str) -> tuple[Write, ...]:
+    """What this process saw of a ledger, for the pickle of a handle."""
+    with LOCK:
+        return tuple(sorted(_SEEN.get(identity, ())))
+
+
+def remember(identity: str, writes: tuple[Write, ...]) -> None:
+    """Add what another process saw of a ledger."""
+    with LOCK:
+        _SEEN.setdefault(identity, set()).update((int(n), str(token)) for n, token in writes)
+
+
+def set_seen(identity: str, last: Write) -> None:
+    """Forget what a visit has checked: the last write of the file stands for all before it."""
+    with LOCK:
+        _SEEN[identity] = {last}
+
+
+def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequence: str) -> None:
+    """Refuse a file that is not a later state of what was seen."""
+    for number, token in seen_writes(identity):
+        row = connection.execute("SELECT token FROM writes WHERE number = ?", (number,)).fetchone()
+        if row == (token,):
+            continue
+        last = last_write(connection)[0]
+        how = (
+            f"has gone back: write {number} was seen before, and the file ends at {last}, as a copy that"
+            " was restored"
+            if row is None
+            else f"is another copy than the one seen before: its write {number} differs, as where two"
+            " copies were charged"
+        )
+        raise PrivacyBudgetExceeded(
+            f"The ledger {path} {how}. Charges are missing: {consequence}. Put the newest file back, or"
+            " reserve the missing fits in a new process before any other."
+        )
 
 
 def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
@@ -108,31 +196,44 @@ def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
 def open_or_create(
     path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False
 ) -> str:
-    """Identity of the ledger at `path`, made if there is none."""
+    """Identity of the ledger at `path`, made if there is none, and upgraded if it is of version 1."""
     try:
-        with visit(path, write=True, create=True) as connection:
-            ceiling = read_ceiling(connection, path)
-            if ceiling is None:
-                ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept, allow_seeded)
-                for statement in _SCHEMA:
-                    connection.execute(statement)
-                connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", ceiling)
+        with LOCK:
+            with visit(path, write=True, create=True) as connection:
+                ceiling = read_ceiling(connection, path, uncounted=True)
+                if ceiling is None:
+                    ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept, allow_seeded)
+                    _execute(connection, _SCHEMA)
+                    connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", ceiling)
+                    add_write(connection)
+                if (ceiling.epsilon, ceiling.delta) != (epsilon, delta):
+                    raise ValueError(
+                        f"The ledger {path} was opened with epsilon={epsilon!r}, delta={delta!r}, but"
+                        f" its ceiling is epsilon={ceiling.epsilon!r}, delta={ceiling.delta!r}. A"
+                        " ceiling is fixed when the ledger is made."
+                    )
+                if ceiling.allow_seeded != allow_seeded:
+                    raise ValueError(
+                        f"The ledger {path} was opened with allow_seeded={allow_seeded!r}, but it was"
+                        f" made with allow_seeded={ceiling.allow_seeded!r}. Tests need a ledger of their"
+                        " own."
+                    )
+                if _version(connection) == _UNCOUNTED:
+                    _execute(connection, _SINCE_VERSION_2)
+                    add_write(connection)
+                check_seen(connection, path, ceiling.identity, "it is not opened")
+                last = last_write(connection)
+            set_seen(ceiling.identity, last)
     except sqlite3.OperationalError as error:
         raise OSError(f"The ledger {path} cannot be opened: {error}.") from error
     except sqlite3.DatabaseError as error:
         raise ValueError(f"{path} is not a ledger of skdp: {error}.") from error
-    if (ceiling.epsilon, ceiling.delta) != (epsilon, delta):
-        raise ValueError(
-            f"The ledger {path} was opened with epsilon={epsilon!r}, delta={delta!r}, but its"
-            f" ceiling is epsilon={ceiling.epsilon!r}, delta={ceiling.delta!r}. A ceiling is fixed"
-            " when the ledger is made."
-        )
-    if ceiling.allow_seeded != allow_seeded:
-        raise ValueError(
-            f"The ledger {path} was opened with allow_seeded={allow_seeded!r}, but it was made with"
-            f" allow_seeded={ceiling.allow_seeded!r}. Tests need a ledger of their own."
-        )
     return ceiling.identity
+
+
+def _execute(connection: sqlite3.Connection, statements: tuple[str, ...]) -> None:
+    for statement in statements:
+        connection.execute(statement)
 
 
 def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> None:

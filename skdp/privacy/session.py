@@ -13,7 +13,7 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 
 import math
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from skdp.privacy._session_objective import ObjectiveReleases
 from skdp.privacy._session_sparse_vector import NumericSparseReleases
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.budget import BudgetAccountant, current_accountant
+from skdp.privacy.budget import BudgetAccountant, check_accountant, payer
 from skdp.privacy.records import PrivateRecords
 
 __all__ = ["Batch", "BatchGroup", "BatchPlan", "GaussianPlan", "Partition", "PrivacySession"]
@@ -48,9 +48,9 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         In [0, 1). 0 is possible where every mechanism is pure.
     adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     unit : {"record", "group"}, default="record"
-    accountant : BudgetAccountant, default=None
+    accountant : BudgetAccountant or False, default=None
         Charged with (epsilon, delta) when the session is made. None takes the accountant of the
-        innermost ``with accountant:``, if any.
+        innermost ``with accountant:`` of this context, if any. False charges none, also inside a block.
     random_state : None, int, RandomState or Generator, default=None
         None draws a fresh key from the operating system. Anything else is for tests: whoever knows or
         guesses the seed can subtract the noise. It warns (PrivacyLeakWarning), and an accountant
@@ -73,7 +73,8 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
     ValueError
         If a parameter is out of range, or an accountant is asked to pay for epsilon = inf.
     PrivacyBudgetExceeded
-        If the accountant's ceiling does not hold this session, or the session is seeded; nothing was read.
+        If the accountant's ceiling does not hold this session, if the session is seeded, or if an accountant is
+        open in another thread or task and this context has none; nothing was read.
 
     Examples
     --------
@@ -92,7 +93,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         delta: float,
         adjacency: str = "replace-one",
         unit: str = "record",
-        accountant: BudgetAccountant | None = None,
+        accountant: BudgetAccountant | Literal[False] | None = None,
         random_state: Any = None,
         estimator: str = "PrivacySession",
         context: bytes = b"",
@@ -127,7 +128,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
             epsilon=math.inf,
             delta=0.0,
             unit=unit,
-            accountant=_NOBODY,
+            accountant=False,
             random_state=random_state,
             context=context,
         )
@@ -158,11 +159,11 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         PrivacyBudgetExceeded
             If less than ``share`` is left.
         """
-        self._check_open()
         releases, share = check_number(releases, "releases"), check_share(share)
         if not self.exact and self.delta == 0:
             raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
         with self._lock:
+            self._check_open()
             multiplier = 0.0
             if not self.exact:
                 self._admit(share * self._mu2)
@@ -364,11 +365,15 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         self.close()
 
     def close(self) -> None:
-        """Hand the reservation back if nothing was released; otherwise it stays spent."""
-        self._closed = True
-        if self._reservation is not None and not self._rows and not self._started():
-            self._reservation.release()
-        self._reservation = None
+        """Hand the reservation back if nothing was released; otherwise it stays spent.
+
+        Waits for a release that is under way in another thread. Every later one is refused.
+        """
+        with self._lock:
+            self._closed = True
+            if self._reservation is not None and not self._rows and not self._started():
+                self._reservation.release()
+            self._reservation = None
 
     def __reduce__(self) -> Any:
         raise TypeError("a PrivacySession cannot be copied or pickled: it holds a key")
@@ -387,11 +392,10 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
 
     # ---------------------------------------------------------------- inside
 
-    def _reserve(self, accountant: BudgetAccountant | None) -> Any:
-        if accountant is _NOBODY:
-            return None
-        payer = accountant if accountant is not None else current_accountant()
-        if payer is None:
+    def _reserve(self, accountant: BudgetAccountant | Literal[False] | None) -> Any:
+        check_accountant(accountant)
+        charged = payer(self._estimator) if accountant is None else accountant
+        if charged is None or charged is False:
             return None
         if self.exact:
             raise ValueError(
@@ -399,7 +403,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
                 "fit outside the accountant or use the non-private estimator"
             )
         gaussian = self.delta > 0 and not self._set_aside and not self._minibatches
-        return payer.reserve(
+        return charged.reserve(
             estimator=self._estimator,
             epsilon=self.epsilon,
             delta=self.delta,
@@ -434,13 +438,6 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
                 "under adjacency='add-remove' the number of records is private: give n_public, "
                 "the public number that means divide by"
             )
-
-
-class _Nobody:
-    """Stands for "no accountant, not even the ambient one"."""
-
-
-_NOBODY: Any = _Nobody()
 
 
 def check_budget(epsilon: float, delta: float) -> None:
