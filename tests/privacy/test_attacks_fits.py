@@ -7,6 +7,7 @@ statistic separates two data sets better (Neyman and Pearson). What is measured 
 curve: TPR <= e^epsilon FPR + delta(epsilon) for every epsilon. Each twin must break it.
 """
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -19,9 +20,10 @@ import skdp.privacy._session_batches as session_batches
 import skdp.privacy._session_objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
+from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
 from tests.privacy.audit import mu_lower, rates
 
-RUNS, TWIN_RUNS = 450, 300
+TWIN_RUNS = 250
 RATE = 1e-9
 FAR = 1e3  # a feature so large that the gradient is clipped wherever the iterates are
 
@@ -43,6 +45,16 @@ class Claim:
         self.points = [(report.epsilon, report.delta)]
         for epsilon in np.linspace(0.1, 1.5, 12) * report.epsilon:
             self.points.append((float(epsilon), float(report.delta_at(float(epsilon)))))
+        first = report.mechanisms[0]
+        if first["name"] == "objective_perturbation":
+            # The report claims one point; the theorem at this noise holds at all, and the rest is composed.
+            fields = {field.name: first[field.name] for field in dataclasses.fields(ObjectiveTerms)}
+            rest = report.epsilon - first["epsilon"], report.delta - first["delta"]
+            for epsilon in np.linspace(0.1, 1.5, 12) * first["epsilon"]:
+                delta = objective_delta(
+                    float(epsilon), first["noise_std"], ObjectiveTerms(**fields)
+                )
+                self.points.append((float(epsilon) + rest[0], delta + rest[1]))
 
     def most(self, fpr):
         return min(math.exp(epsilon) * fpr + delta for epsilon, delta in self.points)
@@ -109,9 +121,9 @@ def random_round(which, run, *, sampling, epsilon=8.0, n=40, batch_size=38, step
 G, C2 = 0.9, 0.01
 
 
-def momentum(which, run, *, epsilon=8.0, n=40, batch_size=38, steps=6):
-    """The same for the fresh parts of v, without replacement: all others at -C."""
-    X = np.full((n, 1), -FAR)
+def momentum(which, run, *, epsilon=8.0, n=40, batch_size=38, steps=4, others=-FAR):
+    """The same for the fresh parts of v, without replacement: all others at -C, or absent."""
+    X = np.full((n, 1), others)
     X[0] = FAR if which else -FAR
     seen = [0.0]
     model = DPSRMClassifier(
@@ -126,7 +138,11 @@ def momentum(which, run, *, epsilon=8.0, n=40, batch_size=38, steps=6):
     q, total = batch_size / n, 0.0
     for t, std in enumerate(stds):
         g, fresh = (1.0, v[0]) if t == 0 else (G, v[t] - (1 - G) * v[t - 1])
-        parts = [(q, g * (2 / batch_size - 1)), (1 - q, -g)], [(1.0, -g)]
+        one = g / batch_size
+        if others:
+            parts = [(q, 2 * one - g), (1 - q, -g)], [(1.0, -g)]
+        else:
+            parts = [(q, one), (1 - q, 0.0)], [(q, -one), (1 - q, 0.0)]
         total += normal_mixture(fresh, parts[0], std) - normal_mixture(fresh, parts[1], std)
     return total, report
 
@@ -155,9 +171,103 @@ def minimum(which, run, *, epsilon=8.0, others=1500):
     return with_it - without, report
 
 
+poisson = functools.partial(random_round, sampling="poisson")
+fixed = functools.partial(
+    random_round, sampling="without_replacement", epsilon=12.0, n=100, batch_size=99
+)
+recursive = functools.partial(momentum, epsilon=12.0, n=100, batch_size=99)
+perturbed = functools.partial(minimum, epsilon=12.0)
+
+# Nearly full batches: the noise of small fixed-size ones is by a Renyi bound that no pair attains (REFEREE 9), and
+# few runs cannot show what only one of many batches holds. One step, where a round is drawn: later ones are
+# paid for, and often not taken.
 ATTACKS = {
-    "random round, Poisson": (functools.partial(random_round, sampling="poisson"), 1.0),
-    "random round, fixed size": (functools.partial(random_round, sampling="without_replacement"), 1.0),
-    "recursive momentum, fixed size": (momentum, 0.0),
-    "minima perturbation": (minimum, 1.0),
+    "Poisson": (poisson, 450),
+    "fixed": (fixed, 800),
+    "recursive": (recursive, 450),
+    "perturbed": (perturbed, 500),
 }
+# Small batches, where a sampler matters.
+SMALL = {
+    "Poisson": functools.partial(poisson, epsilon=4.0, n=40, batch_size=4),
+    "fixed": functools.partial(fixed, epsilon=2.0, n=100, batch_size=1, steps=10),
+    "recursive": functools.partial(momentum, epsilon=2.0, n=100, batch_size=1, steps=6),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_no_fit_leaks_more_than_its_report_says(name):
+    attack, runs = ATTACKS[name]
+    low, high, claim = measured(attack, runs)
+    assert not claim.broken_by(low, high, 0.0)
+    assert claim.reached(low, high, 0.0) >= 0.6
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_half_the_noise_is_caught(name, monkeypatch):
+    half_the_noise(monkeypatch)
+    # The theorem on minima says less about small epsilons, so it takes more runs.
+    runs = 450 if name == "perturbed" else TWIN_RUNS
+    low, high, claim = measured(ATTACKS[name][0], runs, epsilon=4.0)
+    assert claim.broken_by(low, high, 0.0)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "fixed", "recursive"])
+def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
+    """The noise for a record that is absent, where one is replaced."""
+    monkeypatch.setattr(mechanisms, "factor", lambda adjacency: 1.0)
+    low, high, claim = measured(ATTACKS[name][0], TWIN_RUNS, epsilon=4.0)
+    assert claim.broken_by(low, high, 0.0)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "recursive"])
+def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
+    """Gradients of four times the norm that the statistic declares."""
+    for method in ("mean_gradient", "recursive_gradient"):
+        honest = getattr(PrivateRecords, method)
+
+        def wide(self, *args, honest=honest, **options):
+            declared = honest(self, *args, **options)
+            if "clip_norm" in options:
+                options["clip_norm"] *= 4
+            else:
+                args = (*args[:2], args[2] * 4)
+            object.__setattr__(declared, "_value", honest(self, *args, **options)._value)
+            return declared
+
+        monkeypatch.setattr(PrivateRecords, method, wide)
+    options = {"others": 0.0} if name == "recursive" else {}
+    low, high, claim = measured(ATTACKS[name][0], TWIN_RUNS, epsilon=4.0, **options)
+    assert claim.broken_by(low, high, 0.0)
+
+
+def always_the_first(plan, count, stream, bits=None, *, honest=session_batches.draw_units):
+    """The shipped sampler, but unit 0 is in every batch."""
+    units = honest(plan, count, stream, bits)
+    if units.size and units[0] == 0:
+        return units
+    return np.r_[0, units if plan.sampling == "Poisson" else units[1:]]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_sampler_that_always_takes_one_record_is_caught(name, monkeypatch):
+    attack = SMALL[name]
+    low, high, claim = measured(attack, 80)
+    assert not claim.broken_by(low, high, 0.0)
+    monkeypatch.setattr(session_batches, "draw_units", always_the_first)
+    low, high, claim = measured(attack, 150)
+    assert claim.broken_by(low, high, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n", "batch_size"),
+    [(8.0, 1e-2, 40, 38), (8.0, 1e-2, 4, 3), (8.0, 1e-5, 4, 3), (12.0, 1e-2, 40, 38), (12.0, 1e-5, 40, 38),
+     (40.0, 1e-3, 2, 1)],
+)  # fmt: skip
+def test_no_fit_is_refused_after_the_data_were_read(epsilon, delta, n, batch_size):
+    """The recheck of one step by dp-accounting was off by up to half an epsilon where the noise is small."""
+    model = DPRRPSGDClassifier(
+        epsilon=epsilon, delta=delta, clip_norm=1.0, learning_rate=RATE, max_iter=1, batch_size=batch_size,
+        fit_intercept=False, classes=(0, 1), random_state=0,
+    ).fit(np.ones((n, 1)), np.zeros(n, dtype=int))  # fmt: skip
+    assert model.privacy_.epsilon == epsilon

@@ -46,18 +46,22 @@ def size(x):
 KINDS = {
     "plain": lambda rng, n, d: rng.normal(size=(n, d)),
     "graded": lambda rng, n, d: rng.normal(size=(n, d)) * 10.0 ** -np.linspace(0, 8, d),
-    "duplicates": lambda rng, n, d: np.repeat(rng.normal(size=(1, d)), n, 0)
-    * (1 + 1e-9 * rng.normal(size=(n, 1))),
+    "duplicates": lambda rng, n, d: (
+        np.repeat(rng.normal(size=(1, d)), n, 0) * (1 + 1e-9 * rng.normal(size=(n, 1)))
+    ),
     "separable": lambda rng, n, d: 1 / math.sqrt(d) + 1e-6 * rng.normal(size=(n, d)),
     "many scales": lambda rng, n, d: rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-8, 2, (n, 1)),
-    "a few large": lambda rng, n, d: rng.normal(size=(n, d))
-    * np.where(np.arange(n) <= n // 10, 1.0, 1e-4)[:, None],
+    "a few large": lambda rng, n, d: (
+        rng.normal(size=(n, d)) * np.where(np.arange(n) <= n // 10, 1.0, 1e-4)[:, None]
+    ),
 }
 
 
 def badly_conditioned(rng):
     """An objective at random: loss, data, storage, groups, center, n_public, condition number."""
-    loss = [LogisticLoss(), HuberLoss(10.0 ** rng.uniform(-3, 2)), MultinomialLoss(3)][rng.integers(3)]
+    loss = [LogisticLoss(), HuberLoss(10.0 ** rng.uniform(-3, 2)), MultinomialLoss(3)][
+        rng.integers(3)
+    ]
     n, d = int(rng.choice([1, 2, 3, 5, 20, 200, 1500, 5000])), int(rng.integers(1, 7))
     kind = str(rng.choice(list(KINDS)))
     row_norm = 10.0 ** rng.uniform(-2, 4)
@@ -204,7 +208,9 @@ def test_hill_climbing_never_passes_the_bound(loss, least, storage):
     huber = loss.name == "huber"
 
     def moved(u):
-        others = np.tile([1.0, 0.0], (n - 1, 1)) + 0.01 * u[6] * np.c_[np.zeros(n - 1), np.ones(n - 1)]
+        others = (
+            np.tile([1.0, 0.0], (n - 1, 1)) + 0.01 * u[6] * np.c_[np.zeros(n - 1), np.ones(n - 1)]
+        )
         rest = np.full(n - 1, u[7] * 1e4 if huber else float(loss.name == "logistic"))
         params, repeat = {}, 1
         if storage == "groups":

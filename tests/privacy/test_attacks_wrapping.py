@@ -134,10 +134,9 @@ def test_no_choice_of_any_estimator_sees_a_wrapped_integer(name, monkeypatch):
         for epsilon, scale in ((1.0, 1.0), (1e-6, 1.0), (1e3, 1.0), (1.0, 1e-40), (1.0, 1e40)):
             if (epsilon, scale) != (1.0, 1.0) and shape["n_public"] not in (None, 1, 2**50):
                 continue
-            clips = {
-                key: scale
-                for key in ("clip_norm", "row_norm", "clip_diff_norm", "loss_bound", "gradient_bound")
-            }
+            clips = dict.fromkeys(
+                ("clip_norm", "row_norm", "clip_diff_norm", "loss_bound", "gradient_bound"), scale
+            )
             try:
                 made(name, **shape, **clips, epsilon=epsilon).fit(X * scale, y)
                 fitted += 1
@@ -183,7 +182,9 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
                 pass  # refused from public numbers
             for unit in grids:
                 tried += 1
-                assert math.isinf(source.magnitude) or source.magnitude / unit <= 2.0**61 * (1 + 1e-12)
+                assert math.isinf(source.magnitude) or source.magnitude / unit <= 2.0**61 * (
+                    1 + 1e-12
+                )
                 assert math.isinf(source.magnitude) or source.magnitude >= bounded.linf * 2**44
                 assert np.abs(source.on_grid(unit).astype(object)).max() <= 2**61
     assert tried > 0 or clip in (1e-100, 1e100)
@@ -191,7 +192,9 @@ def test_no_choosing_statistic_passes_the_headroom(n_public, clip):
 
 def test_a_twin_whose_choices_use_the_usual_bound_is_caught(monkeypatch):
     monkeypatch.setattr(
-        mechanisms, "_size", lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude
+        mechanisms,
+        "_size",
+        lambda bounded, *, additive: bounded._value.usual or bounded._value.magnitude,
     )
     records = PrivateRecords(np.eye(3), np.zeros(3), n_public=2**30)
     bounded = records.mean_sup_gradient(SquaredLoss(), np.zeros(3), 1.0)
