@@ -49,6 +49,9 @@ Array = NDArray[np.float64]
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
 NEWTON_STEPS, CG_STEPS = 2000, 400
+# Halvings of an interval. Between two kinks a step may be 1e-13 of Newton's: 40 halvings once jumped to and fro
+# over a kink until the fixed schedule ran, for hours.
+LINE_STEPS = 200
 BLOCK = 1024  # rows summed at once, in an order that is left to BLAS
 DEPTH = (
     BLOCK + 128
@@ -336,14 +339,15 @@ def solve(objective: Objective, tau: float) -> Array:
 def newton(objective: Objective, tau: float) -> Array | None:
     """Newton's method from 0 with inexact steps; None if no point was certified."""
     theta, start = np.zeros(objective.shape), 0.0
-    for _ in range(NEWTON_STEPS):
+    for count in range(NEWTON_STEPS):
         z = objective.scores(theta)
         gradient = objective.gradient_at(z, theta)
         if objective.certified(theta, gradient, tau):
             return theta
         size = norm(gradient)
         start = start or size
-        accuracy = max(min(0.1, size / start), 0.1 * tau / size)
+        # Ever more accurate: along a kink the gradient is a small part of what it is across.
+        accuracy = max(min(0.1, size / start, 0.7**count), 0.1 * tau / size)
         step = conjugate_gradients(objective.curved(z), -gradient, accuracy)
         theta = theta + line_search(objective, theta, z, step) * step
         if not np.isfinite(theta).all():
@@ -382,7 +386,7 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
 
     goal = 0.1 * abs(slope(0.0))
     low, high, t = 0.0, math.inf, 1.0
-    for _ in range(40):
+    for _ in range(LINE_STEPS):
         value = slope(t)
         if abs(value) <= goal:
             break
@@ -391,6 +395,8 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
         else:
             low = t
         t = 2 * low if math.isinf(high) else (low + high) / 2
+        if t in (low, high):
+            break
     return t
 
 

@@ -97,8 +97,8 @@ def spectral_norm_bound(matrix: Any) -> float:
     Returns
     -------
     float
-        At least the norm, whatever the matrix, and at most 1 % above it if one side is at most 6000 (usually
-        by less than 1e-6). Beyond that the bound is within 1 % only for matrices whose entries have one
+        At least the norm, whatever the matrix (inf where that is beyond float64), and at most 1 % above it if one
+        side is at most 6000 (usually by less than 1e-6). Beyond that the bound is within 1 % only for matrices whose entries have one
         sign, such as word counts.
 
     Raises
@@ -135,11 +135,16 @@ def spectral_norm_bound(matrix: Any) -> float:
         raise ValueError("the matrix contains NaN or infinity")
     if top == 0:
         return 0.0
-    scale = 2.0 ** math.floor(math.log2(top))  # exact, and no square over- or underflows
-    A = A / scale
+    # By a power of two: exact, and no square over- or underflows. That power itself may be no float64.
+    exponent = math.frexp(top)[1] - 1
+    if sp.issparse(A):
+        A.data = np.ldexp(A.data, -exponent)
+    else:
+        A = np.ldexp(A, -exponent)
     square = by_cholesky(A) if min(A.shape) <= LARGEST_GRAM else by_nonnegative_bound(A)
-    bound = math.sqrt(min(square, frobenius(A) ** 2)) * (1 + 8 * UNIT) * scale
-    return float(np.nextafter(bound, np.inf))
+    bound = math.sqrt(min(square, frobenius(A) ** 2)) * (1 + 8 * UNIT)
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.ldexp(bound, exponent), np.inf))
 
 
 def canonical_csr(matrix: Any) -> Any:

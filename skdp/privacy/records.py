@@ -20,6 +20,8 @@ from skdp.privacy.shape import PublicShape
 
 __all__ = ["PrivateRecords"]
 
+_FLOATS = 2.0**54  # units up to which scores are computed in float64
+
 
 class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
     """The records of one fit.
@@ -236,8 +238,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         start = np.array(theta, dtype=np.float64)[: self.n_features]
         d = self.n_features
 
-        def scores(step: NDArray[np.float64]) -> NDArray[np.float64]:
-            moved = start - step[:d]
+        def scores(moved: NDArray[np.float64]) -> NDArray[np.float64]:
             return np.abs(moved) if moved.ndim == 1 else np.hypot.reduce(moved, axis=1)
 
         def on_grid(grid: float) -> NDArray[np.int64]:
@@ -245,14 +246,18 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
             unit = max(grid / learning_rate / 2.0**10, coarse)
             fine = gradient.on_grid(unit)
             length = unit * learning_rate if unit == coarse else grid / 2.0**10
-            # Up to 2^50 units float64 is off by a fraction of a unit; `roundings` pays for it.
-            size = np.minimum(scores(fine * np.float64(length)) / grid, 2.0**50)
-            return np.rint(size).astype(np.int64)
+            # Both sides of the difference are clamped before they cancel, so that no float64 is off by more than
+            # a few units; `roundings` pays for these. What is clamped moves by no more than it did.
+            step, rest = fine[:d] * np.float64(length / grid), start / grid
+            moved = np.clip(rest, -_FLOATS, _FLOATS) - np.clip(step, -_FLOATS, _FLOATS)
+            return np.rint(np.minimum(scores(moved), _FLOATS)).astype(np.int64)
 
         source = Source(
             on_grid,
-            lambda: scores(learning_rate * gradient.plain()),
-            roundings=2 + loss.n_outputs // 8,
+            lambda: scores(start - learning_rate * gradient.plain()[:d]),
+            # On either side an entry is off by 2 units before the difference and 2 after it, and each of the
+            # K - 1 steps of hypot by 4: less than 10 K. One more for the nearest integer.
+            roundings=1 + 20 * loss.n_outputs,
             magnitude=math.inf,
             owner=self._kernels,
             unit=self.unit,
