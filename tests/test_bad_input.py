@@ -397,11 +397,13 @@ def test_full_batches_of_groups_keep_their_mu():
     from skdp import DPSGDClassifier
 
     groups, spent = np.arange(len(X)) // 2, []
-    for batch_size in ("auto", len(X)):
+    n_groups = len(np.unique(groups))
+    for batch_size, n_public in (("auto", None), (n_groups, n_groups)):
         accountant = BudgetAccountant(10.0, 1e-4)
         model = DPSGDClassifier(
-            classes=(0, 1), unit="group", batch_size=batch_size, accountant=accountant
-        )
+            classes=(0, 1), unit="group", batch_size=batch_size, n_public=n_public,
+            accountant=accountant,
+        )  # fmt: skip
         model.fit(X, Y, groups=groups).fit(X, Y, groups=groups)
         spent.append(accountant.spent())
     assert spent[0] == spent[1]

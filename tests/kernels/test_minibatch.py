@@ -188,12 +188,12 @@ def test_a_batch_without_units_gives_exact_zeros(storage, grouped):
     [
         ([1, 0], "ascend strictly"),
         ([1, 1], "ascend strictly"),
-        ([-1, 1], "between 0 and 2"),
-        ([0, 3], "between 0 and 2"),
+        ([-1, 1], "below the number of units"),
+        ([0, 3], "below the number of units"),
         ([[0, 1]], "vector of integers"),
         ([0.0, 1.0], "vector of integers"),
         ([True, False, True], "vector of integers"),
-        (np.array([2**63], np.uint64), "between 0 and 2"),
+        (np.array([2**63], np.uint64), "below the number of units"),
     ],
 )
 def test_rows_that_cannot_be_are_refused(rows, message):

@@ -193,7 +193,7 @@ def test_duplicates_unsorted_rows_and_stored_zeros_are_the_merged_matrix():
         (lambda k: k.clipped_sum(np.zeros(2), 1.0, 1.0), "theta"),
         (lambda k: k.clipped_sum(np.zeros(3), -1.0, 1.0), "clip_norm"),
         (lambda k: k.clipped_sum(np.zeros(3), 1.0, 0.0), "unit"),
-        (lambda k: k.clipped_sum(np.zeros(3), 2.0**61, 1.0), "overflow"),
+        (lambda k: k.clipped_sum(np.zeros(3), 2.0**62, 1.0), "overflow"),
         (lambda k: k.clipped_sum(np.zeros(3), 1.0, 0.1, rows=[0, 0]), "different"),
         (lambda k: k.clipped_sum(np.zeros(3), 1.0, 0.1, rows=[4]), "between"),
     ],

@@ -156,7 +156,12 @@ def test_groups_are_balanced_in_the_teacher():
     longest = math.hypot(2.0, slkt.INTERCEPT * 2.0)
     expected = accounting.noise_multiplier(1.0, 1e-5, releases=1) * 2 * longest / 1001
     assert model.label_noise_ == pytest.approx(expected, rel=1e-3)
-    assert any("rows a group" in text for text in model.privacy_.assumptions)
+    # The solver's rounding bound holds for any number of rows: nothing is assumed of them.
+    assert not any("at most" in text for text in model.privacy_.assumptions)
+    with_public = regressor(unit="group", teacher="ridge", n_public=1000).fit(
+        X_REG, Y_REG, groups=groups
+    )
+    assert any("16 times n_public groups" in text for text in with_public.privacy_.assumptions)
 
 
 # ------------------------------------------------------------------ student

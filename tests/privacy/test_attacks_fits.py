@@ -1,8 +1,8 @@
 """Whole fits against the best attacker: likelihood ratios of everything that a fit releases.
 
-Few records, extreme ones, and numbers for all parameters, so that the whole budget goes to the steps. The step size
-is tiny: all iterates are at 0 as far as gradients go, but the attacker computes every released gradient from them
-(`callback` shows them). With everything else known, the likelihood ratio of a release is explicit, and no
+Few records, extreme ones, and numbers for all parameters, so that the whole budget goes to the steps. The step
+size is tiny: all iterates are at 0 as far as gradients go, but the attacker computes every released gradient from
+them (`callback` shows them). With everything else known, the likelihood ratio of a release is explicit, and no
 statistic separates two data sets better (Neyman and Pearson). What is measured is compared with the claim's own
 curve: TPR <= e^epsilon FPR + delta(epsilon) for every epsilon. Each twin must break it.
 """

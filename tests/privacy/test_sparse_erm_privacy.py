@@ -376,23 +376,22 @@ def test_published_order_is_with_replacement_and_charges_the_most_drawn():
     assert parts.plan(session, 1, 1.0, "optimal", 5).runs == counts.max()
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_fresh_samples_have_their_size_and_are_uniform(grouped):
+def test_fresh_samples_have_their_size_and_are_uniform():
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=1)
     n, b, draws = 12, 5, 1500
-    codes = np.repeat(np.arange(n), np.arange(1, n + 1)) if grouped else None
-    sample = FreshSample(draws, n, b, codes)
+    sample = FreshSample(draws, n, b)
     plan = sample.plan(session, 1, 1.0, "optimal", 5)
     assert plan.rate == b / n
     batches = [sample.draw(session, step) for step in range(draws)]
     counts = np.zeros(n)
     pairs = 0
+    # The records know which rows belong to a group: all of them, and nobody else's.
+    groups = np.repeat(np.arange(n), np.arange(1, n + 1))
+    records = PrivateRecords(np.zeros((len(groups), 1)), np.zeros(len(groups)), groups=groups)
     for batch in batches:
-        units = batch.rows if codes is None else np.unique(codes[batch.rows])
-        assert len(units) == b == batch.divisor
-        assert len(np.unique(batch.rows)) == len(batch.rows)
-        if grouped:  # whole groups
-            assert len(batch.rows) == np.sum(units + 1)
+        units = batch.units
+        assert len(np.unique(units)) == b == batch.divisor
+        assert np.array_equal(records._rows_of(units), np.flatnonzero(np.isin(groups, units)))
         counts[units] += 1
         pairs += 0 in units and 1 in units
     # Counts of n units under sampling without replacement: (n-1)/n times a chi-square of n-1 degrees.
@@ -400,7 +399,7 @@ def test_fresh_samples_have_their_size_and_are_uniform(grouped):
     assert np.sum(scaled) * (n - 1) / n < chi2.isf(1e-7, n - 1)
     p = b * (b - 1) / (n * (n - 1))
     assert abs(pairs - draws * p) < 5.4 * math.sqrt(draws * p * (1 - p))
-    assert len({batch.rows.tobytes() for batch in batches}) > 500  # of 792: never one partition
+    assert len({batch.units.tobytes() for batch in batches}) > 500  # of 792: never one partition
 
 
 # ------------------------------------------------------------------ the statistic on replaced records
@@ -412,7 +411,7 @@ def moved(batch, make, linf):
     integers = []
     for records in make:
         bounded = records.mean_sup_gradient(
-            SquaredLoss(), np.full(4, 0.3), 1.0, rows=batch.rows, divisor=batch.divisor
+            SquaredLoss(), np.full(4, 0.3), 1.0, units=batch.units, divisor=batch.divisor
         )
         assert bounded.linf == pytest.approx(linf)
         integers.append(bounded._value.on_grid(grid))
@@ -438,7 +437,7 @@ def test_replaced_record_moves_a_batch_within_its_bound_and_no_other(schedule):
         X2[i], y2[i] = -1e5 * X[i], 1e9
         size = 30 if batch.divisor is None else batch.divisor
         found = moved(batch, (PrivateRecords(X, y), PrivateRecords(X2, y2)), 1 / size)
-        inside = batch.rows is None or i in batch.rows
+        inside = batch.units is None or i in batch.units
         assert found <= 2.0 / size if inside else found == 0
         largest = max(largest, found * size)
     assert largest > 1.0  # the bound is nearly reached, half of it would not do
@@ -455,7 +454,7 @@ def test_a_group_moves_the_mean_by_two_clips_whatever_its_size(rows):
     session = PrivacySession(epsilon=1.0, delta=1e-5, unit="group", random_state=0)
     found = moved(AllRows(1).draw(session, 0), pairs, 1 / 3)
     assert 1.99 / 3 < found <= 2 / 3
-    sample = FreshSample(50, 3, 1, groups)
+    sample = FreshSample(50, 3, 1)
     moves = {moved(sample.draw(session, step), pairs, 1.0) for step in range(20)}
     assert len(moves) == 2  # without the group 0, with it at most 2
     assert min(moves) == 0
