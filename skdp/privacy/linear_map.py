@@ -98,8 +98,8 @@ def spectral_norm_bound(matrix: Any) -> float:
     -------
     float
         At least the norm, whatever the matrix (inf where that is beyond float64), and at most 1 % above it if one
-        side is at most 6000 (usually by less than 1e-6). Beyond that the bound is within 1 % only for matrices whose entries have one
-        sign, such as word counts.
+        side is at most 6000 (usually by less than 1e-6). Beyond that the bound is within 1 % only for matrices
+        whose entries have one sign, such as word counts.
 
     Raises
     ------
