@@ -185,7 +185,7 @@ perturbed = functools.partial(minimum, epsilon=10.0)
 ATTACKS = {
     "Poisson": (poisson, 300),
     "fixed": (fixed, 700),
-    "recursive": (recursive, 400),
+    "recursive": (recursive, 450),
     "perturbed": (perturbed, 500),
 }
 # Small batches, where a sampler matters.
