@@ -1,9 +1,9 @@
 """Objective perturbation in two dimensions: the worst neighbours that a search finds, by exact densities.
 
-The map from the minimiser theta to the linear term is explicit, b = -(sum grad l_i(theta) + penalty theta). So the
-density of theta is N(b; 0, std^2 I) |det(H + penalty I)|. The hockey-stick divergence of two neighbours is an
-integral over the plane, taken on a grid. The search moves the two records that differ and the others, inside the
-disk of the row norm. It must never pass the claim, and must come near to it: the same search catches half the
+The map from the minimiser theta to the linear term is explicit, b = -(sum grad l_i(theta) + penalty theta), so
+that theta has the density N(b; 0, std^2 I) |det(H + penalty I)|. The hockey-stick divergence of two neighbours is
+an integral over the plane, taken on a grid. The search moves the two records that differ and the others, inside
+the disk of the row norm. It must never pass the claim, and must come near to it: the same search catches half the
 noise.
 """
 
@@ -232,7 +232,7 @@ def worst_pair(loss, adjacency, epsilon, delta, penalty, **options):
     search = Search(loss, adjacency, penalty, std, epsilon, **options)
     angles = [] if options.get("intercept") else [1.8, 2.0, 2.2, 2.4, 2.6, 2.8]
     given = [pushed(angle, adjacency == "replace-one") for angle in angles]
-    return search, search.pair(search.run(20, 60, given))
+    return search, search.pair(search.run(12, 40, given))
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=IDS)
