@@ -172,7 +172,7 @@ class Domain:
         self.width = int(mask.sum())
         self.center = center
         self.far = 0.0 if center is None else norm(center) * (1 + (center.size + 16) * UNIT)
-        mass = records.shape.mass
+        self.mass = mass = records.shape.mass
         self.gradient = mass * lipschitz(loss) * self.radius + self.push
         self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
         farthest = self.farthest(mass)
@@ -403,8 +403,11 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
 def schedule(objective: Objective, tau: float) -> Iterator[Array]:
     """Iterate as the module's text proves sufficient: Nesterov's momentum, then gradient descent."""
     domain, alpha = objective.domain, objective.alpha
-    beta, ratio = domain.smoothness, domain.smoothness / alpha
-    root, reach = math.sqrt(ratio), math.log(2 * ratio) + 2 * math.log(2 * domain.gradient / tau)
+    # More than the assumed 16 n_public units bend F more: the steps still have to be short enough.
+    more = max(1.0, objective.mass / domain.mass)
+    beta, steepest = more * domain.smoothness, more * domain.gradient
+    ratio = beta / alpha
+    root, reach = math.sqrt(ratio), math.log(2 * ratio) + 2 * math.log(2 * steepest / tau)
     momentum = (root - 1) / (root + 1)
     x = ahead = np.zeros(objective.shape)
     for _ in range(math.ceil(root * max(reach, 1.0)) + 1):
