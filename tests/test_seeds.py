@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 import skdp
@@ -282,7 +284,14 @@ def test_an_accountant_refuses_a_seed_before_anything_is_read(how, seed):
     accountant = BudgetAccountant(5.0, 1e-5)
     model = DPIGHTRegressor(random_state=seed, accountant=accountant if how == "given" else None)
     if how == "carried":
-        model._ambient_accountant = accountant  # as in a worker that got the estimator in a pickle
+        with accountant:
+            state = model.__getstate__()
+        state["_ambient_accountant"].home = "another process"
+        model = pickle.loads(pickle.dumps(clone(model)))
+        model.__setstate__(
+            pickle.loads(pickle.dumps(state))
+        )  # as in a worker that got it in a pickle
+        assert model._carried_accountant() is accountant
 
     def fit():
         with pytest.raises(PrivacyBudgetExceeded, match="allow_seeded=True"):

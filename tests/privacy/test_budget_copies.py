@@ -229,6 +229,7 @@ def older(path):
     """Make the file what the version before had written."""
     connection = sqlite3.connect(path)
     connection.execute("DROP TABLE writes")
+    connection.execute("ALTER TABLE ceiling DROP COLUMN allow_seeded")
     connection.execute("PRAGMA user_version = 1")
     connection.commit()
     connection.close()
