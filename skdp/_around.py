@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["around_this_fit"]
 
@@ -139,16 +137,16 @@ def _learnt(step: Any) -> Iterator[str]:
 
 
 def _is_fitted(step: Any) -> bool:
-    """Whether a step needs a fit and had one."""
+    """Whether a step needs a fit and had one: whether it holds more than its parameters.
+
+    The attribute need not end in an underscore: a class may keep what it learnt under any name.
+    """
     try:
         if not get_tags(step).requires_fit:
             return False
-        check_is_fitted(step)
-    except NotFittedError:
-        return False
+        return not set(vars(step)) <= set(step.get_params(deep=False))
     except Exception:  # a class that is not of scikit-learn's kind: nobody knows
         return True
-    return True
 
 
 def _public(step: Any) -> bool:

@@ -201,7 +201,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
             return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
         error_type = TypeError if isinstance(error, TypeError) else ValueError
-        message = _without_cells(str(error), estimator, X)
+        message = _without_cells(str(error), estimator, X, y)
         if message is None:
             raise
     except OverflowError:
@@ -209,8 +209,8 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
     raise error_type(message)
 
 
-def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
-    """A message in place of one of scikit-learn's that quotes values, or None if it quotes none."""
+def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | None:
+    """A message in place of one of scikit-learn's that quotes values or row counts, or None if it quotes none."""
     if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
         return _text_columns(X)
     if "TimeDelta" in text or "promoted" in text:
@@ -222,6 +222,11 @@ def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
             f"Expected 2D array of shape (n_samples, n_features), got {np.ndim(X)}D. Reshape your data: "
             "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one record"
         )
+    # How many rows there are is private where groups are the unit, and under add-remove.
+    if "inconsistent numbers of samples" in text:
+        return "Found input variables with inconsistent numbers of samples: X and y need one entry a row"
+    if text.startswith("y should be a 1d array"):
+        return f"y should be a 1d array, got {np.ndim(y)} dimensions"
     if "contains NaN" in text and "Input X" in text:
         return (
             f"Input X contains NaN. {type(estimator).__name__} does not accept missing values: give "
@@ -232,7 +237,7 @@ def _without_cells(text: str, estimator: Any, X: Any) -> str | None:
         what = "NaN" if "contains NaN" in text else "infinity"
         return (
             f"Input y contains {what}. Every record needs a label or a finite target: leave out rows "
-            "without one, or clip targets to a public range"
+            "without one (the number of those that are left is then published), or clip targets to a public range"
         )
     return None
 
@@ -241,7 +246,7 @@ def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
     """Check a CuPy array or CSR matrix where it lies: it never reaches scikit-learn's validation."""
     values = X.data if hasattr(X, "indptr") else X
     if X.ndim != 2 or min(X.shape) < 1:
-        raise ValueError(f"X must be a 2-d CuPy array that is not empty, got shape {X.shape}")
+        raise ValueError(f"X must be a 2-d CuPy array that is not empty, got {X.ndim} dimensions")
     if values.dtype not in (np.float32, np.float64):
         raise TypeError(f"a CuPy X must be float32 or float64, got {values.dtype}; use X.astype")
     if not bool((abs(values) < math.inf).all()):
@@ -257,7 +262,7 @@ def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
         return X
     y = column_or_1d(y.get() if is_cupy(y) else y, warn=True)
     if len(y) != X.shape[0]:
-        raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)} entries")
+        raise ValueError("X and y need one entry a row: they have different lengths")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity.")
     return X, y
@@ -293,9 +298,7 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     """
     labels = np.asarray(as_cells(groups))
     if labels.shape != (n_samples,):
-        raise ValueError(
-            f"groups must have shape ({n_samples},), one entry a row, got {labels.shape}"
-        )
+        raise ValueError("groups must be of shape (n_samples,): one entry for each row of X")
     if is_untyped(labels):
         return _codes_of_cells(labels)
     absent = labels.dtype.kind == "f" and not np.isfinite(labels).all()

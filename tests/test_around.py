@@ -359,3 +359,22 @@ def test_copies_of_a_record_change_no_warning_no_report_and_no_message(sparse, c
     one = copy.deepcopy((X, Y))
     one[0][1], one[1][1] = one[0][0], one[1][0]
     assert everything(*one) == usual
+
+
+def test_a_transformer_that_keeps_what_it_learnt_under_another_name_is_seen():
+    class Centre(TransformerMixin, BaseEstimator):
+        def fit(self, X, y=None):
+            self.mean = X.mean(axis=0)
+            return self
+
+        def transform(self, X):
+            return X - self.mean
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    pipe = make_pipeline(Centre(), DPIGHTClassifier(classes=(0, 1)))
+    with pytest.warns(PrivacyLeakWarning, match="Centre learnt from these records"):
+        report = pipe.fit(X, y)[-1].privacy_
+    lines = " ".join(report.assumptions)
+    assert "Centre learnt" in lines
+    assert "did not learn" not in lines  # one of the two, not both

@@ -280,7 +280,7 @@ def test_one_class_without_classes_says_how_to_go_on():
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        (np.zeros(3), "groups must have shape (40,)"),
+        (np.zeros(3), "one entry for each row of X"),
         (np.full(40, np.nan), "groups contains missing values"),
         (np.array([None] * 40), "groups contains missing values"),
         (["a", "b", "c", np.nan] * 10, "groups contains missing values"),

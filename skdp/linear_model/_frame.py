@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdp._around import around_this_fit
 from skdp._warn import warn_user
@@ -196,21 +197,23 @@ class PrivateFit(PrivateEstimator):
         if self.delta >= 1.0 / shape.n_units:
             warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                "publishes one whole record would pass; use a smaller delta",
+                f"publishes one whole {shape.unit} would pass; use a smaller delta",
                 UserWarning,
             )
 
     def _warn_few(self, session: PrivacySession, records: PrivateRecords) -> None:
-        names = [name for name in ADAPTIVE if isinstance(getattr(self, name, None), str)]
+        given = self.get_params(deep=False)  # a class may fix one of these words by itself
+        names = [name for name in ADAPTIVE if isinstance(given.get(name), str)]
         if not names or session.exact or self.delta == 0:
             return
         shape = records.shape
         if shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta) < FEW:
             verb = "is" if shape.n_units == 1 else "are"
             wanted = " and ".join(f"{name}=" for name in names)
+            numbers = "public numbers" if len(names) > 1 else "a public number"
             warn_user(
                 f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few: the released scales are "
-                f"mostly noise; give {wanted} as public numbers, "
+                f"mostly noise; give {wanted} as {numbers}, "
                 f"more {shape.unit}s or a larger epsilon",
                 UtilityWarning,
             )
@@ -250,9 +253,10 @@ class PrivateFit(PrivateEstimator):
             released = solution.attributes.get(f"{name}_", 1.0)
             if isinstance(getattr(self, name, None), str) and released < TINY:
                 what = "the smallest that can be released" if released <= SMALLEST else "tiny"
+                zeros = "" if is_classifier(self) else ", or more than half of the targets 0"
                 warn_user(
                     f"the released {name} is {what} ({released:.1g}): unless the data are on such a scale, "
-                    "more than half of the rows may be empty, or more than half of the targets 0, and the "
+                    f"more than half of the rows may be empty{zeros}, and the "
                     f"coefficients are of no use; give {name}= as a public number",
                     UtilityWarning,
                 )
@@ -272,14 +276,16 @@ class PrivateFit(PrivateEstimator):
         public.update(self._public(problem))
         if getattr(self, "classes", None) is not None:
             public["classes"] = [str(label) for label in problem.fitted["classes_"]]
+        around = around_this_fit()
+        seen = any("learnt from these records" in line for _, line in around)
         assumptions = [
             "every record passes the per-record checks: finite, numeric, label among the classes",
-            "earlier pipeline steps did not learn from these records",
+            *([] if seen else ["earlier pipeline steps did not learn from these records"]),
             "time and memory of the fit are not protected",
             *problem.leaks,
             *self._assumptions(problem),
         ]
-        for message, line in around_this_fit():
+        for message, line in around:
             warn_user(message, PrivacyLeakWarning)
             assumptions.append(line)
         if getattr(self, "coef_init", None) is not None:

@@ -141,7 +141,7 @@ class GLMModel:
         if values is None:
             raise ValueError("sample_weight must be numeric; it holds text or other objects")
         if values.shape != (n_samples,):
-            raise ValueError(f"sample_weight must have shape ({n_samples},), got {values.shape}")
+            raise ValueError("sample_weight must be of shape (n_samples,): one entry for each row")
         if not np.isfinite(values).all():
             raise ValueError("sample_weight contains NaN or infinity")
         return np.clip(values, 0.0, float(self.max_weight))
@@ -204,7 +204,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         leaks: tuple[str, ...] = ()
         if declared is None:
             check_classification_targets(y)
-            declared = np.unique(y)
+            declared = _distinct(y)
             if declared.size < 2:
                 raise ValueError(
                     "y holds one class only; give the label set with classes= to fit such data"
@@ -364,6 +364,19 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     if not np.all(known):
         raise ValueError(UNDECLARED)
     return position.astype(np.int64)
+
+
+def _distinct(y: np.ndarray) -> np.ndarray:
+    """The labels in y, sorted, where nobody declared them."""
+    try:
+        found: np.ndarray = np.unique(y)
+        return found
+    except TypeError:
+        pass
+    raise ValueError(
+        "y holds missing labels, or labels that have no order; declare the label set with classes= and leave "
+        "out rows without a label"
+    )
 
 
 def like(X: Any, result: np.ndarray) -> Any:

@@ -263,9 +263,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
         """Number of rows, and the function that gives a column by its position."""
         if not _is_frame(X):
-            table = validate_data(
-                self, X=as_table(X), dtype=None, ensure_all_finite=False, reset=reset
-            )
+            table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]
         # scikit-learn checks the names only: it would give all columns one type.
         validate_data(self, X=X, skip_check_array=True, reset=reset)
@@ -275,6 +273,24 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
                 f"Found a dataframe with 0 {what} (shape={X.shape}) while 1 is required."
             )
         return X.shape[0], lambda j: _frame_column(X, j)
+
+    def _validated(self, X: Any, reset: bool) -> Any:
+        """scikit-learn's validation, whose messages quote an array that is not a table."""
+        try:
+            return validate_data(self, X=X, dtype=None, ensure_all_finite=False, reset=reset)
+        except (TypeError, ValueError) as error:
+            text = str(error)
+            if text.startswith("Expected 2D array"):
+                text = (
+                    "Expected 2D array of shape (n_samples, n_features), got a scalar or a vector. Reshape your "
+                    "data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one record"
+                )
+            elif text.startswith("Complex data"):
+                text = "Complex data not supported: X must hold real numbers or text"
+            else:
+                raise
+            refused = type(error)(text)
+        raise refused
 
     def _check_parameters(self) -> Mapping[Any, Any]:
         """Types of the parameters that need no data; the categories, empty where there are none."""

@@ -148,7 +148,8 @@ class BudgetAccountant:
     Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
     copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
     that would pass the ceiling is refused before it reads a value. A `with` block counts in its own thread or
-    asyncio task; while it is open, a fit elsewhere that names no accountant is refused.
+    asyncio task; while it is open, a fit elsewhere in the process that names no accountant is refused. An
+    estimator that is made in a worker process knows of no block. Of nested blocks the innermost is charged.
 
     Parameters
     ----------

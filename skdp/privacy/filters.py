@@ -275,7 +275,7 @@ def refusal(
     if fit.approximate and charged and not charged[0].approximate:
         cause, cure = _NO_MU[samples]
         return (
-            f"{estimator} was refused before it read a value: no mu is proven for it, {cause}, and this"
+            f"{estimator} was refused before it read a value: no mu is given for it, {cause}, and this"
             " ledger, which began with another kind of fit, adds up mu^2 or pure epsilons."
             f" {cure} it an accountant of its own, or one in which such a fit comes first: all is then"
             " added by basic composition."

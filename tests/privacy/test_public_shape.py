@@ -493,3 +493,18 @@ def test_unsupported_accounting_is_still_the_error_of_add_remove_without_replace
 
 def test_a_shape_is_what_it_says():
     assert PublicShape("record", 1, 1).counted() == "1 record"
+
+
+@pytest.mark.parametrize("name", ["DPIGHTClassifier", "DPSGDRegressor", "DPSparseERM"])
+def test_errors_about_lengths_do_not_say_how_many_rows_there_are(name):
+    X, y, groups = grouped([7, 20, 10])
+    wrong = [
+        (X, y, {"groups": groups[:-2]}),
+        (X, y[:-2], {"groups": groups}),
+        (X, np.column_stack([y, y]), {"groups": groups}),
+        (X, y, {"groups": groups, "sample_weight": np.ones(5)}),
+    ]
+    for A, b, extra in wrong:
+        with pytest.raises((ValueError, TypeError)) as refused:
+            made(name, unit="group", max_weight=1.0).fit(A, b, **extra)
+        assert not any(str(n) in str(refused.value) for n in (37, 35)), str(refused.value)
