@@ -5,14 +5,16 @@ charge each other's ledger. But threads start with an empty context: those of an
 `run_in_executor` know nothing of the block that started them. So while a block is open anywhere in a process,
 a fit that cannot say where it belongs is refused: neither the wrong ledger is charged nor none.
 
-An estimator says where it belongs by a stamp. A clone made inside a block carries one, and so does a clone
-made in a worker thread of an estimator that was cloned, or whose `fit` or tags were looked at, inside one block
-only: meta-estimators look at them in the caller's context before they start their workers. In the process of the
-block a stamp counts while the block's accountant is open. A stamp that came in a pickle from another process
-always counts.
+An estimator says where it belongs by a stamp. A clone made inside a block carries one. So does a clone made in a
+worker thread of an estimator that was cloned, or whose `fit` or tags were looked at, inside one block only, while
+no other accountant is open: meta-estimators look at them in the caller's context before they start their workers.
+In the process of the block a stamp counts while the block's accountant is open. A stamp that came in a pickle from
+another process always counts.
 
-What leaves the process from a thread without a block, a pickle or a fork, takes the only accountant that is
-open along: queues pickle in threads of their own. Where several are open it takes a refusal along.
+What leaves the process from a thread without a block, a pickle or a fork, may have been handed to that thread
+inside a block, which may have ended since: queues pickle in threads of their own, and later. So a pickle takes the
+only accountant along that was open at any time since the estimator was made. Where there are several it takes a
+refusal along.
 """
 
 import contextlib
@@ -88,6 +90,9 @@ _OPEN: list[_Block] = []  # of the whole process, in the order of their beginnin
 _INHERITED: list[_Block] = []  # those that were open where this process was forked
 # In which blocks, by which thread or task, an estimator was used; None stands for no block.
 _USED: weakref.WeakKeyDictionary[Any, dict[Any, _Block | None]] = weakref.WeakKeyDictionary()
+# Accountant of each block that ended, and who had entered it.
+_ENDED: list[tuple["BudgetAccountant | None", Any]] = []
+_BORN: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()  # length of `_ENDED` then
 
 
 def _who() -> tuple[Any, Any]:
@@ -142,6 +147,7 @@ def leave_block(accountant: "BudgetAccountant") -> None:
             found = [block for block in found if block.owner == who] or found
         if found:
             _OPEN.remove(found[-1])
+            _ENDED.append((found[-1].accountant, found[-1].owner))
             _BLOCKS.set(tuple(block for block in _BLOCKS.get() if block is not found[-1]))
 
 
@@ -231,13 +237,35 @@ def _note_use(estimator: Any, *, outside: bool) -> None:
         _USED[estimator] = used
 
 
+def _note_birth(estimator: Any) -> None:
+    """Remember which blocks had ended when `estimator` was made."""
+    if _ENDED:
+        with LOCK:
+            _BORN[estimator] = len(_ENDED)
+
+
+def _left_behind(estimator: Any) -> _Block | None:
+    """The block that a thread without one may have got `estimator` from; one of nobody where there are several.
+
+    It was handed over after it was made, so every block that was open since may be the one. A thread that entered
+    a block itself knows that it has left it.
+    """
+    who, ended = _who(), _ENDED[_BORN.get(estimator, 0) :]
+    known = {accountant for accountant, owner in ended if owner != who}
+    known |= {block.accountant for block in _OPEN}
+    if not known:
+        return None
+    return _Block(known.pop() if len(known) == 1 else None)
+
+
 def _used_in(estimator: Any) -> tuple[_Block | None, bool]:
     """The block of the only accountant that `estimator` was used under, and whether there were others."""
     used = _USED.get(estimator, {}).values()
     blocks = [block for block in used if block in _OPEN]
     if not blocks:
         return None, False
-    alone = None not in used and len({block.accountant for block in blocks if block}) == 1
+    # With another accountant open, the copy may be made for a thread of its block.
+    alone = None not in used and len({block.accountant for block in _OPEN}) == 1
     return (blocks[-1], False) if alone else (None, True)
 
 
@@ -252,7 +280,7 @@ def _stamp_of_copy(estimator: Any, *, leaves: bool) -> _Stamp | None:
         block, contested = _used_in(estimator)
         if block is None and leaves:
             if inside is None and not contested:
-                block = _inherited() or _only_open()
+                block = _inherited() or _left_behind(estimator)
             if block is None and (inside is not None or _OPEN):
                 block = _Block(None)
         return _Stamp(block.accountant, block.home) if block is not None else None
@@ -267,6 +295,11 @@ class AmbientAccountantMixin:
     `BaseEstimator`; without a parameter `accountant`, a fit must charge `self._carried_accountant()`
     unless it is None.
     """
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        made = super().__new__(cls)
+        _note_birth(made)
+        return made
 
     def _carried_accountant(self) -> "BudgetAccountant | None":
         """Accountant of the block around this fit, here or where the estimator came from."""

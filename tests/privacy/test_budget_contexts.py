@@ -369,13 +369,14 @@ def test_generators_hold_blocks_across_yields(accountant, other):
     "how", ["grid", "scores", "one-vs-rest", "pipeline", "voting", "bare clone"]
 )
 def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other):
-    """Of two threads at once; the callback threads of joblib clone what nobody stamped."""
-    together = threading.Barrier(2, timeout=60)
+    """Of one thread after the other; the callback threads of joblib clone what nobody stamped.
+
+    With both blocks open at once nobody knows for which of them such a clone is made: it is refused.
+    """
 
     def work(mine):
         model = dummy.DummyClassifier()
         with parallel_config("threading"), mine:
-            together.wait()
             if how == "grid":
                 GridSearchCV(model, {"shift": [0.0, 1.0]}, cv=8, n_jobs=2, error_score="raise").fit(
                     X, Y > 0
@@ -392,12 +393,60 @@ def test_joblib_threads_charge_the_block_of_their_caller(how, accountant, other)
                 wrapped = OneVsRestClassifier(model, n_jobs=2)
                 wrapped = wrapped if how == "one-vs-rest" else make_pipeline(Normalizer(), wrapped)
                 wrapped.fit(X, many)
-            together.wait()
 
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(work, each) for each in (accountant, other)]
-        [job.result(120) for job in jobs]
+    for each in (accountant, other):
+        in_thread(work, each)
     assert fits(accountant, other) == [17, 17]
+    context = Context()
+    in_thread(context.run, other.__enter__)
+    with contextlib.suppress(PrivacyBudgetExceeded):
+        in_thread(work, accountant)
+    assert fits(accountant, other)[1] == 17
+    context.run(other.__exit__, None, None, None)
+
+
+def test_a_template_that_two_threads_share_charges_no_wrong_ledger(accountant, other):
+    """The worker of one block clones what was cloned in the other block only."""
+    template = dummy.DummyClassifier()
+    ready, done = threading.Event(), threading.Event()
+
+    def first():
+        with accountant:
+            clone(template).fit(X, Y > 0)
+            ready.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    ready.wait(60)
+    with other, ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(lambda: clone(template).fit(X, Y > 0)) for _ in range(5)]
+        errors = [job.exception() for job in jobs]
+    done.set()
+    thread.join()
+    assert all(isinstance(error, PrivacyBudgetExceeded) for error in errors)
+    assert fits(accountant, other) == [1, 0]
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_queues_that_pickle_after_the_block_charge_it_or_refuse(later, accountant, other):
+    """Items are handed to a pool inside a block, and pickled by its thread when the block has ended."""
+    model = dummy.DummyClassifier()
+    load = "import sys, pickle, numpy as np; m = pickle.loads(bytes.fromhex(sys.argv[1]))"
+    load += "; m.fit(np.eye(4), np.arange(4) % 2)"
+    with accountant:
+        pass
+    if later:
+        with other:
+            run = script(load, in_thread(pickle.dumps, model).hex())
+        assert run.returncode == 1
+        assert "nobody knows which of them pays" in run.stderr
+        assert fits(accountant, other) == [0, 0]
+    else:
+        run = script(load, in_thread(pickle.dumps, model).hex())
+        assert (run.returncode, fits(accountant)) == (0, [1])
+        pickle.loads(pickle.dumps(model)).fit(X, Y > 0)  # this thread knows that it is outside
+        assert fits(accountant) == [1]
 
 
 @pytest.mark.parametrize(("backend", "charged"), [("threading", 0), ("loky", 6)])
