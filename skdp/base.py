@@ -296,6 +296,8 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     ValueError
         If the shape is wrong, or a label is missing or cannot be hashed.
     """
+    if isinstance(groups, list | tuple) and any(isinstance(label, tuple) for label in groups):
+        groups = np.fromiter(groups, dtype=object, count=len(groups))  # each tuple is a label
     labels = np.asarray(as_cells(groups))
     if labels.shape != (n_samples,):
         raise ValueError("groups must be of shape (n_samples,): one entry for each row of X")

@@ -199,7 +199,8 @@ class GradientSums:
             run(lo, hi, *arguments, nothing, out, *extras.of(slot))
 
         run_units(run, block)
-        out *= 1.0 + self._margin()
+        with np.errstate(all="ignore"):  # a warning would tell of a record at the end of float64
+            out *= 1.0 + self._margin()
         out[~np.isfinite(out)] = np.inf
         return out
 

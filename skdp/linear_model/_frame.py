@@ -282,6 +282,7 @@ class PrivateFit(PrivateEstimator):
             "every record passes the per-record checks: finite, numeric, label among the classes",
             *([] if seen else ["earlier pipeline steps did not learn from these records"]),
             "time and memory of the fit are not protected",
+            *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
             *self._assumptions(problem),
         ]

@@ -345,6 +345,8 @@ def newton(objective: Objective, tau: float) -> Array | None:
         if objective.certified(theta, gradient, tau):
             return theta
         size = norm(gradient)
+        if size == 0:  # and yet not certified, as for far more units than are assumed
+            return None
         start = start or size
         # Ever more accurate: along a kink the gradient is a small part of what it is across.
         accuracy = max(min(0.1, size / start, 0.7**count), 0.1 * tau / size)
@@ -444,7 +446,10 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Arr
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-    X = X if columns is None else X[:, columns]
+    if columns is not None:
+        X = X[:, columns]
+        # Its layout would follow from the number of rows: see `PrivateRecords`.
+        X = X if sparse else np.ascontiguousarray(X)
     rows = X.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         squares = row_squares(rows)

@@ -16,6 +16,7 @@ from skdp.privacy.adjacency import check_adjacency
 
 __all__ = ["Bounded", "Source", "rounded_source"]
 
+_LEAST = 2.0**-600
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
 
 # What rounding can change between neighbours, in units: 1 by the nearest integer, and up to 2^-53 of 2^58 a side
@@ -188,6 +189,14 @@ class Bounded:
             )
         scale = float(other)
         size = abs(scale)
+        if scale and not all(
+            _LEAST <= bound * size <= 1 / _LEAST or not 0 < bound < math.inf
+            for bound in (self.linf, self.l2)
+        ):
+            raise ValueError(
+                "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "
+                "1e-150 and 1e150"
+            )
         return Bounded.from_source(
             _scaled(self._value, scale, self.shape),
             self.shape,
@@ -301,6 +310,8 @@ def rounded_source(
     """
 
     def on_grid(step: float) -> NDArray[np.int64]:
+        if not _LEAST <= step <= 1 / _LEAST:
+            raise ValueError(f"a grid of {step:.3g} is outside of what float64 holds exactly")
         # The clamp is 1-Lipschitz in every entry, so it cannot raise a sensitivity.
         with np.errstate(over="ignore"):
             return np.rint(np.clip(value() / step, -_CLAMP, _CLAMP)).astype(np.int64)
@@ -345,11 +356,15 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
 
 
 def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
+    clamp = np.int64(2**60)
+
     def on_grid(unit: float) -> NDArray[np.int64]:
         # The same integers on neighbouring data sets: the difference of the totals stays what it was.
         with np.errstate(over="ignore"):
             added = np.rint(np.clip(constant / unit, -_CLAMP, _CLAMP)).astype(np.int64)
-        return source.on_grid(unit) + added
+        moved = source.on_grid(unit) + added
+        # Exact sums wrap around modulo 2^64 (`usual`). What is clamped stays so, however often it is shifted.
+        return moved if math.isfinite(source.magnitude) else np.clip(moved, -clamp, clamp)
 
     added = float(np.abs(constant).max(initial=0.0))
     return Source(
@@ -366,7 +381,8 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
 
 
 def _added(a: Source, b: Source) -> Source:
-    both_exact = a.roundings == b.roundings == 0
+    # Both exact sums of integers: a clamped statistic, of infinite magnitude, is none.
+    both_exact = a.roundings == b.roundings == 0 and math.isfinite(a.magnitude + b.magnitude)
     clamp = np.int64(2**60)
 
     def on_grid(unit: float) -> NDArray[np.int64]:

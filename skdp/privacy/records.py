@@ -23,13 +23,26 @@ __all__ = ["PrivateRecords"]
 _FLOATS = 2.0**54  # units up to which scores are computed in float64
 
 
+def _in_rows(X: Any) -> Any:
+    """An array in C order; a CSR matrix as it is.
+
+    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders.
+    So the number of rows would change what a row adds, where it is private. (Taking some columns of an array
+    gives Fortran order, too.)
+    """
+    if hasattr(X, "indptr") or X.flags.c_contiguous:
+        return X
+    return X.copy(order="C")
+
+
 class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
     """The records of one fit.
 
     Parameters
     ----------
     X : array-like or CSR matrix of shape (n_records, n_features)
-        Validated features, float32 or float64. Neither copied nor changed.
+        Validated features, float32 or float64. Never changed. Not copied, but for an array in Fortran order
+        whose number of rows is private (``groups`` or ``n_public``): a copy is brought into C order.
     y : array-like of shape (n_records,), default=None
         Targets, or class indices 0..K-1 for classification losses.
     groups : array-like of int of shape (n_records,), default=None
@@ -94,9 +107,10 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         n_public: int | None = None,
         n_classes: int | None = None,
     ) -> None:
-        self._X = X
-        self._y = y
         self._groups = None if groups is None else np.asarray(groups)
+        private = groups is not None or n_public is not None
+        self._X = _in_rows(X) if private else X
+        self._y = y
         self._weight = sample_weight
         self._kernels: dict[Any, Any] = {}
         n_groups = None if self._groups is None else int(self._groups.max()) + 1

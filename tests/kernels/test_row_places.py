@@ -162,3 +162,46 @@ def test_statistics_of_records_behind_a_group_of_another_size(layout):
             values = [statistic(r)._value.on_grid(2.0**-40) for r in (one, two, whole)]
             change = np.abs(values[0] + values[1] - values[2]).max()
             assert change <= (1 if statistic(whole)._value.roundings else 0), front
+
+
+def cancelling(rng, d):
+    """A row whose predictor follows from the order of summation."""
+    row = rng.normal(size=d) * 10.0 ** rng.integers(0, 3, size=d)
+    j, k = rng.choice(d, 2, replace=False)
+    row[j], row[k] = 1e17, -1e17
+    return row
+
+
+@each_layout
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_row_that_is_left_alone_adds_what_it_added(layout, grouped):
+    """An array of one row is in C and in Fortran order at once, and one row may be all that is left."""
+    rng = np.random.default_rng(4)
+    loss = HuberLoss(1.0)
+    for _ in range(60):
+        d = int(rng.integers(4, 12))
+        row = cancelling(rng, d)
+        if "float32" in layout:
+            row = row.astype(np.float32)
+        tables = [LAYOUTS[layout](np.stack([row] * n)) for n in (2, 1)]
+        codes = [np.arange(n) if grouped else None for n in (2, 1)]
+        targets = [np.array([0.3, 0.3])[:n] for n in (2, 1)]
+        both_rows, alone = (
+            PrivateRecords(X, y, groups=g, n_public=2) for X, y, g in zip(tables, targets, codes)
+        )
+        theta = np.ones(d)
+        few = np.arange(0, d, 2)
+        for statistic in (
+            lambda r, now, kept: r.mean_gradient(loss, now, 1.0),
+            lambda r, now, kept: r.mean_sup_gradient(loss, now, 1.0),
+            lambda r, now, kept: r.mean_losses(loss, now[None], 1.0),
+            lambda r, now, kept: r.recursive_gradient(
+                loss, now, 0.5 * now, momentum=0.5, clip_norm=1.0, clip_diff_norm=1.0
+            ),
+            lambda r, now, kept: r.residual(now).mean_gradient(loss, 0 * now, 1.0),
+            lambda r, now, kept: r.restricted(kept).mean_gradient(loss, now[: len(kept)], 1.0),
+            lambda r, now, kept: r.second_moment(1.0, 1.0, adjacency="add-remove"),
+        ):
+            two, one = (statistic(r, theta, few) for r in (both_rows, alone))
+            change = two._value.on_grid(2.0**-30) - 2 * one._value.on_grid(2.0**-30)
+            assert np.abs(change).max() <= one._value.roundings  # the two rows are alike

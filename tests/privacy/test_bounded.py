@@ -137,3 +137,40 @@ def test_huge_values_are_clamped_not_wrapped():
 def test_rounding_is_counted():
     a = Bounded([1.0], l2=1.0)
     assert (a._value.roundings, (a + a)._value.roundings, (0 * a)._value.roundings) == (65, 130, 0)
+
+
+def test_scaling_down_and_up_cannot_lose_the_grid():
+    """Once the grid underflowed to 0 on the way: +-0.001 became +-2^58 units under a bound of 1."""
+    small = Bounded([1e-3], l2=1.0) * 1e-160
+    with pytest.raises(ValueError, match="float64"):
+        small * 1e-160
+    with pytest.raises(ValueError, match="float64"):
+        Bounded([1e-3], l2=1.0) * 1e200 * 1e100
+    assert (Bounded([1e-3], l2=1.0) * 0.0).l2 == 0
+    back = small * 1e160
+    assert back._value.on_grid(2.0**-20)[0] == round(1e-3 * 2**20)
+    with pytest.raises(ValueError, match="grid"):
+        Bounded([1e-3], l2=1.0)._value.on_grid(2.0**-800)
+
+
+def test_shifts_do_not_wrap_a_clamped_statistic():
+    """32 shifts of 2^58 units once passed 2^63: a choice then followed from the sign of a record."""
+    found = []
+    for value in (1e-3, -1e-3):
+        bounded = Bounded([value, 0.0], linf=1.0)
+        for _ in range(40):
+            bounded = bounded.shifted([1e300, 0.0])
+        found.append(bounded._value.on_grid(2.0**-30))
+    assert np.array_equal(*found)
+    assert found[0][0] == 2**60
+
+
+def test_a_count_and_an_exact_sum_stay_within_64_bits():
+    from skdp.losses import SquaredLoss
+    from skdp.privacy import PrivateRecords
+
+    r = PrivateRecords(np.ones((3, 1)), np.full(3, -1.0))
+    both = r.mean_gradient(SquaredLoss(), np.zeros(1), 1.0) + r.row_norm_count(2.0)
+    with pytest.raises(ValueError, match="one by one"):
+        both._value.on_grid(2.0**-60)
+    assert both._value.on_grid(2.0**-20)[0] == pytest.approx(2.5 * 2**20, rel=1e-5)

@@ -110,6 +110,7 @@ READERS = {
     # the door: one entry a row, checked and coded
     ("linear_model/_glm.py", "_records"),
     ("base.py", "_validate_on_device"),
+    ("base.py", "encode_groups"),
     ("linear_model/_sparse_erm_fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
     ("privacy/records.py", "__init__"),
@@ -404,7 +405,9 @@ def test_choices_never_see_a_wrapped_sum():
 # ------------------------------------------------------------------ extreme values
 
 HUGE, TINY = 1.7e308, 5e-324
+EDGE = 2.0**512 * (1 - 2.0**-53)  # squared, and times another, the largest that float64 holds
 EXTREMES = {
+    "norms at the end of float64": [EDGE, -EDGE, 2.0**511.5],
     "one huge record": [HUGE],
     "huge of both signs": [HUGE, -HUGE, HUGE],
     "denormals": [TINY, -TINY, 2.2e-308],
@@ -508,3 +511,19 @@ def test_errors_about_lengths_do_not_say_how_many_rows_there_are(name):
         with pytest.raises((ValueError, TypeError)) as refused:
             made(name, unit="group", max_weight=1.0).fit(A, b, **extra)
         assert not any(str(n) in str(refused.value) for n in (37, 35)), str(refused.value)
+
+
+def test_labels_of_groups_may_be_tuples_of_any_length():
+    X, y, groups = grouped([3, 4, 2])
+    same = [("home", int(g)) for g in groups]
+    other = [("home", int(g)) if g else ("home", 0, "b") for g in groups]
+    for labels in (same, other):
+        model = made("DPIGHTClassifier", unit="group").fit(X, y, groups=labels)
+        assert model.privacy_.public["n_groups"] == 3
+
+
+def test_add_remove_assumes_that_somebody_remains():
+    """The empty table is refused by every estimator, so it cannot be a neighbour."""
+    model = made("DPIGHTClassifier", adjacency="add-remove", n_public=40)
+    report = model.fit(*table("DPIGHTClassifier")).privacy_
+    assert any("at least one record or group remains" in line for line in report.assumptions)
