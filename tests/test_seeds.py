@@ -359,3 +359,9 @@ def test_a_bad_seed_is_refused_before_the_data_are_read(seed, error):
     with pytest.raises(error, match="random_state must be"):
         DPIGHTRegressor(random_state=seed, accountant=accountant).fit("not data", None)
     assert accountant.ledger() == []
+
+
+def test_a_range_is_spelled_out_as_ever():
+    """The README's figures on MNIST declare classes=range(10): their streams must not change."""
+    assert seed_context({"classes": range(10)}) == b"[('classes', range(0, 10))]"
+    assert seed_context({"classes": "range(0, 10)"}) == b"[('classes', 'range(0, 10)')]"

@@ -27,7 +27,7 @@ from skdp.kernels import is_cupy
 __all__ = ["seed_context"]
 
 _HASHED = b"\x00"
-_WORDS = (type(None), bool, int, float, complex, str, bytes)
+_WORDS = (type(None), bool, int, float, complex, str, bytes, range)
 _SHORT = 1000  # entries of an array that NumPy prints in full
 # NumPy's own, whatever the process has set.
 _PRINT: dict[str, Any] = {
@@ -51,7 +51,7 @@ def seed_context(params: Mapping[str, Any]) -> bytes:
     Parameters
     ----------
     params : mapping of str to object
-        Numbers, strings, None, tuples and lists of those, and short arrays that NumPy prints in full, are
+        Numbers, strings, None, ranges, tuples and lists of those, and short arrays that NumPy prints in full, are
         spelled out. As soon as one parameter is of another kind, all are hashed by SHA-256: arrays and sparse
         matrices with dtype, shape and every entry; tables by columns; frozen scipy distributions by name and
         arguments; dataclasses by their fields; estimators by their parameters and fitted attributes; functions
