@@ -375,7 +375,7 @@ def test_bad_targets_and_batch_groups_are_refused_without_quoting_them():
         with pytest.raises(ValueError, match="every y must be") as caught:
             DPSparseERM(loss=loss).fit(X, y)
         assert str(y[0])[:5] not in str(caught.value)
-    with pytest.raises(ValueError, match=r"batch_groups must have shape \(200,\)"):
+    with pytest.raises(ValueError, match=r"batch_groups must be of shape"):
         DPSparseERM().fit(X, y, batch_groups=np.zeros(3))
     with pytest.raises(ValueError, match="not both"):
         DPSparseERM(batch_size=3).fit(X, y, batch_groups=np.zeros(200))
