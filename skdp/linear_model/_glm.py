@@ -147,7 +147,12 @@ class GLMModel:
         return np.clip(values, 0.0, float(self.max_weight))
 
     def _records(
-        self, X: Any, y: np.ndarray, groups: Any, weights: dict[str, Any]
+        self,
+        X: Any,
+        y: np.ndarray,
+        groups: Any,
+        weights: dict[str, Any],
+        n_classes: int | None = None,
     ) -> PrivateRecords:
         codes = None if groups is None else encode_groups(groups, X.shape[0])
         return PrivateRecords(
@@ -157,6 +162,7 @@ class GLMModel:
             sample_weight=self._weights(weights, X.shape[0]),
             fit_intercept=self.fit_intercept,
             n_public=getattr(self, "n_public", None),
+            n_classes=n_classes,
         )
 
     def _scratch(self) -> Any:
@@ -214,7 +220,8 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        records = self._records(X, target, groups, weights)
+        public = None if self.classes is None else declared.size  # inferred ones are a leak
+        records = self._records(X, target, groups, weights, public)
         return Problem(records, loss, {**fitted, "classes_": declared}, leaks)
 
     def decision_function(self, X: Any) -> np.ndarray:

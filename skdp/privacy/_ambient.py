@@ -114,7 +114,7 @@ def _after_fork_in_child() -> None:
     _home = secrets.token_hex(16)
     blocks = [block for block in _BLOCKS.get() if block in _OPEN]
     if not blocks and _OPEN:
-        blocks = [_only_open() or _Block(None)]
+        blocks = [_left_behind(None) or _Block(None)]
     _OPEN[:], _INHERITED[:] = blocks, blocks
     LOCK.release()
 
@@ -158,12 +158,6 @@ def _innermost() -> _Block | None:
         return None
     who = _who()
     return next((b for b in reversed(blocks) if b in _OPEN or b.owner != who), None)
-
-
-def _only_open() -> _Block | None:
-    """A block of the only accountant that is open, None where there are several or none."""
-    known = {block.accountant for block in _OPEN}
-    return _OPEN[-1] if len(known) == 1 else None
 
 
 def _inherited() -> _Block | None:
@@ -247,10 +241,12 @@ def _note_birth(estimator: Any) -> None:
 def _left_behind(estimator: Any) -> _Block | None:
     """The block that a thread without one may have got `estimator` from; one of nobody where there are several.
 
-    It was handed over after it was made, so every block that was open since may be the one. A thread that entered
-    a block itself knows that it has left it.
+    It was handed over after it was made, so every block that was open since may be the one. None stands for all
+    that a forked process holds: every block that ever was open may be. A thread that entered a block itself knows
+    that it has left it.
     """
-    who, ended = _who(), _ENDED[_BORN.get(estimator, 0) :]
+    born = 0 if estimator is None else _BORN.get(estimator, 0)
+    who, ended = _who(), _ENDED[born:]
     known = {accountant for accountant, owner in ended if owner != who}
     known |= {block.accountant for block in _OPEN}
     if not known:

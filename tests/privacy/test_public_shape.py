@@ -527,3 +527,19 @@ def test_add_remove_assumes_that_somebody_remains():
     model = made("DPIGHTClassifier", adjacency="add-remove", n_public=40)
     report = model.fit(*table("DPIGHTClassifier")).privacy_
     assert any("at least one record or group remains" in line for line in report.assumptions)
+
+
+def test_declared_classes_are_part_of_the_shape_and_inferred_ones_are_not(monkeypatch):
+    shapes = []
+    honest = skdp.DPIGHTClassifier._solve
+    monkeypatch.setattr(
+        skdp.DPIGHTClassifier,
+        "_solve",
+        lambda self, session, problem: (
+            shapes.append(problem.records.shape),
+            honest(self, session, problem),
+        )[1],
+    )
+    for classes in ((0, 1, 2), None):
+        made("DPIGHTClassifier", classes=classes).fit(*table("DPIGHTClassifier"))
+    assert [shape.n_classes for shape in shapes] == [3, None]
