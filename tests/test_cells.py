@@ -10,7 +10,7 @@ from skdp import DPIGHTClassifier, DPIGHTRegressor, DPSparseERM, DPSparseERMRegr
 from skdp._cells import as_table, cell_numbers, label_codes
 from skdp.base import encode_groups
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model import _glm
+from skdp.linear_model import glm as _glm
 from skdp.losses import MultinomialLoss
 
 pd = pytest.importorskip("pandas")

@@ -32,8 +32,8 @@ from skdp.exceptions import (
     UnsupportedAccounting,
     UtilityWarning,
 )
-from skdp.linear_model._frank_wolfe import FrankWolfeFit
-from skdp.linear_model._thresholding import PrivateThresholdingFit
+from skdp.linear_model.frank_wolfe import FrankWolfeFit
+from skdp.linear_model.ight.fit import PrivateThresholdingFit
 from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())

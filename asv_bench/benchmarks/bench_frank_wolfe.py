@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.common import best_of
-from skdp.linear_model._frank_wolfe import frank_wolfe
+from skdp.linear_model.frank_wolfe import frank_wolfe
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 

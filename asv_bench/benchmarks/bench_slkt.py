@@ -7,7 +7,7 @@ from skdp import DPSLKTClassifier, DPSLKTRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
-from skdp.privacy.linear_map import spectral_norm_bound
+from skdp.privacy.statistics.linear_map import spectral_norm_bound
 
 
 class Fit:

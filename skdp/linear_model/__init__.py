@@ -4,31 +4,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
-    "DPAGDClassifier": "skdp.linear_model._descent_estimators",
-    "DPAMPClassifier": "skdp.linear_model._amp",
-    "DPAMPRegressor": "skdp.linear_model._amp",
-    "DPAdaSSPRegressor": "skdp.linear_model._adassp",
-    "DPFrankWolfeClassifier": "skdp.linear_model._frank_wolfe",
-    "DPFrankWolfeRegressor": "skdp.linear_model._frank_wolfe",
-    "DPGDClassifier": "skdp.linear_model._descent_estimators",
-    "DPIGHTClassifier": "skdp.linear_model._ight_estimators",
-    "DPIGHTRegressor": "skdp.linear_model._ight_estimators",
-    "DPLSSGDClassifier": "skdp.linear_model._lssgd_estimators",
-    "DPLSSGDRegressor": "skdp.linear_model._lssgd_estimators",
-    "DPRRPSGDClassifier": "skdp.linear_model._descent_estimators",
-    "DPSGDClassifier": "skdp.linear_model._sgd_estimators",
-    "DPSGDRegressor": "skdp.linear_model._sgd_estimators",
-    "DPSLKTClassifier": "skdp.linear_model._slkt_estimators",
-    "DPSLKTRegressor": "skdp.linear_model._slkt_estimators",
-    "DPSRMClassifier": "skdp.linear_model._srm_estimators",
-    "DPSparseERM": "skdp.linear_model._sparse_erm_estimators",
-    "DPSparseERMClassifier": "skdp.linear_model._sparse_erm_estimators",
-    "DPSparseERMRegressor": "skdp.linear_model._sparse_erm_estimators",
-    "DPTwoStageClassifier": "skdp.linear_model._two_stage_estimators",
-    "DPTwoStageRegressor": "skdp.linear_model._two_stage_estimators",
-    "IGHTClassifier": "skdp.linear_model._ight_estimators",
-    "IGHTRegressor": "skdp.linear_model._ight_estimators",
-    "STORMClassifier": "skdp.linear_model._srm_estimators",
+    "DPAGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPAMPClassifier": "skdp.linear_model.amp",
+    "DPAMPRegressor": "skdp.linear_model.amp",
+    "DPAdaSSPRegressor": "skdp.linear_model.adassp",
+    "DPFrankWolfeClassifier": "skdp.linear_model.frank_wolfe",
+    "DPFrankWolfeRegressor": "skdp.linear_model.frank_wolfe",
+    "DPGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPIGHTClassifier": "skdp.linear_model.ight.estimators",
+    "DPIGHTRegressor": "skdp.linear_model.ight.estimators",
+    "DPLSSGDClassifier": "skdp.linear_model.sgd.smoothed",
+    "DPLSSGDRegressor": "skdp.linear_model.sgd.smoothed",
+    "DPRRPSGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPSGDClassifier": "skdp.linear_model.sgd.plain",
+    "DPSGDRegressor": "skdp.linear_model.sgd.plain",
+    "DPSLKTClassifier": "skdp.linear_model.slkt.estimators",
+    "DPSLKTRegressor": "skdp.linear_model.slkt.estimators",
+    "DPSRMClassifier": "skdp.linear_model.srm.estimators",
+    "DPSparseERM": "skdp.linear_model.sparse_erm.estimators",
+    "DPSparseERMClassifier": "skdp.linear_model.sparse_erm.estimators",
+    "DPSparseERMRegressor": "skdp.linear_model.sparse_erm.estimators",
+    "DPTwoStageClassifier": "skdp.linear_model.two_stage.estimators",
+    "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
+    "IGHTClassifier": "skdp.linear_model.ight.estimators",
+    "IGHTRegressor": "skdp.linear_model.ight.estimators",
+    "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 
 __all__ = [
@@ -60,30 +60,30 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from skdp.linear_model._adassp import DPAdaSSPRegressor
-    from skdp.linear_model._amp import DPAMPClassifier, DPAMPRegressor
-    from skdp.linear_model._descent_estimators import (
+    from skdp.linear_model.adassp import DPAdaSSPRegressor
+    from skdp.linear_model.amp import DPAMPClassifier, DPAMPRegressor
+    from skdp.linear_model.descent.estimators import (
         DPAGDClassifier,
         DPGDClassifier,
         DPRRPSGDClassifier,
     )
-    from skdp.linear_model._frank_wolfe import DPFrankWolfeClassifier, DPFrankWolfeRegressor
-    from skdp.linear_model._ight_estimators import (
+    from skdp.linear_model.frank_wolfe import DPFrankWolfeClassifier, DPFrankWolfeRegressor
+    from skdp.linear_model.ight.estimators import (
         DPIGHTClassifier,
         DPIGHTRegressor,
         IGHTClassifier,
         IGHTRegressor,
     )
-    from skdp.linear_model._lssgd_estimators import DPLSSGDClassifier, DPLSSGDRegressor
-    from skdp.linear_model._sgd_estimators import DPSGDClassifier, DPSGDRegressor
-    from skdp.linear_model._slkt_estimators import DPSLKTClassifier, DPSLKTRegressor
-    from skdp.linear_model._sparse_erm_estimators import (
+    from skdp.linear_model.sgd.plain import DPSGDClassifier, DPSGDRegressor
+    from skdp.linear_model.sgd.smoothed import DPLSSGDClassifier, DPLSSGDRegressor
+    from skdp.linear_model.slkt.estimators import DPSLKTClassifier, DPSLKTRegressor
+    from skdp.linear_model.sparse_erm.estimators import (
         DPSparseERM,
         DPSparseERMClassifier,
         DPSparseERMRegressor,
     )
-    from skdp.linear_model._srm_estimators import DPSRMClassifier, STORMClassifier
-    from skdp.linear_model._two_stage_estimators import DPTwoStageClassifier, DPTwoStageRegressor
+    from skdp.linear_model.srm.estimators import DPSRMClassifier, STORMClassifier
+    from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier, DPTwoStageRegressor
 
 
 def __getattr__(name: str) -> Any:

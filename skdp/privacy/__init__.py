@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
-    "BatchGroup": "skdp.privacy._batches",
+    "BatchGroup": "skdp.privacy.session.batches",
     "Bounded": "skdp.privacy.bounded",
     "BudgetAccountant": "skdp.privacy.budget",
     "PrivacyReport": "skdp.privacy.report",
     "PrivacySession": "skdp.privacy.session",
     "PrivateRecords": "skdp.privacy.records",
     "PublicShape": "skdp.privacy.shape",
-    "VertexScores": "skdp.privacy._vertices",
+    "VertexScores": "skdp.privacy.statistics.vertices",
 }
 _MODULES = ("accounting", "noise")
 
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from skdp.privacy._batches import BatchGroup
-    from skdp.privacy._vertices import VertexScores
     from skdp.privacy.bounded import Bounded
     from skdp.privacy.budget import BudgetAccountant
     from skdp.privacy.records import PrivateRecords
     from skdp.privacy.report import PrivacyReport
     from skdp.privacy.session import PrivacySession
+    from skdp.privacy.session.batches import BatchGroup
     from skdp.privacy.shape import PublicShape
+    from skdp.privacy.statistics.vertices import VertexScores
 
 
 def __getattr__(name: str) -> Any:

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy._sparse_vector import NumericSparsePlan, run_epsilon
 from skdp.privacy.accounting.ledger import FRESH_UNIFORM
+from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, run_epsilon
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
 

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy._batch_records import BatchStatistics
-from skdp.privacy._batches import Batch
-from skdp.privacy._computed_records import ComputedStatistics
-from skdp.privacy._sup_records import SupNormStatistics
 from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.session.batches import Batch
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.statistics.batch import BatchStatistics
+from skdp.privacy.statistics.computed import ComputedStatistics
+from skdp.privacy.statistics.sup import SupNormStatistics
 
 __all__ = ["PrivateRecords"]
 
@@ -435,7 +435,7 @@ class PrivateRecords(BatchStatistics, SupNormStatistics, ComputedStatistics):
         PrivateRecords
             A record's new target is a function of that record and ``theta`` alone.
         """
-        from skdp.privacy._moments import predictions
+        from skdp.privacy.statistics.moments import predictions
 
         theta = np.array(theta, dtype=np.float64)
         fitted = predictions(self._X, theta[: self.n_features])

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
-from skdp.privacy._minimizer import clipped_rows
-from skdp.privacy._moments import RowMoments, predictions
+from skdp.privacy.statistics.minimizer import clipped_rows
+from skdp.privacy.statistics.moments import RowMoments, predictions
 
 LAYOUTS = {
     "C": np.ascontiguousarray,

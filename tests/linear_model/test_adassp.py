@@ -8,9 +8,9 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
-from skdp.linear_model._adassp import adaptive_ridge, normal_equations
-from skdp.linear_model._quantiles import released_range, scale_share, search_quantile
-from skdp.linear_model._scales import GRID
+from skdp.linear_model.adassp import adaptive_ridge, normal_equations
+from skdp.linear_model.parts.quantiles import released_range, scale_share, search_quantile
+from skdp.linear_model.parts.scales import GRID
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import mu_lower
 

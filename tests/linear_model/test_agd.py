@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdp import DPAGDClassifier
-from skdp.linear_model import _agd
+from skdp.linear_model.descent import agd as _agd
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms
 
 

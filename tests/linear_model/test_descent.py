@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from skdp import DPAGDClassifier, DPGDClassifier, DPRRPSGDClassifier
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model import _descent
+from skdp.linear_model.descent import solver as _descent
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 EACH = [DPGDClassifier, DPRRPSGDClassifier, DPAGDClassifier]

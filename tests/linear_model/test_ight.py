@@ -12,9 +12,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.linear_model import _ight as ight_module
-from skdp.linear_model._ight import MAX_ITER, Schedule, keep_largest
-from skdp.linear_model._pursuit import (
+from skdp.linear_model.ight import solver as ight_module
+from skdp.linear_model.ight.pursuit import (
     CHOSEN,
     CHOSEN_BY_CLASSIFIERS,
     CLIP_SHARE,
@@ -26,8 +25,9 @@ from skdp.linear_model._pursuit import (
     Task,
     pays,
 )
-from skdp.linear_model._scales import GRID, median, released_scales
-from skdp.linear_model._steps import (
+from skdp.linear_model.ight.solver import MAX_ITER, Schedule, keep_largest
+from skdp.linear_model.parts.scales import GRID, median, released_scales
+from skdp.linear_model.parts.steps import (
     LEAST,
     AcceleratedStep,
     ConstantStep,

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from skdp import DPLSSGDClassifier, DPLSSGDRegressor, DPSGDClassifier, DPSGDRegressor
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model._lssgd import Average, factor, noise_left, sum_of_squares
+from skdp.linear_model.sgd.solver import Average, factor, noise_left, sum_of_squares
 from skdp.privacy import PrivateRecords, accounting
 
 N, D, K = 40, 7, 3

@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 
-import skdp.linear_model._slkt as slkt
+import skdp.linear_model.slkt.solver as slkt
 from skdp import BudgetAccountant, DPSLKTClassifier, DPSLKTRegressor, IGHTClassifier
 from skdp.datasets import make_sparse_classification, make_sparse_regression
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model._ight import keep_largest
+from skdp.linear_model.ight.solver import keep_largest
 from skdp.privacy import PrivacySession, accounting
 
 D, S = 60, 4

@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from skdp import BudgetAccountant, DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model._sparse_erm import (
+from skdp.linear_model.sparse_erm.solver import (
     SparseDistanceOverGradients,
     automatic_steps,
     automatic_threshold,

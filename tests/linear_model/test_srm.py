@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPSRMClassifier, STORMClassifier
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.linear_model import _srm
+from skdp.linear_model.srm import solver as _srm
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 EXACT = {"epsilon": math.inf, "clip_norm": math.inf, "clip_diff_norm": math.inf, "classes": (0, 1)}

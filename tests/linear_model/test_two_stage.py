@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-import skdp.privacy._minimizer
 import skdp.privacy.mechanisms
+import skdp.privacy.statistics.minimizer
 from skdp import DPTwoStageClassifier, DPTwoStageRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
-from skdp.linear_model._two_stage import (
+from skdp.linear_model.two_stage.solver import (
     PENALTY,
     Plan,
     default_support,
@@ -229,7 +229,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
 
 
 def test_twin_with_the_sensitivity_of_a_strongly_convex_sum_halved_is_caught(monkeypatch):
-    monkeypatch.setattr(skdp.privacy._minimizer, "factor", lambda adjacency: 1.0)
+    monkeypatch.setattr(skdp.privacy.statistics.minimizer, "factor", lambda adjacency: 1.0)
     assert attack_fit() > CLAIM
 
 

@@ -337,8 +337,8 @@ def test_recheck_shares_no_code_with_the_calibration():
         "numpy",
         "numpy.typing",
         "skdp.exceptions",
-        "skdp.privacy.accounting.objective_recheck",
-        "skdp.privacy.accounting.sampled_recheck",
+        "skdp.privacy.accounting.recheck.objective",
+        "skdp.privacy.accounting.recheck.sampled",
     }
 
 

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
-from skdp.linear_model._agd import CHOICE, Purse
+from skdp.linear_model.descent.agd import CHOICE, Purse
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.audit import epsilon_lower, mu_lower
 from tests.privacy.test_replay import Tape

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-import skdp.privacy._session_batches as session_batches
-import skdp.privacy._session_objective as session_objective
+import skdp.privacy.session.minibatches as session_batches
+import skdp.privacy.session.objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta

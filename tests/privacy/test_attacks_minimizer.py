@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import skdp.privacy._minimizer as minimizer
+import skdp.privacy.statistics.minimizer as minimizer
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords
 

@@ -13,10 +13,10 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-import skdp.privacy.linear_map as linear
+import skdp.privacy.statistics.linear_map as linear
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import PrivateRecords
-from skdp.privacy.linear_map import linear_map, spectral_norm_bound
+from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
 
 def top_vector(A):

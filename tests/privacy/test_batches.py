@@ -15,9 +15,10 @@ from scipy import stats
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, _batches, noise
-from skdp.privacy._batches import Batch, BatchPlan, _binomial, draw_units
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from skdp.privacy.accounting.minibatch import sampled_epsilon
+from skdp.privacy.session import batches as _batches
+from skdp.privacy.session.batches import Batch, BatchPlan, _binomial, draw_units
 
 P_VALUE = 1e-7
 
@@ -310,7 +311,7 @@ def test_the_ledger_row_is_written_from_the_batch():
 
 def test_an_interrupted_draw_leaves_no_marks(monkeypatch):
     """A unit that stayed marked would be in the next batch with certainty."""
-    from skdp.privacy import _subset
+    from skdp.privacy.noise import subset as _subset
 
     records, session = records_and_session()
     (plan,) = session.plan_batches([BatchGroup(5, 10)], n_units=50)

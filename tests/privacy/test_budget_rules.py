@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import gaussian_delta, gaussian_epsilon, gaussian_mu, pure_mu
 from skdp.privacy.budget import BudgetAccountant
-from skdp.privacy.filters import Ceiling, admits, check_charge, remaining_after, spent_by
+from skdp.privacy.budget.filters import Ceiling, admits, check_charge, remaining_after, spent_by
 
 HERE = str(Path(__file__).parent)
 if HERE not in sys.path:
@@ -278,7 +278,7 @@ def test_the_rule_does_not_change_after_a_release():
 
 
 def test_mixing_the_rules_would_fail_twice_as_often():
-    """The counterexample of `skdp.privacy.filters`: choose B or D by an early Gaussian result.
+    """The counterexample of `skdp.privacy.budget.filters`: choose B or D by an early Gaussian result.
 
     The likelihood ratio of what was released first decides: where it is small a fit that fails with
     probability d follows (randomised response with that chance to publish the record), else Gaussian fits up to

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from skdp.privacy._shuffle import below
 from skdp.privacy.noise import KeyStream
+from skdp.privacy.noise.shuffle import below
 
 ALARM = 1e-7
 

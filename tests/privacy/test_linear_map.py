@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import skdp.privacy.linear_map as linear
+import skdp.privacy.statistics.linear_map as linear
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import Bounded, PrivateRecords
-from skdp.privacy.linear_map import linear_map, spectral_norm_bound
+from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
 RNG = np.random.default_rng(2)
 

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import skdp.privacy._moments
 import skdp.privacy.mechanisms
+import skdp.privacy.statistics.moments
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from skdp.privacy._moments import RowMoments
+from skdp.privacy.statistics.moments import RowMoments
 from tests.privacy.audit import mu_lower
 
 RNG = np.random.default_rng(3)
@@ -120,7 +120,7 @@ def test_the_sum_is_the_same_for_every_order_and_block(monkeypatch):
     first = moment(X, y)._value.on_grid(1e-6)
     assert np.array_equal(first, moment(X[order], y[order])._value.on_grid(1e-6))
     assert np.array_equal(first, moment(sp.csr_matrix(X), y)._value.on_grid(1e-6))
-    monkeypatch.setattr(skdp.privacy._moments, "_BLOCK_CELLS", 500)
+    monkeypatch.setattr(skdp.privacy.statistics.moments, "_BLOCK_CELLS", 500)
     assert np.array_equal(first, moment(X, y)._value.on_grid(1e-6))
     assert np.array_equal(first, first.T)
     assert np.allclose(first * 1e-6, moment(X, y)._value.plain(), rtol=1e-5, atol=0.05)

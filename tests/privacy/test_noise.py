@@ -18,7 +18,6 @@ import pytest
 from scipy import stats
 
 from skdp.privacy import noise
-from skdp.privacy._keystream import _KEY_BLOCKS
 from skdp.privacy.noise import (
     KeyStream,
     discrete_laplace,
@@ -28,6 +27,7 @@ from skdp.privacy.noise import (
     rounded_gaussian,
     selection_slack,
 )
+from skdp.privacy.noise.keystream import _KEY_BLOCKS
 
 ALARM = 1e-8
 SIGMAS = [0.5, 1.0, 3.7, 300.0, 513.0, 777.7, 2.0**20, 2.0**30, 2.0**40]

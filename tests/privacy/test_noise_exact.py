@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from skdp.kernels import jit
-from skdp.privacy import _samplers as samplers
-from skdp.privacy import _tables as tables
 from skdp.privacy.noise import (
     CANONICAL_SIGMA,
     NOISE_CUTOFF,
     NOISE_LOG_ERROR,
     SELECTION_LOG_ERROR,
     rounded_gaussian,
+    samplers,
+    tables,
 )
 
 PRECISION = 400

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import Bounded, PrivacySession, accounting, mechanisms, noise
-from skdp.privacy import _sparse_vector as plans
+from skdp.privacy.accounting import sparse_vector as plans
 
 ALARM = 1e-7
 REACH = 60
@@ -458,7 +458,7 @@ def test_recheck_finds_a_plan_that_spends_too_much(rate, monkeypatch):
         query, value, part = honest(*args, **options)
         return query * 1.02, value, part
 
-    from skdp.privacy import _session_sparse_vector as module
+    from skdp.privacy.session import sparse_vector as module
 
     monkeypatch.setattr(module, "calibrate", wrong)
     for delta in (1e-6, 0.0):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
-import skdp.privacy._session_objective as session_objective
+import skdp.privacy.session.objective as session_objective
 from skdp.exceptions import (
     PrivacyAccountingError,
     PrivacyBudgetExceeded,
@@ -31,7 +31,7 @@ from skdp.privacy.accounting.objective import (
     objective_noise,
     objective_terms,
 )
-from skdp.privacy.accounting.objective_recheck import recheck_objective
+from skdp.privacy.accounting.recheck.objective import recheck_objective
 from tests.privacy.audit import mu_lower
 
 LOGISTIC = LogisticLoss()

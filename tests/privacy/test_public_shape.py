@@ -106,31 +106,31 @@ def test_derived_records_keep_what_is_public():
 READERS = {
     # what is public is made here
     ("privacy/shape.py", "of"),
-    ("linear_model/_frame.py", "_count_rows"),
+    ("linear_model/frame.py", "_count_rows"),
     # the door: one entry a row, checked and coded
-    ("linear_model/_glm.py", "_records"),
+    ("linear_model/glm.py", "_records"),
     ("base.py", "_validate_on_device"),
     ("base.py", "encode_groups"),
-    ("linear_model/_sparse_erm_fit.py", "_batch_codes"),
+    ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
     ("privacy/records.py", "__init__"),
-    ("privacy/_session_batches.py", "draw"),
-    ("privacy/_session_batches.py", "partition"),
+    ("privacy/session/minibatches.py", "draw"),
+    ("privacy/session/minibatches.py", "partition"),
     # inputs and labels of a transfer, which are public and released
-    ("linear_model/_slkt.py", "inputs"),
-    ("linear_model/_slkt.py", "teach"),
+    ("linear_model/slkt/solver.py", "inputs"),
+    ("linear_model/slkt/solver.py", "teach"),
     # sums over all rows, row by row: the value of a statistic, never a decision
     ("privacy/records.py", "count"),
     ("privacy/records.py", "_row_norms"),
     ("privacy/records.py", "_largest"),
-    ("privacy/_sup_records.py", "norms"),
-    ("privacy/_sup_records.py", "_rows_of"),
-    ("privacy/_moments.py", "_blocks"),
-    ("privacy/_moments.py", "dense_block"),
-    ("privacy/_moments.py", "predictions"),
-    ("privacy/_minimizer.py", "row_blocks"),
-    ("privacy/_minimizer.py", "objective"),
-    ("privacy/_votes.py", "block_vote"),
+    ("privacy/statistics/sup.py", "norms"),
+    ("privacy/statistics/sup.py", "_rows_of"),
+    ("privacy/statistics/moments.py", "_blocks"),
+    ("privacy/statistics/moments.py", "dense_block"),
+    ("privacy/statistics/moments.py", "predictions"),
+    ("privacy/statistics/minimizer.py", "row_blocks"),
+    ("privacy/statistics/minimizer.py", "objective"),
+    ("privacy/statistics/votes.py", "block_vote"),
 }
 PRIVATE_NAMES = {"_count", "n_rows", "nnz"}
 DATA_NAMES = {"X", "_X", "y", "_y", "rows", "block", "data", "_groups", "groups", "labels"}
@@ -192,7 +192,7 @@ def on_grid(self, unit):
 @pytest.mark.parametrize("threshold", [1, 3, 7, 8])
 def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold, monkeypatch):
     """The rounding once followed from the number of rows: one group changed every record's integers."""
-    monkeypatch.setattr("skdp.privacy._moments._MANY", threshold, raising=False)
+    monkeypatch.setattr("skdp.privacy.statistics.moments._MANY", threshold, raising=False)
     options = {"adjacency": "replace-one"}
     unit = 2.0**-24
     X, y, groups = grouped([1] * 8)
@@ -213,9 +213,9 @@ def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold,
 @pytest.mark.parametrize("rows", [2, 2**14 + 1, 2**23])
 def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
     """Once an exception after the budget was charged, which one group could cause."""
-    from skdp.privacy._moments import RowMoments
+    from skdp.privacy.statistics.moments import RowMoments
 
-    monkeypatch.setattr("skdp.privacy._moments._COARSE", 30, raising=False)
+    monkeypatch.setattr("skdp.privacy.statistics.moments._COARSE", 30, raising=False)
     y = np.broadcast_to(1.0, rows)
     X = np.broadcast_to(np.ones((1, 1)), (rows, 1))
     groups = np.zeros(rows, dtype=np.int64)
@@ -229,9 +229,9 @@ def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
 
 def test_sums_of_second_moments_are_exact_in_two_words(monkeypatch):
     """Against Python's integers, with sums far beyond 64 bits below the grid and blocks of a few rows."""
-    from skdp.privacy._moments import RowMoments
+    from skdp.privacy.statistics.moments import RowMoments
 
-    monkeypatch.setattr("skdp.privacy._moments._BLOCK_CELLS", 64 * 3)
+    monkeypatch.setattr("skdp.privacy.statistics.moments._BLOCK_CELLS", 64 * 3)
     rng = np.random.default_rng(3)
     X, y = rng.uniform(-1, 1, size=(500, 2)), rng.uniform(-1, 1, size=500)
     moments = RowMoments(X, y, None, np.arange(2), None, 1.0, 1.0, 0.0, 1.0)

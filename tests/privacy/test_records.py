@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy._batches import Partition
-from skdp.privacy._perturbed import PerturbedMinimizer
+from skdp.privacy.session.batches import Partition
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
 RNG = np.random.default_rng(5)
 

@@ -18,10 +18,11 @@ from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
-from skdp.linear_model._amp import PerturbedFit
-from skdp.linear_model._slkt_estimators import PrivateTransferFit
-from skdp.linear_model._thresholding import PrivateThresholdingFit
-from skdp.privacy import PrivacySession, _minimizer, accounting, mechanisms
+from skdp.linear_model.amp import PerturbedFit
+from skdp.linear_model.ight.fit import PrivateThresholdingFit
+from skdp.linear_model.slkt.estimators import PrivateTransferFit
+from skdp.privacy import PrivacySession, accounting, mechanisms
+from skdp.privacy.statistics import minimizer as _minimizer
 
 N, D = 60, 40
 RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")

@@ -12,12 +12,12 @@ import warnings
 import numpy as np
 import pytest
 
-import skdp.linear_model._slkt as slkt
-import skdp.privacy._minimizer as minimizer
+import skdp.linear_model.slkt.solver as slkt
 import skdp.privacy.mechanisms
+import skdp.privacy.statistics.minimizer as minimizer
 from skdp import DPSLKTRegressor
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model._scales import Scales
+from skdp.linear_model.parts.scales import Scales
 from skdp.privacy import PrivacySession, accounting
 from tests.privacy.audit import epsilon_lower, mu_lower
 

@@ -24,8 +24,14 @@ from skdp.exceptions import (
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
-from skdp.linear_model._sparse_batches import AllRows, FreshSample, PublicParts, cyclic, published
-from skdp.linear_model._sparse_erm import Settings, sparse_erm
+from skdp.linear_model.sparse_erm.batches import (
+    AllRows,
+    FreshSample,
+    PublicParts,
+    cyclic,
+    published,
+)
+from skdp.linear_model.sparse_erm.solver import Settings, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.accounting import amplified_epsilon, gaussian_mu

@@ -19,7 +19,7 @@ import pytest
 
 from skdp import DPSRMClassifier
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model._srm import Clips, Course, Estimates
+from skdp.linear_model.srm.solver import Clips, Course, Estimates
 from skdp.losses import LogisticLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, accounting, mechanisms
 from tests.privacy.audit import epsilon_lower, mu_lower

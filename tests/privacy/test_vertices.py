@@ -13,8 +13,8 @@ from scipy.stats import chi2
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores
-from skdp.privacy import _weight_tree as trees
 from skdp.privacy.noise import SELECTION_LOG_ERROR, KeyStream
+from skdp.privacy.noise import weight_tree as trees
 
 LOSSES = {
     "squared": SquaredLoss(),

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import skdp.privacy.mechanisms
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy._batches import Partition
-from skdp.privacy._votes import block_vote
+from skdp.privacy.session.batches import Partition
+from skdp.privacy.statistics.votes import block_vote
 from tests.privacy.audit import epsilon_lower
 
 RNG = np.random.default_rng(11)

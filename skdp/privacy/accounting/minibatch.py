@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting import _pld, _rdp
+from skdp.privacy.accounting import pld as _pld
+from skdp.privacy.accounting import rdp as _rdp
 from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
 from skdp.privacy.accounting.sampled import (

@@ -1,0 +1,386 @@
+"""AdaSSP: private linear regression from a noisy second moment (Wang 2018, Algorithm 2), in rounds.
+
+The released matrix holds the normal equations of least squares. Everything after it is post-processing: its two
+triangles are averaged, its smallest eigenvalue says how much of a ridge the known noise needs. Further rounds do
+the same to the residuals, which are smaller than the targets, and so is their noise.
+"""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdp.base import check_number
+from skdp.linear_model.frame import PrivateFit, Solution
+from skdp.linear_model.glm import GLMRegressor, Problem
+from skdp.linear_model.parts.quantiles import (
+    RANGE_SEARCHES,
+    TargetRange,
+    released_range,
+    released_reach,
+    released_row_norm,
+    scale_share,
+)
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import PrivacySession
+
+__all__ = [
+    "LARGEST",
+    "DPAdaSSPRegressor",
+    "adassp",
+    "check_scales",
+    "given_scales_assumption",
+]
+
+LARGEST = 4096  # features: the release has their square in entries
+INTERCEPT = 0.25  # value of the intercept's feature over the row norm
+# Weight of the targets in the stacked rows, noise of X^T X against that of X^T y: in the first round, and later.
+TARGET_WEIGHT = (0.5, 1.0)
+ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of the rounds
+FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on the noise's
+REACH_SHARE = 0.02  # for the reach of the residuals, each
+RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
+
+
+def adassp(
+    session: PrivacySession,
+    records: PrivateRecords,
+    *,
+    row_norm: float | str,
+    y_bounds: tuple[float, float] | str,
+    alpha: float | str,
+    share: float,
+    n_rounds: int = 3,
+    mask: np.ndarray | None = None,
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Fit a private ridge regression.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    row_norm : float or "adaptive"
+    y_bounds : tuple of (low, high) or "adaptive"
+    alpha : float or "auto"
+        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; "auto" is AdaSSP's rule.
+    share : float
+        Share of the session's mu^2.
+    n_rounds : {1, 2, 3}, default=3
+        After the first each round fits the residuals. An exact session needs one.
+    mask : ndarray of bool of shape (n_parameters,), default=None
+        Released coordinates that take part; the others are 0.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_parameters,)
+    attributes : dict
+        ``row_norm_``, ``y_bounds_``, ``alpha_``.
+    """
+    n_rounds = 1 if session.exact else n_rounds
+    searches = isinstance(row_norm, str) + RANGE_SEARCHES * isinstance(y_bounds, str)
+    part = share * scale_share(session, records.n_units, searches) / max(searches, 1)
+    size = (records.n_parameters if mask is None else int(np.sum(mask))) + 1
+    rest = share - part * searches
+    session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
+    norm = released_row_norm(session, records, part) if isinstance(row_norm, str) else row_norm
+    if isinstance(y_bounds, str):
+        target = released_range(session, records, RANGE_SEARCHES * part)
+    else:
+        target = TargetRange.between(*y_bounds)
+    records = records.with_intercept(INTERCEPT * norm).centered(target.center)
+    equations = NormalEquations(session, records, norm, mask)
+    bound, theta = target.bound, np.zeros(records.n_parameters)
+    for k, portion in enumerate(ROUNDS[n_rounds]):
+        if k:
+            bound = released_reach(
+                session, records.residual(theta), REACH_SHARE * rest, bound * RESIDUAL_GRID
+            )
+        paid = portion * rest * (1 - REACH_SHARE * (n_rounds - 1))
+        theta = theta + equations.solve(theta, bound, alpha, TARGET_WEIGHT[min(k, 1)], paid)
+    if records.fit_intercept:
+        theta[-1] = theta[-1] * records.intercept_value + target.center
+    return theta, {
+        "row_norm_": float(norm),
+        "y_bounds_": target.bounds,
+        "alpha_": equations.ridge / records.n_units,
+    }
+
+
+class NormalEquations:
+    """The released normal equations: each round adds to what is known of X^T X.
+
+    A round fits the residuals of the last one. These are smaller, so their clip and the noise of their moments are
+    too; the matrix X^T X is released along with them each time, and averaged with inverse variances.
+    """
+
+    def __init__(
+        self, session: PrivacySession, records: PrivateRecords, norm: float, mask: Any
+    ) -> None:
+        self.session, self.records, self.norm, self.mask = session, records, norm, mask
+        self.gram: Any = 0.0
+        self.weight, self.ridge = 0.0, 0.0
+
+    def solve(
+        self,
+        theta: np.ndarray,
+        bound: float,
+        alpha: float | str,
+        target_weight: float,
+        share: float,
+    ) -> np.ndarray:
+        """Release the moments of the residuals at ``theta`` and return what to add to it."""
+        session, records = self.session, self.records
+        moment = records.residual(theta).second_moment(
+            self.norm,
+            bound,
+            adjacency=session.adjacency,
+            target_weight=target_weight,
+            mask=self.mask,
+        )
+        plan = session.plan_gaussian(1, share, purpose="second moment")
+        released = session.gaussian(moment, plan)
+        scale = bound / (target_weight * math.hypot(self.norm, self._intercept))
+        gram, cross = normal_equations(released, scale)
+        std = session.noise_std(moment, plan)
+        weight = 1.0 / std**2 if std else 1.0
+        self.weight += weight
+        self.gram = self.gram + (gram - self.gram) * (weight / self.weight)
+        kept = np.ones(records.n_parameters, dtype=bool) if self.mask is None else self.mask
+        if isinstance(alpha, str):
+            self.ridge = adaptive_ridge(self.gram, std and 1.0 / math.sqrt(self.weight))
+        else:
+            self.ridge = records.n_units * alpha
+            cross = cross - self.ridge * theta[kept]
+        step = np.zeros(records.n_parameters)
+        step[kept] = solve_ridge(self.gram, cross, self.ridge)
+        return step
+
+    @property
+    def _intercept(self) -> float:
+        return self.records.intercept_value if self.records.fit_intercept else 0.0
+
+
+def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Split the released matrix; averaging its triangles halves the noise's variance off the diagonal.
+
+    Only the symmetric part holds data, so this is the Gaussian mechanism on the upper triangle with its
+    off-diagonal entries times sqrt(2), an isometry. ``scale`` undoes that of the targets.
+    """
+    matrix = 0.5 * (released + released.T)
+    return matrix[:-1, :-1], matrix[:-1, -1] * scale
+
+
+def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
+    """Return the ridge that lifts the smallest eigenvalue above the noise.
+
+    Off the diagonal the noise has variance s^2 / 2, on it s^2: p eigenvalues of such a matrix lie within
+    s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that; half of it is
+    there in any case, as a ridge must not meet a released eigenvalue of its own size below 0.
+    """
+    noise = noise_std * math.sqrt(2.0 * len(gram))
+    smallest = float(np.linalg.eigvalsh(gram)[0])
+    return max(0.0, noise - max(smallest - noise, 0.0), FLOOR * noise - smallest)
+
+
+def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray:
+    """Solve the regularised normal equations on the eigenvalues that are positive."""
+    values, vectors = np.linalg.eigh(gram)
+    values = values + ridge
+    floor = 1e-12 * max(float(np.abs(values).max()), 2.0**-1000)
+    inverse = np.where(values > floor, 1.0 / np.maximum(values, floor), 0.0)
+    return vectors @ (inverse * (vectors.T @ cross))
+
+
+class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
+    """Linear regression from noisy second moments, differentially private.
+
+    The sums of x x^T and x y are released with Gaussian noise, and the normal equations are solved with a
+    ridge that adapts to the noise (AdaSSP [1]_); then the same is done to the residuals. Meant for few features
+    (up to a few dozen): what is released has the square of their number. The guarantee is (epsilon,
+    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
+    rests on.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget, > 0. ``inf`` solves the same equations without noise and claims nothing.
+    delta : float, default=1e-5
+        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    row_norm : float or "adaptive", default="adaptive"
+        Largest l2 norm of a record's features. A longer record is scaled down as a whole, target included.
+        "adaptive" releases a number near the median norm.
+    y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
+        Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
+        distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % where the
+        records are few.
+    alpha : float or "auto", default="auto"
+        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss. "auto" is the rule of
+        AdaSSP: as much as the known noise makes necessary, given the released eigenvalues.
+    n_rounds : {1, 2, 3}, default=3
+        1 is the published algorithm. Each further round releases a bound of the residuals (2 % of the budget) and
+        their moments, which are noised in proportion to it.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, as the coefficient of a constant feature.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
+        weighted by one over their number.
+    n_public : int, default=None
+        Public number of records (or groups); None takes the number itself, which is public except under
+        "add-remove".
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
+        False charges none, also inside such a block.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
+        the seed can subtract the noise.
+    verbose : bool, default=False
+        Has no effect: one release shows no progress. It is there as in the other private estimators.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    support_ : ndarray of int64
+        Indices of the coefficients that are not 0.
+    n_iter_ : int
+        Number of rounds; 1 without privacy.
+    row_norm_ : float
+        The bound given, or the one that was released.
+    y_bounds_ : tuple of (float, float)
+        The range given, or the one that was released.
+    alpha_ : float
+        The penalty given, or the one that was chosen.
+    privacy_ : PrivacyReport
+        What this fit cost.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if X had string column names.
+
+    Notes
+    -----
+    With rows of norm at most R (the intercept's feature included) and a target scaled to at most w R, a record z
+    has squared norm at most B^2 = (1 + w^2) R^2, and the sum of z z^T moves by at most sqrt(2) B^2 in Frobenius
+    norm when a record (or group) is replaced, by B^2 under the other adjacencies. Residuals are taken at released
+    coefficients, so a later round is a Gaussian release like the first; all else is post-processing. The paper
+    releases the eigenvalue, the matrix and the vector one by one, with a third of the budget each; together,
+    and with the exact Gaussian formula, they cost less.
+
+    References
+    ----------
+    .. [1] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction and
+       estimation in unbounded domain", UAI 2018, Algorithm 2.
+    .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdaSSPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 3))
+    >>> y = X @ [1.0, 0.0, -1.0] + rng.normal(size=5000)
+    >>> model = DPAdaSSPRegressor(epsilon=1.0, y_bounds=(-5, 5)).fit(X, y)
+    >>> bool(np.abs(model.coef_ - [1.0, 0.0, -1.0]).max() < 0.3)
+    True
+    """
+
+    loss = "squared"
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        row_norm="adaptive",
+        y_bounds="adaptive",
+        alpha="auto",
+        n_rounds=3,
+        fit_intercept=True,
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.y_bounds = y_bounds
+        self.alpha = alpha
+        self.n_rounds = n_rounds
+        self.fit_intercept = fit_intercept
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_targets(self) -> None:
+        check_scales(self.row_norm, self.y_bounds)
+        check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
+        check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
+
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
+        # as large as sqrt(d + 1) of its entries.
+        hidden = "larger than most eigenvalues of the second moments"
+        return (problem.records.n_features + 1) ** 1.5, hidden
+
+    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records = problem.records
+        if records.n_features > LARGEST:
+            raise ValueError(
+                f"X has {records.n_features} features, and a matrix of their square would be released; "
+                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
+            )
+        theta, attributes = adassp(
+            session,
+            records,
+            row_norm=self.row_norm,
+            y_bounds=self.y_bounds,
+            alpha=self.alpha,
+            share=1.0,
+            n_rounds=self.n_rounds,
+        )
+        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        return given_scales_assumption(self.row_norm, self.y_bounds)
+
+
+def check_scales(row_norm: Any, y_bounds: Any) -> None:
+    """Raise TypeError or ValueError unless both are "adaptive" or public numbers."""
+    check_number("row_norm", row_norm, Real, low=1e-100, high=1e100, word="adaptive")
+    if isinstance(y_bounds, str) and y_bounds == "adaptive":
+        return
+    if not _is_range(y_bounds):
+        raise ValueError(
+            "y_bounds must be 'adaptive' or two finite numbers (low, high), low < high, between -1e100 and "
+            f"1e100, got {y_bounds!r}"
+        )
+
+
+def _is_range(bounds: Any) -> bool:
+    """Whether ``bounds`` is a tuple, list, array or Series of two numbers in order."""
+    if isinstance(bounds, str) or not hasattr(bounds, "__len__") or len(bounds) != 2:
+        return False
+    pair = tuple(bounds)
+    if any(isinstance(b, (bool, np.bool_)) or not isinstance(b, Real) for b in pair):
+        return False
+    return all(-1e100 <= b <= 1e100 for b in pair) and float(pair[1]) - float(pair[0]) >= 1e-100
+
+
+def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
+    """What the claim rests on where numbers were given."""
+    given = [
+        name
+        for name, value in (("row_norm", row_norm), ("y_bounds", y_bounds))
+        if not isinstance(value, str)
+    ]
+    if not given:
+        return ()
+    return (f"{' and '.join(given)} not chosen by looking at these records",)

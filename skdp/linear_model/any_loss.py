@@ -1,0 +1,114 @@
+"""A generalised linear model of any loss of `skdp.losses`: numbers in, the mean of the target out."""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import RegressorMixin
+
+from skdp._warn import warn_user
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.linear_model.glm import GLMModel, Problem, like, numeric_targets
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+
+__all__ = ["GLMAnyLoss"]
+
+_NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": LogisticLoss()}
+_LOSSES = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+
+
+class GLMAnyLoss(GLMModel, RegressorMixin):
+    """Targets and predictions of a model whose ``loss`` is a name or an object."""
+
+    loss: Any
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Mean of the target given X.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The linear predictor (squared, Huber), the probability of 1 (logistic), or the probabilities of
+            all classes (multinomial).
+        """
+        z = self._linear(X)
+        if z.ndim == 2:
+            return like(X, softmax(z, axis=1))
+        return like(X, expit(z) if self._loss_name() == "logistic" else z)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the squared error that the predicted mean explains; on private data it is not private.
+
+        R^2 of `predict`; with classes, of the classes' indicators, weighted by their variances.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        from sklearn.metrics import r2_score
+
+        mean = self.predict(X)
+        if mean.ndim == 1:
+            return float(r2_score(y, mean, sample_weight=sample_weight))
+        indicators = np.eye(mean.shape[1])[np.asarray(y).astype(np.intp)]
+        found = r2_score(
+            indicators, mean, sample_weight=sample_weight, multioutput="variance_weighted"
+        )
+        return float(found)
+
+    def _loss_name(self) -> str:
+        return self.loss if isinstance(self.loss, str) else str(self.loss.name)
+
+    def _check_targets(self) -> None:
+        names = [*_NAMED, "multinomial"]
+        if isinstance(self.loss, str):
+            if self.loss not in names:
+                raise ValueError(f"loss must be one of {names}, got {self.loss!r}")
+        elif not isinstance(self.loss, _LOSSES):
+            raise TypeError(
+                f"loss must be one of {names} or an object of skdp.losses, got "
+                f"{type(self.loss).__name__}"
+            )
+
+    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        scratch = self._scratch()
+        X, target = numeric_targets(scratch, X, y)
+        loss, leaks = self._loss_of(target)
+        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
+        return Problem(self._records(X, target, groups, weights), loss, fitted, leaks)
+
+    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+        """Return the loss object, and what its choice leaks; check each target by itself."""
+        if self._loss_name() != "multinomial":
+            loss: Any = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
+            if loss.name == "logistic" and not np.all((y == 0) | (y == 1)):
+                raise ValueError("with the logistic loss every y must be 0 or 1")
+            return loss, ()
+        leaks: tuple[str, ...] = ()
+        loss = self.loss
+        indices = bool(np.all((y == np.floor(y)) & (y >= 0)))
+        if indices and isinstance(loss, str):
+            loss = MultinomialLoss(max(2, int(y.max()) + 1))
+            leaks = ("the number of classes was inferred from y and is not covered by epsilon",)
+            warn_user(
+                "the number of classes was inferred from y, which no epsilon covers; declare it with "
+                "loss=MultinomialLoss(n_classes)",
+                PrivacyLeakWarning,
+            )
+        if not indices or not np.all(y < loss.n_classes):
+            raise ValueError("with the multinomial loss every y must be a class index 0..K-1")
+        return loss, leaks

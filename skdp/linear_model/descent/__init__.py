@@ -1,0 +1,1 @@
+"""Gradient descent with full gradients, the rivals of recursive momentum."""

@@ -1,0 +1,1 @@
+"""Iterative gradient hard thresholding."""

@@ -1,0 +1,1 @@
+"""What several methods share: scales of the data, step rules, penalties, progress."""

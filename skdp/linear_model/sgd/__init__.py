@@ -1,0 +1,1 @@
+"""Stochastic gradient descent, with or without Laplacian smoothing."""

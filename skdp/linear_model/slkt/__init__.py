@@ -1,0 +1,1 @@
+"""Sparse learning by knowledge transfer."""

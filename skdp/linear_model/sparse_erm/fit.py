@@ -1,0 +1,251 @@
+"""The fit of the sparse-gradient estimators: parameter checks, the schedule of batches, the report."""
+
+import math
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdp.base import check_choice, check_number, encode_groups
+from skdp.exceptions import UnsupportedAccounting
+from skdp.linear_model.frame import Solution, parameter_shape
+from skdp.linear_model.glm import Problem, start_point
+from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.sparse_erm.batches import (
+    SCHEDULES,
+    AllRows,
+    Batches,
+    FreshSample,
+    PublicParts,
+    require_replace_one,
+)
+from skdp.linear_model.sparse_erm.solver import MAX_STEPS, MIN_STEPS, automatic_steps, solve
+from skdp.privacy.session import PrivacySession
+
+__all__ = ["BatchedProblem", "SparseGradientFit"]
+
+ERRATUM = (
+    "Theorem 1 of the paper (both versions) claims that drawing one of m fixed groups of rows amplifies the "
+    "epsilon of a record; it does not (its lemma needs a fresh sample of records), and no such claim is "
+    "made here. Its loop from 0 to T makes T + 1 steps; version 1 releases one value more than it pays for"
+)
+
+
+@dataclass(frozen=True)
+class BatchedProblem(Problem):
+    """A problem with the public codes of what rows belong to."""
+
+    batch_codes: np.ndarray | None = None  # of batch_groups
+
+
+class SparseGradientFit:
+    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `PrivateFit`."""
+
+    n_hits: int | str
+    max_iter: int | str
+    learning_rate: float | str
+    clip_norm: float | str
+    threshold: float | str
+    split: str
+    refit: float | str
+    schedule: str
+    batch_size: int | None
+    coef_init: Any
+    callback: Any
+    verbose: Any
+    fit_intercept: bool
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    n_public: int | None
+    _pure_possible = True
+    _erratum: str | None = ERRATUM
+
+    def fit(
+        self, X: Any, y: Any, *, groups: Any = None, batch_groups: Any = None, **weights: Any
+    ) -> Any:
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Neither copied (if it is float32 or float64) nor changed.
+        y : array-like of shape (n_samples,)
+            Targets.
+        groups : array-like of shape (n_samples,), default=None
+            Who each row belongs to: the unit of privacy. Needed by, and allowed with, ``unit="group"`` only.
+        batch_groups : array-like of shape (n_samples,), default=None
+            Which rows a step takes together, with ``unit="record"``. It shapes batches and protects nobody:
+            membership and sizes are **public**. For rows of one person use ``groups``.
+        **weights : dict
+            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        UnsupportedAccounting
+            If no proof covers the batches under this adjacency. Nothing was read.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
+        """
+        if batch_groups is not None:
+            self._check_batch_groups()
+            weights = {**weights, "batch_groups": batch_groups}
+        elif self.schedule == "published":
+            raise ValueError(
+                "schedule='published' orders the batches of batch_groups=, and fit was given none; give "
+                "batch_groups= or use schedule='cyclic'"
+            )
+        return super().fit(X, y, groups=groups, **weights)  # type: ignore[misc]
+
+    def _check_batch_groups(self) -> None:
+        if self.unit == "group":
+            raise ValueError(
+                "batch_groups= shapes the batches of single records; with unit='group' give groups= alone, "
+                "and batch_size= for samples of groups"
+            )
+        if self.batch_size is not None:
+            raise ValueError("give batch_groups= in fit or batch_size=, not both")
+        if self.adjacency == "add-remove":
+            raise UnsupportedAccounting(
+                "under adjacency='add-remove' the sizes of batch_groups are private; use "
+                "adjacency='zero-out'"
+            )
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()  # type: ignore[misc]
+        for name in ("max_iter", "n_hits"):
+            check_number(name, getattr(self, name), Integral, low=1, word="auto")
+        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
+        check_number("threshold", self.threshold, Real, low=0, word="auto")
+        check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
+        for name in ("learning_rate", "threshold"):
+            if not isinstance(getattr(self, name), str) and math.isinf(getattr(self, name)):
+                raise ValueError(f"{name} must be finite, got inf")
+        if not isinstance(self.clip_norm, str) and not (
+            1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
+        ):
+            raise ValueError(
+                f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
+                "(inf is possible with epsilon=inf only)"
+            )
+        check_number("refit", self.refit, Real, low=0, word="auto")
+        if not isinstance(self.refit, str) and self.refit >= 1:
+            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
+        check_choice("split", self.split, ("optimal", "published"))
+        check_choice("schedule", self.schedule, tuple(SCHEDULES))
+        check_number("batch_size", self.batch_size, Integral, low=1, none=True)
+        if self.batch_size is not None:
+            require_replace_one(self.adjacency)
+            if self.n_public is not None:
+                raise ValueError(
+                    "batch_size= draws part of all records, and n_public may be another number: leave out one "
+                    "of the two"
+                )
+        if self.callback is not None and not callable(self.callback):
+            raise TypeError("callback must be callable: callback(iteration, coef)")
+        if self.delta == 0 and math.isfinite(self.epsilon):
+            self._check_pure()
+
+    def _check_pure(self) -> None:
+        if isinstance(self.clip_norm, str) or isinstance(self.learning_rate, str):
+            raise ValueError(
+                "delta=0 needs pure mechanisms, but 'adaptive' and 'auto' release medians with Gaussian "
+                "noise; give clip_norm and learning_rate as numbers, or delta > 0"
+            )
+        if not isinstance(self.refit, str) and self.refit > 0:
+            raise ValueError(
+                "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
+            )
+
+    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> BatchedProblem:
+        batch_groups = weights.get("batch_groups")
+        known = {name: value for name, value in weights.items() if name != "batch_groups"}
+        problem: Problem = super()._problem(X, y, groups, known)  # type: ignore[misc]
+        shape = problem.records.shape
+        if self.batch_size is not None and self.batch_size > shape.n_units:
+            raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
+        codes = None if batch_groups is None else _batch_codes(batch_groups, y)
+        return BatchedProblem(**vars(problem), batch_codes=codes)
+
+    def _solve(self, session: PrivacySession, problem: Any) -> Solution:
+        records, loss = problem.records, problem.loss
+        shape = parameter_shape(records, loss)
+        theta = start_point(
+            self.coef_init, shape, records.n_features, fit_intercept=self.fit_intercept
+        )
+        progress = Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        )
+        with progress:
+            return solve(
+                session,
+                records,
+                loss,
+                self._batches(session, problem, theta.size),
+                n_hits=self.n_hits,
+                learning_rate=self.learning_rate,
+                clip_norm=self.clip_norm,
+                threshold=self.threshold,
+                split=self.split,
+                refit_share=self.refit,
+                theta=theta,
+                monitor=progress,
+            )
+
+    def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> Batches:
+        """Return the schedule: public, or drawn from the key stream, before the data are touched."""
+        records, codes = problem.records, problem.batch_codes
+        if codes is not None:
+            sizes = np.bincount(codes)
+            steps = self._steps(int(sizes.min()), len(sizes), size)
+            return PublicParts(codes, SCHEDULES[self.schedule](session, len(sizes), steps))
+        steps = self._steps(records.n_units, 1, size)
+        if self.batch_size is None:
+            return AllRows(steps)
+        return FreshSample(steps, records.n_units, int(self.batch_size))
+
+    def _steps(self, n: int, n_parts: int, size: int) -> int:
+        if not isinstance(self.max_iter, str):
+            return int(self.max_iter)
+        runs = automatic_steps(
+            n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
+        )
+        return MAX_STEPS * n_parts if runs is None else max(MIN_STEPS, runs * n_parts)
+
+    def _public(self, problem: Any) -> dict[str, Any]:
+        if problem.batch_codes is not None:
+            sizes = np.bincount(problem.batch_codes)
+            return {
+                "n_batch_groups": len(sizes),
+                "smallest_batch_group": int(sizes.min()),
+                "schedule": self.schedule,
+            }
+        return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
+
+    def _assumptions(self, problem: Any) -> tuple[str, ...]:
+        if problem.batch_codes is not None:
+            return (
+                "which row is in which of batch_groups is public, and no record could change it",
+            )
+        if self.batch_size is not None:
+            return ("the samples of the steps stay secret: time and memory do not show them",)
+        return ()
+
+
+def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:
+    """Codes 0..m-1, with the parameter's own name in an error."""
+    try:
+        return encode_groups(batch_groups, len(y))
+    except ValueError as error:
+        message = str(error).replace("groups", "batch_groups", 1)
+    raise ValueError(message)

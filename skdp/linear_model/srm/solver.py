@@ -1,0 +1,338 @@
+"""Stochastic recursive momentum: private (DP-SRM) and exact (STORM).
+
+Algorithm 4 of the dissertation (ch. 4; STORM is Cutkosky & Orabona 2019). With B_t a fresh minibatch and every
+v_t released::
+
+    v_0 = mean over B_0 of clip(grad_i(theta_0), C1)                                                  + noise
+    v_t = mean over B_t of (1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)
+          + (1 - g) v_{t-1}                                                                           + noise
+    theta_{t+1} = theta_t - min(a / |d_t|, r_t) d_t,   d_t = v_t + gradient of the penalty at theta_t
+
+a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. v_{t-1} and
+theta_{t-1} were released, so a record enters v_t by its fresh part only, a vector of norm (1 - g) C2 + g C1 over
+the public batch size. The penalty is a function of theta alone, which is released. Where g, C1 and the noise are
+"auto" they change from step to step by a schedule that is fixed before the data are read.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model.descent.solver import Start, precision, scale_part
+from skdp.linear_model.frame import Solution
+from skdp.linear_model.ight.solver import Rescaled
+from skdp.linear_model.parts.penalties import Penalty
+from skdp.linear_model.parts.progress import Monitor, announce
+from skdp.linear_model.parts.scales import CLIP_FACTOR, Scales, given_scales, released_scales
+from skdp.linear_model.parts.steps import square
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import BatchGroup, BatchPlan, PrivacySession
+
+__all__ = ["Settings", "recursive_momentum"]
+
+# All found on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
+PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
+STEPS = 1.65  # planned, over `precision` ...
+LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these; the least also if a batch size is given ...
+LEAST_BATCH = 16  # ... and with at least so many units a batch, if that leaves the fewest steps
+FIRST = 3.0  # first batch over the others
+FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
+EARLY_WEIGHT = 1.45  # ... and that of the first half of the others
+WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
+# Last clip norm over the norm that a median row's gradient has at most, by `precision` ...
+LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
+EARLY_CLIP = 0.65  # ... and the first clip norm over the last
+DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm
+PATH = 60.0  # longest steps together, over 1 / row norm
+RATE = 1.16  # largest step size over 1 / curvature, at the largest clip norm
+DECAY = 0.15  # what it loses linearly to the end
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the estimator, checked; a word where a value is to be found."""
+
+    max_iter: int | str
+    batch_size: int | str
+    initial_batch_size: int | str
+    sampling: str
+    momentum: float | str
+    clip_norm: float | str
+    clip_diff_norm: float | str
+    learning_rate: float | str
+    max_step_norm: float | str
+    output: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """A number that changes linearly from step to step, as a function: steps may be any number.
+
+    Attributes
+    ----------
+    last : float
+        What it goes towards.
+    start : float
+        First value over ``last``.
+    steps : int
+    most : float
+        Larger values are cut to it.
+    """
+
+    last: float
+    start: float = 1.0
+    steps: int = 1
+    most: float = math.inf
+
+    def at(self, iteration: int) -> float:
+        """Return the value at an iteration, counted from 0."""
+        factor = self.start + (1.0 - self.start) * iteration / self.steps
+        return min(self.most, self.last * factor)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Numbers of steps and records, and the momentum: from public numbers alone.
+
+    Attributes
+    ----------
+    max_iter : int
+        Planned steps; each uses one released v, so there is one release on a first batch and ``max_iter - 1`` on
+        others.
+    batch_size, initial_batch_size : int
+    momentum : Course
+    early : int
+        Releases after the first that get more noise.
+    """
+
+    max_iter: int
+    batch_size: int
+    initial_batch_size: int
+    momentum: Course
+    early: int
+
+    @classmethod
+    def of(cls, n_units: int, seen: float, settings: Settings) -> "Schedule":
+        """Decide what "auto" is; ``seen`` is `precision`."""
+        size, steps = settings.batch_size, settings.max_iter
+        reads = (PASSES if math.isfinite(seen) else EXACT_PASSES) * n_units
+        if isinstance(steps, str) and not isinstance(size, str):
+            steps = max(LEAST_STEPS, round(reads / min(size, n_units) - FIRST + 1))
+        elif isinstance(steps, str):
+            most = min(MOST_STEPS, reads / LEAST_BATCH)
+            steps = round(max(LEAST_STEPS, min(most, STEPS * seen)))
+        if isinstance(size, str):
+            size = round(reads / (steps - 1 + FIRST))
+        size = min(n_units, max(1, size))
+        first = settings.initial_batch_size
+        first = min(n_units, round(FIRST * size) if isinstance(first, str) else first)
+        if isinstance(settings.momentum, str):
+            momentum = Course(WINDOW / steps, EARLY_MOMENTUM, steps, most=1.0)
+            return cls(steps, size, first, momentum, (steps - 1) // 2)
+        return cls(steps, size, first, Course(float(settings.momentum)), 0)
+
+    def groups(self) -> list[BatchGroup]:
+        """The releases to plan: the first, the early and the other ones."""
+        weighted = [
+            (1, self.initial_batch_size, FIRST_WEIGHT, "first gradient"),
+            (self.early, self.batch_size, EARLY_WEIGHT, "early steps"),
+            (self.max_iter - 1 - self.early, self.batch_size, 1.0, "steps"),
+        ]
+        return [BatchGroup(*group) for group in weighted if group[0]]
+
+
+def of_releases(plans: Iterable[BatchPlan]) -> Iterator[BatchPlan]:
+    """The plan of one release after the other."""
+    return chain.from_iterable(repeat(plan, plan.releases) for plan in plans)
+
+
+@dataclass(frozen=True)
+class Clips:
+    """C1 at every step, and C2."""
+
+    norm: Course
+    diff_norm: float
+
+    @classmethod
+    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float, loss: Any) -> "Clips":
+        """Decide from public and released numbers."""
+        if isinstance(settings.clip_norm, str):
+            factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
+            last = factor * largest_norm(scales, loss)
+            norm = Course(last, EARLY_CLIP, steps)
+        else:
+            last = float(settings.clip_norm)
+            norm = Course(last)
+        diff = settings.clip_diff_norm
+        return cls(norm, DIFFERENCES * last / steps if isinstance(diff, str) else float(diff))
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Length of the longest step, and largest step size by iteration."""
+
+    length: float
+    rate: float
+    decay: float
+    max_iter: int
+
+    @classmethod
+    def of(
+        cls, settings: Settings, start: Start, max_iter: int, loss: Any, penalty: Penalty
+    ) -> "Steps":
+        """Decide from public and released numbers."""
+        scales = start.scales
+        length = math.inf if isinstance(settings.max_step_norm, str) else settings.max_step_norm
+        if isinstance(settings.max_step_norm, str) and scales.row:
+            length = PATH / (scales.row * max_iter)
+        if not isinstance(settings.learning_rate, str):
+            return cls(float(length), float(settings.learning_rate), 0.0, max_iter)
+        # Gradients that are clipped to less are shorter, and change less.
+        lost = LARGEST_CLIP * largest_norm(scales, loss) / start.clip_norm
+        longer = min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost))
+        rate = RATE * longer / (start.curvature(loss) + penalty.smoothness)
+        return cls(float(length), rate, DECAY, max_iter)
+
+    def move(self, theta: np.ndarray, direction: np.ndarray, iteration: int) -> np.ndarray:
+        """Return the next iterate."""
+        rate = self.rate * (1.0 - self.decay * iteration / self.max_iter)
+        norm = math.sqrt(square(direction))
+        return theta - (min(rate, self.length / norm) if norm else rate) * direction
+
+
+class Estimates:
+    """The released v of recursive momentum, at one iterate after the other."""
+
+    def __init__(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        loss: Any,
+        plans: Iterable[BatchPlan],
+        momentum: Course,
+        clips: Clips,
+    ) -> None:
+        self._session, self._records, self._loss = session, records, loss
+        self._plans = iter(plans)
+        self._momentum, self._clips = momentum, clips
+        self._previous: np.ndarray | None = None
+        self._released: Any = None
+
+    def at(self, theta: np.ndarray, iteration: int) -> np.ndarray:
+        """Release v at the next iterate; iterations count from 0."""
+        plan, clip = next(self._plans), self._clips.norm.at(iteration)
+        batch = self._session.draw(plan, self._records)
+        if self._previous is None:
+            mean = self._records.mean_gradient(self._loss, theta, clip, batch=batch)
+            self._released = self._session.gaussian(mean, plan)
+        else:
+            g = self._momentum.at(iteration)
+            fresh = self._records.recursive_gradient(
+                self._loss,
+                theta,
+                self._previous,
+                momentum=g,
+                clip_norm=clip,
+                clip_diff_norm=self._clips.diff_norm,
+                batch=batch,
+            )
+            self._released = self._session.gaussian(fresh, plan) + (1.0 - g) * self._released
+        self._previous = theta
+        return self._released
+
+
+def recursive_momentum(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    *,
+    penalty: Penalty,
+    theta: np.ndarray,
+    monitor: Monitor,
+    settings: Settings,
+) -> Solution:
+    """Run (private) stochastic recursive momentum; an exact session gives STORM.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+    penalty : Penalty
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        Start.
+    monitor : callable
+        Called with the iteration and the released iterate.
+    settings : Settings
+
+    Returns
+    -------
+    Solution
+    """
+    seen = precision(session, records, theta.size)
+    schedule = Schedule.of(records.n_units, seen, settings)
+    aside = scale_part(session, records, loss, settings.clip_norm, settings.learning_rate)
+    plans = session.plan_batches(
+        schedule.groups(),
+        sampling=settings.sampling,
+        n_units=records.n_units,
+        share=1.0 - aside,
+    )
+    session.require_feasible_batches(theta.size, plans)
+    n_steps = schedule.max_iter
+    if settings.output == "random":
+        # The paper's choice is among the iterates before the last, the start included. It does not depend on the
+        # records, so the steps after it are not taken; the claim is that of the whole plan.
+        n_steps = int(session.integers(schedule.max_iter, 1)[0])
+    announce(monitor, n_steps)
+    scales = scales_of(session, records, loss, theta, settings, aside)
+    clips = Clips.of(settings, scales, schedule.max_iter, seen, loss)
+    last_clip = clips.norm.at(schedule.max_iter - 1)
+    inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
+    records = records.with_intercept(scales.intercept)
+    start = Start(records, scales, last_clip, inner.inward(theta), inner)
+    steps = Steps.of(settings, start, schedule.max_iter, loss, penalty)
+    estimates = Estimates(session, records, loss, of_releases(plans), schedule.momentum, clips)
+    theta = start.theta
+    for iteration in range(n_steps):
+        direction = estimates.at(theta, iteration) + penalty.gradient(theta)
+        theta = steps.move(theta, direction, iteration)
+        inner(iteration, theta)
+    attributes = {
+        "learning_rate_": steps.rate,
+        "max_step_norm_": steps.length,
+        "clip_norm_": last_clip,
+        "clip_diff_norm_": clips.diff_norm,
+        "momentum_": schedule.momentum.at(schedule.max_iter - 1),
+        "batch_size_": schedule.batch_size,
+        "initial_batch_size_": schedule.initial_batch_size,
+    }
+    return Solution(inner.outward(theta), n_steps, attributes)
+
+
+def largest_norm(scales: Scales, loss: Any) -> float:
+    """Norm of a median unit's gradient where its label is the least likely: 1 or sqrt(2) times its rows.
+
+    The released median is that at theta = 0, where every label is as likely.
+    """
+    factor = 2.0 if loss.n_outputs == 1 else math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs))
+    return factor * scales.clip_norm / CLIP_FACTOR
+
+
+def scales_of(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    theta: np.ndarray,
+    settings: Settings,
+    share: float,
+) -> Scales:
+    """Release the scales of the data; with a clip norm and a step size that are given nothing is asked."""
+    if not share:
+        return given_scales(float(settings.clip_norm))
+    literal = not isinstance(settings.learning_rate, str)
+    return released_scales(session, records, loss, theta, share=share, literal=literal)

@@ -1,0 +1,1 @@
+"""Two stages: choose the support, then fit on it."""

@@ -1,0 +1,315 @@
+"""Two stages: choose the support privately, then fit a convex model on it (Kifer, Smith & Thakurta 2012).
+
+The support is released, so the second stage may restrict the records to it: rows become short, and the noise has
+as many coordinates as the support.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model.adassp import INTERCEPT, adassp
+from skdp.linear_model.amp import perturbed_minimum
+from skdp.linear_model.parts.quantiles import (
+    RANGE_SEARCHES,
+    TargetRange,
+    released_range,
+    released_row_norm,
+    scale_share,
+    search_quantile,
+)
+from skdp.linear_model.parts.scales import GRID, start_residual
+from skdp.privacy import accounting
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.session import Partition, PrivacySession
+
+__all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
+
+SELECTION_SHARE = 0.5  # of what the scales leave of mu^2
+AMP_SHARE = 0.4  # of (epsilon, delta), for the second stage where it is minima perturbation
+AMP_SELECTION_SHARE = 0.9  # of mu^2 of the rest; what is left covers the computed point
+PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
+CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
+UNITS_PER_FEATURE = 150.0  # times mu: how many units a kept feature needs by default
+NORM_LEVEL = 0.65  # quantile of the row norms on the support at which rows are clipped
+NEGLIGIBLE = 2.0**-40
+PENALTY = 2.0
+SMALLEST_PENALTY = 1e-8  # over the squared row norm
+LOGIT_SPREAD = 3.0  # size that logits are expected to have
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a run; "adaptive" and "auto" as in the estimators."""
+
+    n_nonzero_coefs: int
+    selection: str
+    n_blocks: int | str
+    row_norm: float | str
+    y_bounds: tuple[float, float] | str
+    alpha: float | str
+    second_stage: str = "output"
+
+
+def two_stage(
+    session: PrivacySession, records: PrivateRecords, loss: Any, plan: Plan
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Choose the support, then fit on it.
+
+    Parameters
+    ----------
+    session : PrivacySession
+        All of its budget is used.
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+    plan : Plan
+
+    Returns
+    -------
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    attributes : dict
+    """
+    d, s = records.n_features, plan.n_nonzero_coefs
+    regression, chosen = loss.name in ("squared", "huber"), s < d
+    ranged = regression and isinstance(plan.y_bounds, str)
+    searches = RANGE_SEARCHES * ranged + isinstance(plan.row_norm, str)
+    searches += chosen and plan.selection == "gumbel"
+    part = scale_share(session, records.n_units, searches) / max(searches, 1)
+    rest = 1.0 - part * searches
+    ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
+    selection = ratio * rest if chosen else 0.0
+    entries = (s + 2) ** 2 if loss.name == "squared" else (s + 1) * loss.n_outputs
+    session.require_feasible(entries, 1, rest - selection)
+    target = TargetRange(0.0, 2 * LOGIT_SPREAD)
+    if isinstance(plan.y_bounds, tuple):
+        target = TargetRange.between(*plan.y_bounds)
+    elif regression:
+        target = released_range(session, records, RANGE_SEARCHES * part)
+    if regression:
+        records = records.centered(target.center)
+    support, largest = np.arange(d), 0.0
+    if chosen:
+        support, largest = select_support(session, records, loss, s, plan, (part, selection))
+    few = records.restricted(support)
+    norm = plan.row_norm
+    if isinstance(norm, str):
+        least = largest / typical_slope(loss, target)  # most rows may be 0 on the support
+        norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
+    theta, attributes = fit_on_support(session, few, loss, plan, norm, target, rest - selection)
+    if regression:
+        attributes["y_bounds_"] = target.bounds
+        if records.fit_intercept:
+            theta[-1] += target.center
+    return spread_out(theta, support, records), attributes
+
+
+def fit_on_support(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    plan: Plan,
+    row_norm: float,
+    target: TargetRange,
+    share: float,
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Run the second stage on restricted records with centred targets."""
+    if loss.name == "squared":
+        bounds = (-target.bound, target.bound)
+        return adassp(
+            session, records, row_norm=row_norm, y_bounds=bounds, alpha=plan.alpha, share=share
+        )
+    if plan.second_stage == "amp":
+        theta, alpha = perturbed_minimum(
+            session, records, loss, row_norm=row_norm, alpha=plan.alpha, share=share
+        )
+        return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
+    return output_perturbation(
+        session,
+        records,
+        loss,
+        row_norm=row_norm,
+        alpha=plan.alpha,
+        spread=0.5 * target.bound,
+        share=share,
+    )
+
+
+def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
+    """Put the coefficients of the support where they belong; the others are 0."""
+    full = np.zeros((records.n_parameters, *theta.shape[1:]))
+    full[support] = theta[: len(support)]
+    full[records.n_features :] = theta[len(support) :]
+    return full
+
+
+def default_support(session: PrivacySession, records: PrivateRecords) -> int:
+    """Number of features that the budget can tell from noise, about; from public numbers."""
+    d = records.n_features
+    if session.exact:
+        return d
+    mu = accounting.gaussian_mu(session.epsilon, session.delta)
+    return min(d, max(5, int(records.n_units * mu / UNITS_PER_FEATURE)))
+
+
+def select_support(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    s: int,
+    plan: Plan,
+    shares: tuple[float, float],
+) -> tuple[np.ndarray, float]:
+    """Release s features by Gumbel noise on their votes or on their gradient scores.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+        With centred targets.
+    loss : object from `skdp.losses`
+    s : int
+    plan : Plan
+    shares : tuple of float
+        Shares of the session's mu^2 for the scale of the scores and for the choice.
+
+    Returns
+    -------
+    support : ndarray of int64, sorted
+    largest : float
+        A released number near the median sup norm of a row's gradient; 0 if nobody asked for it.
+    """
+    scale, share = shares
+    if plan.selection == "votes":
+        scores = records.support_votes(
+            loss, s, random_blocks(session, records, plan.n_blocks), adjacency=session.adjacency
+        )
+        return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), 0.0
+    start = np.zeros(
+        records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs)
+    )
+    if records.fit_intercept and start_residual(loss) is not None:
+        start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
+        share *= 1 - PRIOR_SHARE
+    # The intercept takes no part in the choice: its feature is made so small that no row is clipped for it.
+    start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
+    records = records.with_intercept(NEGLIGIBLE)
+    count = GradientCount(records, loss, start)
+    largest = search_quantile(session, scale, GRID, count)
+    scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
+    return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), largest
+
+
+def typical_slope(loss: Any, target: TargetRange) -> float:
+    """Size of a row's loss derivative at the start, about: what its gradient's norm is over its own."""
+    residual = start_residual(loss)
+    if residual is not None:
+        return residual
+    size = (
+        0.3 * target.bound
+    )  # the median distance where the bound is a 98 % quantile, of normal targets
+    return min(size, loss.threshold) if loss.name == "huber" else size
+
+
+@dataclass(frozen=True)
+class GradientCount:
+    """How many units' gradients at ``theta`` have sup norm at most a bound."""
+
+    records: PrivateRecords
+    loss: Any
+    theta: np.ndarray
+
+    def __call__(self, bound: float) -> Bounded:
+        return self.records.gradient_sup_norm_count(self.loss, self.theta, bound)
+
+
+def random_blocks(
+    session: PrivacySession, records: PrivateRecords, n_blocks: int | str
+) -> Partition:
+    """Draw the block of each unit."""
+    if isinstance(n_blocks, str):
+        n_blocks = max(1, round(0.5 * math.sqrt(records.n_units)))
+    return session.partition(records, int(n_blocks))
+
+
+def released_prior(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    start: np.ndarray,
+    share: float,
+) -> np.ndarray:
+    """Intercept at which the classes have their released frequencies."""
+    only = np.zeros(records.n_parameters, dtype=bool)
+    only[-1] = True
+    steepness = start_residual(loss)
+    assert steepness is not None
+    plan = session.plan_gaussian(1, share, purpose="class frequencies")
+    clip_norm = steepness * records.intercept_value
+    mean = records.mean_gradient(loss, start, clip_norm, mask=only)
+    slope = session.gaussian(mean, plan)[-1] / records.intercept_value
+    k = max(2, loss.n_outputs)
+    frequency = np.clip(1.0 / k - slope, 0.1 / k, 1 - 0.1 / k)
+    if loss.n_outputs == 1:
+        return np.log(frequency / (1 - frequency)) / records.intercept_value
+    return (np.log(frequency) - np.mean(np.log(frequency))) / records.intercept_value
+
+
+def output_perturbation(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Any,
+    *,
+    row_norm: float,
+    alpha: float | str,
+    spread: float,
+    share: float,
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Release the minimiser of the penalised convex loss with Gaussian noise.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    loss : LogisticLoss, MultinomialLoss or HuberLoss
+    row_norm : float
+    alpha : float or "auto"
+    spread : float
+        Size that predictors are expected to have; public or released.
+    share : float
+        Share of the session's mu^2.
+
+    Returns
+    -------
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    attributes : dict
+        ``row_norm_`` and ``alpha_``.
+    """
+    records = records.with_intercept(INTERCEPT * row_norm)
+    plan = session.plan_gaussian(1, share, purpose="minimiser")
+    if isinstance(alpha, str):
+        noise = plan.noise_multiplier / records.n_units
+        alpha = penalty(loss, records.n_parameters, row_norm, spread, noise)
+    minimizer = records.ridge_minimizer(
+        loss, alpha=alpha, row_norm=row_norm, adjacency=session.adjacency
+    )
+    theta = session.gaussian(minimizer, plan)
+    if records.fit_intercept:
+        theta[-1] *= records.intercept_value
+    return theta, {"row_norm_": float(row_norm), "alpha_": float(alpha)}
+
+
+def penalty(loss: Any, p: int, row_norm: float, spread: float, noise: float) -> float:
+    """Weight of the penalty that balances bias and noise, from public numbers.
+
+    Let h = smoothness R^2 / p be the curvature of a coordinate for rows of norm R. Noise of standard deviation
+    sigma = 2 z L R / (n alpha) in p coordinates costs h p sigma^2 / 2; shrinking a theta whose predictors
+    have size D costs alpha |theta|^2 / 2 with |theta|^2 = p (D / R)^2. The sum is least at
+    alpha = R^2 (2 smoothness / p)^(1/3) (2 z L / (n D))^(2/3); `PENALTY` times that is measured.
+    """
+    steepness = {"logistic": 1.0, "multinomial": math.sqrt(2.0)}.get(loss.name)
+    steepness = loss.threshold if steepness is None else steepness
+    size = (2 * loss.smoothness / p) ** (1 / 3) * (2 * noise * steepness / spread) ** (2 / 3)
+    return min(1e50, max(1e-50, row_norm**2 * max(SMALLEST_PENALTY, PENALTY * size)))

@@ -1,0 +1,271 @@
+"""The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time.
+
+Each transaction that writes adds a row of the table `writes`: its number and a random token. A process
+remembers the last write that it saw of each ledger. A file in which this write is missing, or has another token,
+is not a later state of the file that was seen but a copy that was restored, or one of two that were both used.
+"""
+
+import atexit
+import contextlib
+import getpass
+import os
+import secrets
+import shutil
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy.budget.filters import Ceiling, Charge
+
+__all__ = [
+    "LOCK",
+    "add_write",
+    "charged_fits",
+    "check_kind",
+    "check_seen",
+    "fit_rows",
+    "last_write",
+    "new_temporary_path",
+    "open_or_create",
+    "read_ceiling",
+    "remember",
+    "seen_writes",
+    "set_seen",
+    "user_name",
+    "visit",
+]
+
+Write = tuple[int, str]
+
+_APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
+_VERSION = 2
+_UNCOUNTED = 1  # the version before `writes`
+_BUSY_SECONDS = 60.0
+_COLUMNS = ("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
+_SINCE_VERSION_2 = (
+    f"PRAGMA user_version = {_VERSION}",
+    "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
+    "ALTER TABLE ceiling ADD COLUMN allow_seeded INTEGER DEFAULT 0",
+)
+_SCHEMA = (
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER)",
+    "CREATE TABLE fits (number INTEGER PRIMARY KEY, estimator TEXT, epsilon REAL, delta REAL,"
+    " mu REAL, pure INTEGER, log_error REAL, tail REAL, adjacency TEXT, unit TEXT, time TEXT,"
+    " pid INTEGER, user TEXT, state TEXT)",
+    *_SINCE_VERSION_2,
+)
+
+# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget`): a child
+# born in the middle of one would inherit SQLite's view of its locks and wait for ever.
+LOCK = threading.RLock()
+
+# By identity of a ledger: the last write that this process saw. Others came in pickles and are to be checked.
+_SEEN: dict[str, set[Write]] = {}
+
+
+@contextlib.contextmanager
+def visit(path: str, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
+    """A connection for one visit: never kept, so never used by another thread or after a fork.
+
+    With `write` the visit is one transaction, begun immediately. A reader opens the file for
+    writing as well where it may: what a killed writer left is then rolled back.
+    """
+    with LOCK:
+        connection = sqlite3.connect(
+            f"{Path(path).as_uri()}?mode={'rwc' if create else 'rw'}",
+            uri=True,
+            timeout=_BUSY_SECONDS,
+            isolation_level=None,
+        )
+        try:
+            if write:
+                # EXTRA also syncs the folder: after a power cut no committed row may be rolled
+                # back by a journal whose removal was lost.
+                connection.execute("PRAGMA synchronous = EXTRA")
+                connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            if write:
+                connection.execute("COMMIT")
+        finally:
+            connection.close()  # rolls back what was not committed
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def read_ceiling(
+    connection: sqlite3.Connection, path: str, *, uncounted: bool = False
+) -> Ceiling | None:
+    """Ceiling in the file, None for an empty file; ValueError for another program's file.
+
+    A file of version 1, which does not count its writes, is read only if `uncounted`.
+    """
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = _version(connection)
+    if mark == _APPLICATION_ID and version != _VERSION:
+        if version != _UNCOUNTED:
+            raise ValueError(
+                f"{path} is a ledger of version {version}; this skdp reads {_VERSION}."
+            )
+        if not uncounted:
+            raise ValueError(
+                f"{path} is a ledger of version {version}, which does not count its writes; this skdp"
+                f" reads {_VERSION}. BudgetAccountant(epsilon, delta, path=...) with the file's ceiling"
+                " upgrades it."
+            )
+    if mark == _APPLICATION_ID:
+        row = connection.execute("SELECT * FROM ceiling").fetchone()
+        if row is not None:  # a file of version 1 has no fifth column: it admits no seeds
+            return Ceiling(row[0], row[1], row[2], bool(row[3]), any(row[4:]))
+    elif not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        return None
+    raise ValueError(f"{path} is not a ledger of skdp.")
+
+
+def last_write(connection: sqlite3.Connection) -> Write:
+    """Number and token of the last transaction that wrote; (0, "") for none."""
+    row = connection.execute("SELECT number, token FROM writes ORDER BY number DESC LIMIT 1")
+    return row.fetchone() or (0, "")
+
+
+def add_write(connection: sqlite3.Connection) -> None:
+    """Count this transaction."""
+    connection.execute("INSERT INTO writes VALUES (NULL, ?)", (secrets.token_hex(8),))
+
+
+def seen_writes(identity: str) -> tuple[Write, ...]:
+    """What this process saw of a ledger, for the pickle of a handle."""
+    with LOCK:
+        return tuple(sorted(_SEEN.get(identity, ())))
+
+
+def remember(identity: str, writes: tuple[Write, ...]) -> None:
+    """Add what another process saw of a ledger."""
+    with LOCK:
+        _SEEN.setdefault(identity, set()).update((int(n), str(token)) for n, token in writes)
+
+
+def set_seen(identity: str, last: Write) -> None:
+    """Forget what a visit has checked: the last write of the file stands for all before it."""
+    with LOCK:
+        _SEEN[identity] = {last}
+
+
+def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequence: str) -> None:
+    """Refuse a file that is not a later state of what was seen."""
+    for number, token in seen_writes(identity):
+        row = connection.execute("SELECT token FROM writes WHERE number = ?", (number,)).fetchone()
+        if row == (token,):
+            continue
+        last = last_write(connection)[0]
+        how = (
+            f"has gone back: write {number} was seen before, and the file ends at {last}, as a copy that"
+            " was restored"
+            if row is None
+            else f"is another copy than the one seen before: its write {number} differs, as where two"
+            " copies were charged"
+        )
+        raise PrivacyBudgetExceeded(
+            f"The ledger {path} {how}. Charges are missing: {consequence}. Put the newest file back, or"
+            " reserve the missing fits in a new process before any other."
+        )
+
+
+def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
+    """All rows but those handed back."""
+    rows = connection.execute(
+        "SELECT epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
+        " ORDER BY number"
+    )
+    return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
+
+
+def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+    """All rows, for people to read."""
+    rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM fits ORDER BY number")
+    return [dict(zip(_COLUMNS, row)) for row in rows]
+
+
+def open_or_create(
+    path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False
+) -> str:
+    """Identity of the ledger at `path`, made if there is none, and upgraded if it is of version 1."""
+    try:
+        with LOCK:
+            with visit(path, write=True, create=True) as connection:
+                ceiling = read_ceiling(connection, path, uncounted=True)
+                if ceiling is None:
+                    ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept, allow_seeded)
+                    _execute(connection, _SCHEMA)
+                    connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", ceiling)
+                    add_write(connection)
+                if (ceiling.epsilon, ceiling.delta) != (epsilon, delta):
+                    raise ValueError(
+                        f"The ledger {path} was opened with epsilon={epsilon!r}, delta={delta!r}, but"
+                        f" its ceiling is epsilon={ceiling.epsilon!r}, delta={ceiling.delta!r}. A"
+                        " ceiling is fixed when the ledger is made."
+                    )
+                if ceiling.allow_seeded != allow_seeded:
+                    raise ValueError(
+                        f"The ledger {path} was opened with allow_seeded={allow_seeded!r}, but it was"
+                        f" made with allow_seeded={ceiling.allow_seeded!r}. Tests need a ledger of their"
+                        " own."
+                    )
+                if _version(connection) == _UNCOUNTED:
+                    _execute(connection, _SINCE_VERSION_2)
+                    add_write(connection)
+                check_seen(connection, path, ceiling.identity, "it is not opened")
+                last = last_write(connection)
+            set_seen(ceiling.identity, last)
+    except sqlite3.OperationalError as error:
+        raise OSError(f"The ledger {path} cannot be opened: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} is not a ledger of skdp: {error}.") from error
+    return ceiling.identity
+
+
+def _execute(connection: sqlite3.Connection, statements: tuple[str, ...]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> None:
+    """Refuse another adjacency or unit than that of what is charged."""
+    row = connection.execute(
+        "SELECT adjacency, unit FROM fits WHERE state <> 'returned' LIMIT 1"
+    ).fetchone()
+    if row is not None and row != (adjacency, unit):
+        raise PrivacyBudgetExceeded(
+            f"The ledger holds fits with adjacency={row[0]!r}, unit={row[1]!r}; this one has"
+            f" adjacency={adjacency!r}, unit={unit!r}, and their costs do not add up. Use one"
+            " accountant for each."
+        )
+
+
+def user_name() -> str:
+    """Login name, for the ledger."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # no entry for this uid, for example in a container
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def _remove_at_exit(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child leaves its parent's file alone
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def new_temporary_path() -> str:
+    """An empty file of mode 0600 in a folder of its own (mode 0700), where its journal goes too."""
+    folder = tempfile.mkdtemp(prefix="skdp-ledger-")
+    atexit.register(_remove_at_exit, folder, os.getpid())
+    path = os.path.join(folder, "ledger.sqlite3")
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    return path

@@ -1,0 +1,265 @@
+"""One ChaCha20 key stream per fit: the source of all noise and of every secret random choice.
+
+The stream is OpenSSL's ChaCha20 (through ``cryptography``) under a fresh key from the operating
+system, or, for tests only, under a key expanded from a seed by HKDF-SHA256. It is never copied,
+pickled or continued in a forked process, because two owners of one stream draw the same noise and
+the difference of their releases would show the data.
+"""
+
+import os
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["KeyStream", "check_seed"]
+
+_CHUNK = 1 << 20
+_ZEROS = memoryview(bytes(_CHUNK))
+# OpenSSL counts 64-byte blocks in 32 bits (cryptography raises beyond). The last blocks of a key
+# are kept back, so that the next key can always be drawn from them.
+_BLOCK = 64
+_KEY_BLOCKS = 2**32 - 16
+
+
+class KeyStream:
+    """Words of 64 random bits from OpenSSL's ChaCha20.
+
+    Parameters
+    ----------
+    random_state : None, int >= 0, numpy.random.RandomState or numpy.random.Generator, default=None
+        ``None`` takes a 256-bit key from the operating system: the only choice that gives
+        privacy. An integer of any size is expanded to a key by HKDF-SHA256 and gives the same
+        words each time. A RandomState or Generator is asked for 256 bits, so two streams made
+        from one generator differ.
+    info : bytes, default=b""
+        Public context (HKDF's ``info``) that separates the streams of one seed. Not used without
+        a seed.
+
+    Attributes
+    ----------
+    seeded : bool
+        Whether the key came from ``random_state``; such a stream is for tests only.
+    counter : int
+        Number of words handed out so far.
+
+    Raises
+    ------
+    TypeError
+        If ``random_state`` is of another type, and whenever the stream is copied or pickled.
+    ValueError
+        If the seed is negative.
+    RuntimeError
+        If the stream is used in another process than the one that made it.
+
+    Notes
+    -----
+    Calls from several threads are safe: no word is handed out twice.
+
+    References
+    ----------
+    D. J. Bernstein, "ChaCha, a variant of Salsa20" (2008); RFC 8439; RFC 5869 (HKDF).
+
+    Examples
+    --------
+    >>> from skdp.privacy.noise import KeyStream
+    >>> stream = KeyStream()
+    >>> stream.words(3).shape, stream.counter, stream.seeded
+    ((3,), 3, False)
+    >>> bool((KeyStream(7).words(5) == KeyStream(7).words(5)).all())
+    True
+    """
+
+    __slots__ = ("_blocks_left", "_cipher", "_lock", "_pid", "_spare", "counter", "seeded")
+
+    def __init__(self, random_state: Any = None, *, info: bytes = b"") -> None:
+        if not isinstance(info, bytes):
+            raise TypeError(f"info must be bytes, got {type(info).__name__}.")
+        key = os.urandom(32) if random_state is None else _expand(random_state, info)
+        self.seeded = random_state is not None
+        self.counter = 0
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._open(key)
+
+    def _open(self, key: bytes, block: int = 0) -> None:
+        """Start the key stream of ``key`` at 64-byte block number ``block``."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+        nonce = block.to_bytes(4, "little") + bytes(12)
+        self._cipher = Cipher(algorithms.ChaCha20(key, nonce), mode=None).encryptor()
+        self._blocks_left = _KEY_BLOCKS - block
+        self._spare = b""
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        """Return the next ``n`` words.
+
+        Parameters
+        ----------
+        n : int >= 0
+            How many words.
+
+        Returns
+        -------
+        words : ndarray of shape (n,), dtype uint64
+        """
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "This key stream belongs to another process: a forked child would repeat its "
+                "parent's noise. Make a new KeyStream in the child."
+            )
+        out = np.empty(n, dtype="<u8")
+        with self._lock:
+            self._fill(out.view(np.uint8))
+            self.counter += n
+        return out.astype(np.uint64, copy=False)
+
+    def integers(self, bound: int, size: int) -> NDArray[np.int64]:
+        """Return independent integers, exactly uniform on 0 .. ``bound`` - 1.
+
+        Words beyond the largest multiple of ``bound`` are rejected, so there is no bias.
+
+        Parameters
+        ----------
+        bound : int in [1, 2**63]
+        size : int >= 0
+            How many.
+
+        Returns
+        -------
+        integers : ndarray of shape (size,), dtype int64
+
+        Examples
+        --------
+        >>> from skdp.privacy.noise import KeyStream
+        >>> dice = 1 + KeyStream().integers(6, 100)
+        >>> bool(dice.min() >= 1), bool(dice.max() <= 6)
+        (True, True)
+        """
+        bound, size = _whole(bound, "bound", 1, 2**63), _whole(size, "size", 0, 2**63)
+        out = np.empty(size, dtype=np.int64)
+        largest = np.uint64(2**64 - 1 - 2**64 % bound)
+        done = 0
+        while done < size:
+            words = self.words(min(size - done, _CHUNK))
+            words = words[words <= largest] % np.uint64(bound)
+            out[done : done + words.size] = words.astype(np.int64)
+            done += words.size
+        return out
+
+    def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
+        """Return the first ``size`` entries of an exactly uniform permutation of 0 .. ``n`` - 1.
+
+        That is an ordered sample without replacement; the subset of the first ``size`` entries is a
+        uniformly random one, as amplification by sampling needs it.
+
+        Parameters
+        ----------
+        n : int in [0, 2**32)
+        size : int in [0, n], default=None
+            None takes all ``n``.
+
+        Returns
+        -------
+        order : ndarray of shape (size,), dtype int64
+
+        Examples
+        --------
+        >>> from skdp.privacy.noise import KeyStream
+        >>> sorted(KeyStream().permutation(5).tolist())
+        [0, 1, 2, 3, 4]
+        >>> KeyStream().permutation(1000, size=10).shape
+        (10,)
+        """
+        n = _whole(n, "n", 0, 2**32 - 1)
+        size = n if size is None else _whole(size, "size", 0, n)
+        order = np.arange(n, dtype=np.int64)
+        self.shuffle(order, 0, size)
+        return order[:size].copy() if size < n else order
+
+    def shuffle(self, order: NDArray[np.int64], start: int, stop: int) -> None:
+        """Continue a Fisher-Yates shuffle of ``order`` in place, from ``start`` up to ``stop``.
+
+        Who needs only the beginning of a permutation, and finds out on the way how much of it, calls
+        this in blocks: 0 to a, a to b, and so on.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n,), dtype int64, n < 2**32
+        start, stop : int
+            Positions before ``start`` must have been shuffled by earlier calls.
+        """
+        from skdp.privacy.noise.shuffle import shuffle_positions
+
+        _whole(order.size, "the size of order", 0, 2**32 - 1)
+        stop = _whole(stop, "stop", 0, order.size)
+        done = _whole(start, "start", 0, stop)
+        while done < stop:
+            done = shuffle_positions(self.words(min(stop - done, _CHUNK)), order, done, stop)
+
+    def _fill(self, out: NDArray[np.uint8]) -> None:
+        """Write the next bytes of the stream; whole blocks are asked of OpenSSL."""
+        start = min(len(self._spare), out.size)
+        if start:
+            out[:start] = np.frombuffer(self._spare, dtype=np.uint8, count=start)
+            self._spare = self._spare[start:]
+        while start < out.size:
+            if not self._blocks_left:
+                self._open(self._cipher.update(bytes(32)))
+            blocks = min((out.size - start) // _BLOCK, _CHUNK // _BLOCK, self._blocks_left)
+            if blocks:
+                size = blocks * _BLOCK
+                self._cipher.update_into(_ZEROS[:size], out[start : start + size])  # type: ignore[arg-type]
+            else:
+                blocks, size = 1, out.size - start
+                block = self._cipher.update(bytes(_BLOCK))
+                out[start:] = np.frombuffer(block, dtype=np.uint8, count=size)
+                self._spare = block[size:]
+            self._blocks_left -= blocks
+            start += size
+
+    def __repr__(self) -> str:
+        return f"KeyStream(seeded={self.seeded}, counter={self.counter})"
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise TypeError("A KeyStream cannot be copied or pickled: two owners would draw one noise.")
+
+    __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
+
+
+def _whole(value: int, name: str, low: int, high: int) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must be between {low} and {high}, got {value}.")
+    return int(value)
+
+
+def check_seed(random_state: Any) -> None:
+    """Raise TypeError or ValueError unless ``random_state`` is None or something that gives a key."""
+    if random_state is None:
+        return
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
+        return
+    if not isinstance(random_state, int | np.integer) or isinstance(random_state, bool):
+        raise TypeError(
+            "random_state must be None, a non-negative int, a numpy.random.RandomState or a "
+            f"numpy.random.Generator, got {type(random_state).__name__}."
+        )
+    if random_state < 0:
+        raise ValueError("random_state must be a non-negative integer.")
+
+
+def _expand(random_state: Any, info: bytes) -> bytes:
+    """Turn a seed into a 256-bit key by HKDF-SHA256."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    check_seed(random_state)
+    if isinstance(random_state, np.random.RandomState | np.random.Generator):
+        material = b"generator" + random_state.bytes(32)
+    else:
+        seed = int(random_state)
+        material = b"int" + seed.to_bytes((seed.bit_length() + 7) // 8, "big")
+    return HKDF(algorithm=SHA256(), length=32, salt=b"skdp key stream", info=info).derive(material)

@@ -1,0 +1,303 @@
+"""Minibatches: plans that fix them, and batches that only a plan can make.
+
+A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown: amplification
+by sampling is false for a batch that can be predicted. It can be used for one release, with the noise of its own
+plan; the ledger row is written from it. Means divide by the expected size, a public constant, never by the number
+of records that were drawn (REFEREE 9, 17).
+
+A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
+size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from
+cumulative probabilities that are computed by integers of more than 256 bits: the probability of every size that
+can be drawn is right up to a factor within 1 +- 2^-80, and what can never be drawn has probability below n
+2^-128. The subset is exactly uniform: integers are drawn until enough different ones were found.
+"""
+
+import functools
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy import noise
+from skdp.privacy.accounting.ledger import FULL_BATCH
+from skdp.privacy.accounting.sampled import POISSON
+from skdp.privacy.shape import MOST_UNITS
+
+__all__ = [
+    "Batch",
+    "BatchGroup",
+    "BatchPlan",
+    "Partition",
+    "batch_slack",
+    "draw_units",
+    "empty_bits",
+]
+
+_WORDS = 5  # 320 bits for a size
+_PRECISION = 256
+_CUT = 1 << (_PRECISION - 128)
+_LARGEST = 2**32 - 1  # what the compiled sampler can number
+
+
+@dataclass(frozen=True)
+class BatchGroup:
+    """What is asked of a session: a number of releases, each on a fresh batch.
+
+    Attributes
+    ----------
+    releases : int
+        At least 1.
+    batch_size : int
+        Expected number of units in a batch, the public divisor of its means. The number of units, or more, is
+        the full batch.
+    weight : float
+        Noise multipliers of the groups of one plan are in proportion to their weights.
+    purpose : str
+        Written to the report.
+    """
+
+    releases: int
+    batch_size: int
+    weight: float = 1.0
+    purpose: str = "steps"
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """A fixed number of Gaussian releases, each on a fresh batch; made by a session only.
+
+    Attributes
+    ----------
+    releases : int
+    sampling : {"Poisson", "without replacement", "full batch"}
+    rate : float
+        Accounted sampling rate: the real one, rounded up.
+    batch_size : int
+        Expected size of a batch, what its means divide by.
+    n_units : int
+        Public number of units.
+    noise_multiplier : float
+        Standard deviation over l2 sensitivity; 0 without privacy.
+    share : float
+        What the plan counts for among the shares of the session.
+    purpose : str
+    """
+
+    releases: int
+    sampling: str
+    rate: float
+    batch_size: int
+    n_units: int
+    noise_multiplier: float
+    share: float
+    purpose: str = "steps"
+
+    def describe(self) -> dict[str, Any]:
+        """What a ledger row says about the sampling."""
+        if self.sampling == FULL_BATCH:
+            return {"sampling": FULL_BATCH}
+        line = {"sampling": self.sampling, "sampling_rate": self.rate}
+        line["batch_size"] = self.batch_size
+        return line if self.sampling == POISSON else {**line, "n_records": self.n_units}
+
+    def planned_row(self) -> dict[str, Any]:
+        """The ledger row of all its releases, made or not."""
+        return {
+            "name": "gaussian",
+            "noise_multiplier": self.noise_multiplier,
+            "count": self.releases,
+            **self.describe(),
+        }
+
+
+class Batch:
+    """A secret choice of units for one release; made by `PrivacySession.draw` only.
+
+    Attributes
+    ----------
+    sampling : str
+    rate : float
+    batch_size : int
+        The expected size. How many units were drawn is not told.
+    """
+
+    __slots__ = ("_family", "_plan", "_spent", "_units")
+
+    _family: object
+    _plan: BatchPlan
+    _spent: bool
+    _units: NDArray[np.int64] | None
+
+    def __init__(self) -> None:
+        raise TypeError("a batch is made by a session only: session.draw(plan, records)")
+
+    @classmethod
+    def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, family: object) -> "Batch":
+        made = cls.__new__(cls)
+        made._plan, made._units, made._family, made._spent = plan, units, family, False
+        return made
+
+    @property
+    def sampling(self) -> str:
+        """How it was drawn."""
+        return self._plan.sampling
+
+    @property
+    def rate(self) -> float:
+        """Accounted sampling rate."""
+        return self._plan.rate
+
+    @property
+    def batch_size(self) -> int:
+        """Expected size, the public divisor."""
+        return self._plan.batch_size
+
+    def __repr__(self) -> str:
+        return f"Batch(sampling={self.sampling!r}, rate={self.rate:.6g})"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a batch is secret and for one release; it cannot be read or copied")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+
+class Partition:
+    """A secret block for every unit; made by `PrivacySession.partition` only."""
+
+    __slots__ = ("_blocks", "_family")
+
+    _blocks: NDArray[np.int64]
+    _family: object
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "a partition is made by a session only: session.partition(records, n_blocks)"
+        )
+
+    @classmethod
+    def _make(cls, blocks: NDArray[np.int64], family: object) -> "Partition":
+        made = cls.__new__(cls)
+        made._blocks, made._family = blocks, family
+        return made
+
+    def __repr__(self) -> str:
+        return "Partition()"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a partition has an entry for every unit; it cannot be read or copied")
+
+    __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __getstate__ = _refuse
+
+
+def batch_slack(plan: BatchPlan) -> tuple[float, float]:
+    """What the sampler's error adds to (epsilon, delta) of one release."""
+    if plan.sampling != POISSON:
+        return 0.0, 0.0
+    # The real number of units may be larger than the public one.
+    return 2.0**-78, max(plan.n_units, MOST_UNITS) * 2.0**-124
+
+
+def draw_units(
+    plan: BatchPlan, count: int, stream: noise.KeyStream, bits: NDArray[np.uint64] | None = None
+) -> NDArray[np.int64] | None:
+    """Draw the units of one batch: sorted and different numbers below ``count``, or None for all of them.
+
+    Parameters
+    ----------
+    plan : BatchPlan
+    count : int
+        Real number of units.
+    stream : KeyStream
+    bits : ndarray of uint64, default=None
+        From `empty_bits`, to work in; empty again at the end.
+
+    Returns
+    -------
+    ndarray of int64, or None
+    """
+    if plan.sampling == FULL_BATCH:
+        return None
+    if bits is None:
+        bits = empty_bits(count)
+    likely = min(plan.batch_size, max(1, plan.n_units - plan.batch_size))
+    words = stream.words(_WORDS + likely + (likely >> 4) + 8)
+    size = plan.batch_size
+    if plan.sampling == POISSON:
+        first, thresholds = _binomial(count, plan.batch_size, plan.n_units)
+        size = first + bisect_right(thresholds, int.from_bytes(words[:_WORDS].tobytes(), "little"))
+    return _subset(count, size, words[_WORDS:], stream, bits)
+
+
+def empty_bits(count: int) -> NDArray[np.uint64]:
+    """A bit for every unit, none set, and a bit for every word of these."""
+    words = (count + 63) // 64
+    return np.zeros(words + (words + 63) // 64, dtype=np.uint64)
+
+
+def _subset(
+    n: int,
+    size: int,
+    words: NDArray[np.uint64],
+    stream: noise.KeyStream,
+    bits: NDArray[np.uint64],
+) -> NDArray[np.int64]:
+    """A uniformly random subset of 0 .. n-1; of the smaller of it and its complement, numbers are drawn."""
+    if n > _LARGEST:
+        return _large_subset(n, size, stream)
+    from skdp.privacy.noise.subset import mark, marked, unmarked
+
+    chosen = min(size, n - size)
+    left = chosen - mark(words, bits, n, chosen)
+    while left:
+        left -= mark(stream.words(left + (left >> 4) + 2), bits, n, left)
+    return marked(bits, n, size) if chosen == size else unmarked(bits, n, size)
+
+
+def _large_subset(n: int, size: int, stream: noise.KeyStream) -> NDArray[np.int64]:
+    """The same for numbers of more than 32 bits, slowly: the real number of units may be private."""
+    chosen = min(size, n - size)
+    numbers = np.empty(0, dtype=np.int64)
+    while (
+        numbers.size < chosen
+    ):  # one at a time would do; the last of too many new ones are dropped
+        drawn = np.append(numbers, stream.integers(n, chosen - numbers.size))
+        numbers = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+    numbers = np.sort(numbers)
+    return numbers if chosen == size else np.delete(np.arange(n), numbers)
+
+
+@functools.lru_cache(maxsize=16)
+def _binomial(count: int, batch_size: int, n_units: int) -> tuple[int, list[int]]:
+    """Smallest size that can be drawn, and 320-bit thresholds: size first + i for words from threshold i - 1 on.
+
+    ``count`` units, each with probability floor(2^64 batch_size / n_units) / 2^64.
+    """
+    yes = (batch_size << 64) // n_units
+    no = (1 << 64) - yes
+    mode = min(count, ((count + 1) * yes) >> 64)
+    above = _weights(mode, count, yes, no)
+    # The sizes below the mode are the ones above it of what is left out.
+    below = _weights(count - mode, count, no, yes)
+    weights = [*reversed(below), 1 << _PRECISION, *above]
+    total, sums = sum(weights), []
+    reached = 0
+    for weight in weights[:-1]:
+        reached += weight
+        sums.append((reached << (64 * _WORDS)) // total)
+    return mode - len(below), sums
+
+
+def _weights(mode: int, count: int, yes: int, no: int) -> list[int]:
+    """Binomial weights of mode + 1, mode + 2, ..., in units of 2^-256 of the mode's, down to 2^-128 of it."""
+    weights, weight, size = [], 1 << _PRECISION, mode
+    while size < count:
+        weight = weight * ((count - size) * yes) // ((size + 1) * no)
+        if weight < _CUT:
+            break
+        weights.append(weight)
+        size += 1
+    return weights

@@ -1,0 +1,310 @@
+"""Minibatches as plans and releases of a session.
+
+What is claimed. Let the other releases of the session hold at most m^2 of mu^2 (a filter: they may be chosen as
+the fit goes), and let the batches' releases be fixed: T_i of them with the dominating pair D_i. Then the whole is
+dominated by G_m x D_1^T_1 x ..., G_m the pair N(m, 1), N(0, 1), whatever the order and however the others depend
+on earlier results. Proof by induction over the releases, for all hockey-stick divergences at once: a release of
+m_1^2 leaves G_(m') with m'^2 = m^2 - m_1^2, and G_(m_1) x G_(m') = G_m; a release on a batch leaves one D_i less.
+After the result y of a release the divergence of order g of what is left is at most that of the remaining pair at
+g times the likelihood ratio of y; the mean over y is the divergence of the release x the remaining pair, which
+grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). The noise of the batches is
+calibrated to this product, before anything was released; a plan made later could depend on a result, and is
+refused.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import noise
+from skdp.privacy.accounting.ledger import FULL_BATCH
+from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.session.batches import (
+    Batch,
+    BatchGroup,
+    BatchPlan,
+    Partition,
+    batch_slack,
+    draw_units,
+    empty_bits,
+)
+from skdp.privacy.session.ledger import SessionLedger, check_number, check_share
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from skdp.privacy.records import PrivateRecords
+
+__all__ = ["MinibatchReleases"]
+
+_KINDS = (POISSON, WITHOUT_REPLACEMENT)
+
+
+class MinibatchReleases(SessionLedger):
+    """The part of `PrivacySession` that plans and draws minibatches."""
+
+    def plan_batches(
+        self,
+        groups: Sequence[BatchGroup],
+        *,
+        sampling: str = POISSON,
+        n_units: int,
+        share: float = 1.0,
+    ) -> tuple[BatchPlan, ...]:
+        """Fix numbers of releases on fresh batches and their noise.
+
+        Parameters
+        ----------
+        groups : sequence of BatchGroup
+            All that the session will release on batches. Their noise multipliers are in proportion to
+            their weights.
+        sampling : {"Poisson", "without replacement"}, default="Poisson"
+            Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling.
+        n_units : int
+            Public number of units: `PrivateRecords.n_units`.
+        share : float, default=1.0
+            Share of the session's budget in (0, 1]: the other releases may take 1 - ``share`` of mu^2,
+            and the noise is calibrated to the privacy of both together.
+
+        Returns
+        -------
+        tuple of BatchPlan
+            One a group. Full batches only: exact Gaussian DP. Poisson: privacy loss distributions.
+            Without replacement: Renyi DP, replace-one only.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If less than ``share`` is left, or something was released already.
+        UnsupportedAccounting
+            If no proof supports the sampling under this adjacency.
+
+        Examples
+        --------
+        >>> from skdp.privacy import BatchGroup, PrivacySession
+        >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
+        >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
+        >>> plan.rate, round(plan.noise_multiplier, 1)
+        (0.02, 1.1)
+        """
+        share, n_units = check_share(share), check_number(n_units, "n_units")
+        groups = [_checked(group, n_units) for group in groups]
+        if not groups:
+            raise ValueError("groups must hold at least one BatchGroup")
+        if sampling not in _KINDS:
+            raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
+        if not self.exact and self.delta == 0:
+            raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
+        sampled = any(group.batch_size < n_units for group in groups)
+        with self._lock:
+            self._check_open()
+            scale = 0.0
+            if sampled and not self.exact:
+                scale = self._sampled_scale(groups, sampling, n_units, share)
+            elif not self.exact:
+                self._admit(share * self._mu2)
+                cost = math.fsum(group.releases / group.weight**2 for group in groups)
+                scale = math.sqrt(cost / (share * self._mu2)) * (1 + 2.0**-40)
+            plans = _plans(groups, sampling, n_units, share, scale)
+            self._plans.extend(plans)
+            self._sampled = self._sampled or (sampled and not self.exact)
+        return plans
+
+    def require_feasible_batches(self, size: int, plans: Sequence[BatchPlan]) -> None:
+        """Refuse plans whose sampling error the budget cannot hold, before anything is released.
+
+        Parameters
+        ----------
+        size : int
+            Number of values of one release.
+        plans : sequence of BatchPlan
+
+        Raises
+        ------
+        UnsupportedAccounting
+            If the proven error of the samplers is more than the part of the budget that pays for it.
+        """
+        if self.exact:
+            return
+        epsilon = delta = 0.0
+        for plan in plans:
+            drawn = batch_slack(plan)
+            slack = noise.gaussian_slack(size * plan.releases, plan.noise_multiplier)
+            epsilon += slack[0] + plan.releases * drawn[0]
+            delta += slack[1] + plan.releases * drawn[1]
+        self._check_slack((epsilon, delta))
+
+    def draw(self, plan: BatchPlan, records: "PrivateRecords") -> Batch:
+        """Draw a fresh batch, for one release with the noise of ``plan``.
+
+        Parameters
+        ----------
+        plan : BatchPlan
+            Of this session, with a release left.
+        records : PrivateRecords
+
+        Returns
+        -------
+        Batch
+            Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
+        """
+        with self._lock:
+            self._check_open()
+            self._check_batch_plan(plan)
+            self._check_plan(plan, plan.releases)
+            shape = records.shape
+            if plan.sampling == WITHOUT_REPLACEMENT and (
+                shape.n_public is not None or shape.n_units != plan.n_units
+            ):
+                raise ValueError(
+                    "batches without replacement need the real number of units as n_units, and records "
+                    "without n_public"
+                )
+            return Batch._make(plan, self._sample_units(plan, records._count), records._family)
+
+    def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
+        """Draw a block for every unit without looking at the records.
+
+        The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
+        leaves the others where they are.
+
+        Parameters
+        ----------
+        records : PrivateRecords
+        n_blocks : int
+            At least 1; public.
+
+        Returns
+        -------
+        Partition
+            Secret, for `PrivateRecords.support_votes`.
+        """
+        self._check_open()
+        n_blocks = check_number(n_blocks, "n_blocks")
+        if self.adjacency == "add-remove":
+            blocks = self.integers(n_blocks, records._count)
+        else:
+            blocks = self.permutation(records._count) % n_blocks
+        return Partition._make(blocks, records._family)
+
+    def integers(self, bound: int, size: int) -> "NDArray[np.int64]":
+        """Independent uniform integers; `PrivacySession` draws them."""
+        raise NotImplementedError
+
+    def permutation(self, n: int, size: int | None = None) -> "NDArray[np.int64]":
+        """A random order; `PrivacySession` draws it."""
+        raise NotImplementedError
+
+    def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
+        kept, self._bits = (
+            self._bits,
+            None,
+        )  # whatever interrupts the draw, no marks are left behind
+        bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)
+        units = draw_units(plan, count, self._key_stream(), bits)
+        self._bits = (count, bits)
+        return units
+
+    def _sampled_scale(
+        self, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float
+    ) -> float:
+        """The factor of the groups' weights, calibrated with what the other releases may take."""
+        from skdp.privacy.accounting.minibatch import calibrate_batches
+
+        require_supported(sampling, self.adjacency, ["gaussian"])
+        if not self._minibatches:
+            raise UnsupportedAccounting(
+                "a session that samples must be opened with minibatches=True: an accountant then holds "
+                "its (epsilon, delta) without a mu"
+            )
+        if self._rows or self._sampled or self._set_aside:
+            raise PrivacyBudgetExceeded(
+                "sampled releases are planned once, before anything is released: a later plan could depend "
+                "on a result"
+            )
+        self._admit(share * self._mu2)
+        wanted = [
+            (
+                group.weight,
+                _rate(group.batch_size, n_units),
+                group.releases,
+                n_units,
+                group.batch_size,
+            )
+            for group in groups
+        ]
+        return calibrate_batches(
+            self.epsilon - self._epsilon_slack,
+            self._ideal_delta(),
+            wanted,
+            mu=math.sqrt(max(0.0, 1.0 - share) * self._mu2),
+            adjacency=self.adjacency,
+            sampling=sampling,
+        )
+
+    def _check_batch_plan(self, plan: BatchPlan) -> None:
+        if not isinstance(plan, BatchPlan):
+            raise TypeError("a batch is drawn from a BatchPlan of session.plan_batches")
+
+    def _check_batch(self, bounded: Bounded, plan: object) -> Batch | None:
+        """Refuse a statistic whose batch is not one that ``plan`` made, or was used before."""
+        batch = bounded._value.batch
+        if not isinstance(plan, BatchPlan):
+            if batch is not None:
+                raise UnsupportedAccounting(
+                    "a statistic of a batch is released with the plan of its batch only"
+                )
+            return None
+        if batch is None:
+            raise UnsupportedAccounting(
+                "this plan releases statistics of its own batches only: draw one with "
+                "session.draw(plan, records) and give it as batch="
+            )
+        if batch._plan is not plan:
+            raise UnsupportedAccounting("the statistic's batch was drawn from another plan")
+        if batch._spent:
+            raise PrivacyBudgetExceeded("this batch was used already; draw a new one")
+        return batch
+
+
+def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
+    releases = check_number(group.releases, "releases")
+    size = min(check_number(group.batch_size, "batch_size"), n_units)
+    if not 0 < group.weight < math.inf:
+        raise ValueError(f"weight must be finite and > 0, got {group.weight!r}")
+    return BatchGroup(releases, size, float(group.weight), group.purpose)
+
+
+def _rate(batch_size: int, n_units: int) -> float:
+    """Expected size over number, rounded up: units are drawn with a probability that is rounded down."""
+    rate = batch_size / n_units
+    return rate if Fraction(rate) >= Fraction(batch_size, n_units) else math.nextafter(rate, 2.0)
+
+
+def _plans(
+    groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float, scale: float
+) -> tuple[BatchPlan, ...]:
+    costs = [g.releases * (g.batch_size / n_units / g.weight) ** 2 for g in groups]
+    whole = math.fsum(costs)
+    return tuple(
+        BatchPlan(
+            releases=group.releases,
+            sampling=FULL_BATCH if group.batch_size >= n_units else sampling,
+            rate=_rate(group.batch_size, n_units),
+            batch_size=group.batch_size,
+            n_units=n_units,
+            noise_multiplier=scale * group.weight,
+            share=share * cost / whole,
+            purpose=group.purpose,
+        )
+        for group, cost in zip(groups, costs)
+    )
+
+
+def batch_slack_of(plan: object) -> tuple[float, float]:
+    """What drawing the batch of one release adds to (epsilon, delta)."""
+    return batch_slack(plan) if isinstance(plan, BatchPlan) else (0.0, 0.0)

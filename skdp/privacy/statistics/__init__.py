@@ -1,0 +1,1 @@
+"""Statistics of private records, each with what one unit can change in it."""

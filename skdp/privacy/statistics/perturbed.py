@@ -1,0 +1,174 @@
+"""The minimiser of an l2-regularised sum of losses with a random linear term, and how far the computed one is off.
+
+F(theta) = sum_i l_i(theta) + (penalty / 2) ||theta||^2 + <b, theta>, solved as the mean over the public count n
+by the solver of `skdp.privacy.statistics.minimizer`, whose proof needs only bounds on the gradient and
+on rounding errors;
+here both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are public.
+
+The computed point satisfies ||grad F|| <= n tau with b the drawn grid values. These are a continuous Gaussian
+vector rounded to the grid, so with respect to the latter ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed
+point is within eta = (n tau + sqrt(p) grid / 2) / penalty of the exact minimiser theta*, on any data set. Given
+theta*, the computed points of neighbours are therefore at most 2 eta apart (user guide, "Minima perturbation").
+
+Gradients are summed in blocks of rows and these as a binary tree: the rounding error of a sum then does not grow
+with the number of rows, and eta is small enough for a second noise that does not matter.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve
+
+__all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
+
+Array = NDArray[np.float64]
+
+LIMIT = 1000.0  # Huber thresholds to which centred targets are clipped: it bounds the minimiser
+REACH = 14.0  # the sampler stops at 13.25, up to a bin
+GAP = 1e-9  # tau over the largest gradient of one record, where rounding allows it
+
+
+@dataclass(frozen=True, repr=False)
+class PerturbedMinimizer:
+    """An objective whose minimiser a session can release; made by `PrivateRecords.perturbed_minimizer`.
+
+    Attributes
+    ----------
+    loss : object from `skdp.losses`
+    penalty : float
+    radius : float
+        Bound on the norm of a clipped row with the intercept's feature.
+    row_norm : float
+    target_center : float
+    n_parameters : int
+    """
+
+    loss: Any
+    penalty: float
+    radius: float
+    row_norm: float
+    target_center: float
+    n_parameters: int
+    _records: Any
+
+    def _domain(self, noise_std: float) -> "PerturbedDomain":
+        return PerturbedDomain(self, noise_std)
+
+    def __repr__(self) -> str:
+        return (
+            f"PerturbedMinimizer(loss={self.loss}, penalty={self.penalty:.6g}, "
+            f"row_norm={self.row_norm:.6g}, n_parameters={self.n_parameters})"
+        )
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("a PerturbedMinimizer holds private records and cannot be copied")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+
+def perturbed_minimizer(
+    records: Any, loss: Any, *, penalty: float, row_norm: float, target_center: float = 0.0
+) -> PerturbedMinimizer:
+    """Make the objective described by `PrivateRecords.perturbed_minimizer`."""
+    for name, value in (("penalty", penalty), ("row_norm", row_norm)):
+        if not 1e-50 <= value <= 1e50:
+            raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {value!r}")
+    if loss.n_outputs != 1:
+        raise ValueError(
+            "objective perturbation is proven for one linear predictor, not for softmax"
+        )
+    if records.unit != "record":
+        raise ValueError(
+            "objective perturbation protects records: a group's gradient has no one direction"
+        )
+    if records._weight is not None:
+        raise ValueError("sample_weight is not supported: the objective weighs every record alike")
+    lipschitz(loss)
+    intercept = records.intercept_value if records.fit_intercept else 0.0
+    radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
+    if not math.isfinite(target_center):
+        raise ValueError(f"target_center must be finite, got {target_center!r}")
+    return PerturbedMinimizer(
+        loss,
+        float(penalty),
+        radius,
+        float(row_norm),
+        float(target_center),
+        records.n_parameters,
+        records,
+    )
+
+
+class PerturbedDomain(Domain):
+    """The public constants of the mean objective with the linear term b / n.
+
+    Attributes
+    ----------
+    push : float
+        Largest norm of b / n.
+    reach : float
+        Largest norm of the minimiser.
+    """
+
+    gap = GAP
+
+    def __init__(self, made: PerturbedMinimizer, noise_std: float) -> None:
+        records, n, p = made._records, made._records.n_units, made.n_parameters
+        self.push = REACH * noise_std * math.sqrt(p) / n * (1 + 2.0**-40)
+        mask = np.ones(p, dtype=bool)
+        super().__init__(records, made.loss, made.penalty / n, made.row_norm, mask)
+        self.penalty, self.n_units, self.center = made.penalty, n, made.target_center
+
+    def farthest(self, mass: float) -> float:
+        """Largest norm of a point where F is at most F(0)."""
+        if self.loss.name == "logistic":
+            start = math.log(2.0)
+        else:
+            start = LIMIT * self.loss.threshold**2
+        # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
+        root = math.sqrt(self.push**2 + 2 * self.alpha * mass * start)
+        self.reach = (self.push + root) / self.alpha * (1 + 2.0**-40)
+        self.reach = min(self.reach, super().farthest(mass))
+        return self.reach
+
+    def rounding(self, mass: float, size: float) -> float:
+        """As for `Domain`, with the addition of b / n."""
+        return super().rounding(mass, size) + 4 * UNIT * self.push
+
+    def targets(self, y: Array, kept: Array) -> Array:
+        """Centred and clipped; a row that was scaled down takes its target along."""
+        if self.loss.name != "huber":
+            return y
+        limit = LIMIT * self.loss.threshold
+        with np.errstate(all="ignore"):  # an infinite difference times 0 is no number
+            return np.clip(np.nan_to_num((y - self.center) * kept), -limit, limit)
+
+    def minimizer(self, records: Any, b: Array) -> Array:
+        """Read the records and return the computed minimiser."""
+        base = self.objective(records)
+        made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
+        made.linear = b / self.n_units
+        return solve(made, self.tau)
+
+    def distance(self, grid: float) -> float:
+        """Eta: how far the computed point can be from the exact minimiser."""
+        shift = 0.501 * math.sqrt(self.width) * grid  # a thousandth for the product in float64
+        return (self.n_units * self.tau + shift) / self.penalty * (1 + 2.0**-40)
+
+
+class PerturbedObjective(Objective):
+    """F / n on one data set."""
+
+    linear: Array
+
+    def gradient_at(self, z: Array, theta: Array) -> Array:
+        """Gradient of F / n."""
+        return self.gather(self.slope(z)) + self.alpha * theta + self.linear
+
+    def pushed(self, step: Array) -> float:
+        """Slope of the linear term along ``step``."""
+        return float(np.vdot(self.linear, step))

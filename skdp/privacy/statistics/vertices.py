@@ -1,0 +1,198 @@
+"""VertexScores: the scores of the vertices of the l1 ball along a Frank-Wolfe path, and draws from them.
+
+Dense path and sparse path are one algorithm: integer scores and a tree of weights, kept up to date or computed
+anew in every step, with the same bits and so the same draws from the same key stream.
+"""
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.records import PrivateRecords
+
+__all__ = ["VertexScores"]
+
+# All rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's number.
+REFRESH_RATIO = 1.25
+
+
+class VertexScores:
+    """Scores -+ (mean sup-norm clipped gradient) of the vertices +-r e_jk, at a point on the way.
+
+    Parameters
+    ----------
+    records : PrivateRecords
+    loss : object from `skdp.losses`
+    clip_norm : float
+        Largest absolute entry of a row's gradient, finite and positive. For groups a row counts
+        1 / (rows of its group).
+    lazy : bool, default=True
+        False computes scores and weights anew in every step; the draws are the same.
+    tolerance : float, default=0.0
+        A row that is looked at is refreshed if an entry of its gradient would move by more than this share of
+        ``clip_norm``.
+    refresh_ratio : float, default=1.25
+        A step looks at the rows with a non-zero entry in its column; all rows are looked at after the first step
+        and then whenever the number of steps has grown by this factor.
+
+    Notes
+    -----
+    **What one record can change.** What a record adds to the scores is a function of this record, of the vertices
+    that were drawn before (released) and of public numbers: its linear predictor follows from the path; when it is
+    refreshed follows from the path, the public schedule and its own gradient. Whatever is stale, every entry is at
+    most ``clip_norm / n_units``, an integer on the grid. So replacing a record moves no score by more than
+    ``2 clip_norm / n_units`` (absent: half of it); the scores of +e_j and -e_j move in opposite directions. A draw
+    with weights exp(score eps0 / (2 Delta)) is eps0-bounded-range.
+
+    See Also
+    --------
+    skdp.privacy.PrivacySession.gumbel_top_k : draws and pays.
+    """
+
+    def __init__(
+        self,
+        records: PrivateRecords,
+        loss: Any,
+        clip_norm: float,
+        *,
+        lazy: bool = True,
+        tolerance: float = 0.0,
+        refresh_ratio: float = REFRESH_RATIO,
+    ) -> None:
+        if not (math.isfinite(clip_norm) and clip_norm > 0):
+            raise ValueError(f"clip_norm must be finite and positive, got {clip_norm!r}")
+        from skdp.kernels import vertex_kernel
+
+        self._kernel = vertex_kernel(
+            records._X,
+            records._y,
+            loss,
+            fit_intercept=records.fit_intercept,
+            intercept_value=records.intercept_value,
+            row_weight=records._balance(),
+            sample_weight=records._weight,
+            tolerance=tolerance,
+        )
+        self._clip = float(clip_norm)
+        self._shape = records.shape
+        self._divisor = float(self._shape.n_units)
+        self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
+        self._steps, self._next = 0, 1.0
+        self._unit = 0.0  # of the grid of the sums; 0: nothing has been computed
+        self._scale = 0.0  # of the weights; 0: there is no tree
+        # Features that changed since the tree was brought up to date, or that any may have.
+        self._pending: list[NDArray[np.int64]] = []
+        self._all_pending = False
+        self._stream: Any = None
+        self._spare = np.empty(0, dtype=np.uint64)
+        source = Source(
+            self._on_grid,
+            lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
+            roundings=0,
+            magnitude=self._clip * self._shape.most_units / self._divisor,
+            owner=records._kernels,
+            unit=self._shape.unit,
+            needs_public_n=self._shape.n_public is None,
+            choose=self._choose,
+        )
+        self._scores = Bounded.from_source(
+            source, (2 * self._kernel.sums.size,), linf=self._clip / self._divisor
+        )
+
+    def scores(self) -> Bounded:
+        """Return the scores at the present point: 2q is +e_q, 2q + 1 is -e_q, q = feature * K + output.
+
+        Returns
+        -------
+        Bounded
+            Of shape (2 n_parameters K,), with linf = ``clip_norm / n_units``.
+        """
+        return self._scores
+
+    def move(self, vertex: int, radius: float, gamma: float) -> None:
+        """Move to (1 - gamma) theta + gamma * radius * (vertex).
+
+        Parameters
+        ----------
+        vertex : int
+            A released index of `scores`.
+        radius, gamma : float
+            Public; gamma in (0, 1].
+        """
+        self._steps += 1
+        everything = self._steps >= self._next
+        if everything:
+            self._next = max(self._steps + 1.0, self._steps * self._ratio)
+        j, k = divmod(int(vertex) // 2, self._kernel.shape[1])
+        sign = -1.0 if vertex % 2 else 1.0
+        if self._unit == 0.0:
+            self._start(self._fine())
+        changed = self._kernel.move(
+            j, k, sign * radius * gamma, gamma, refresh=everything, lazy=self._lazy
+        )
+        if changed is None:
+            self._all_pending = True
+        else:
+            self._pending += changed
+
+    def _fine(self) -> float:
+        """The grid where no release has fixed one."""
+        return self._clip / self._divisor * max(2.0**-36, self._shape.most_units * 2.0**-60)
+
+    def _start(self, unit: float) -> None:
+        self._kernel.start(self._clip, unit * self._divisor)
+        self._unit, self._scale = unit, 0.0
+
+    def _on_grid(self, unit: float) -> NDArray[np.int64]:
+        if unit != self._unit:
+            self._start(unit)
+        flat = self._kernel.sums.ravel()
+        return np.stack([-flat, flat], axis=1).ravel()
+
+    def _choose(self, unit: float, scale: float, stream: Any) -> int:
+        from skdp.privacy.noise import weight_tree as trees
+
+        if unit != self._unit:
+            self._start(unit)
+        sums = self._kernel.sums.ravel()
+        if scale != self._scale:
+            self._scale = scale
+            self._levels = trees.layout(2 * sums.size)
+            self._tree = np.zeros(self._levels[-1])
+            self._mark = np.zeros(self._levels[-1], dtype=np.bool_)
+            self._nodes = np.empty(sums.size, dtype=np.int64)
+            self._reference = trees.build(sums, scale, self._tree, self._levels)
+        elif self._all_pending:
+            self._reference = trees.rebuild(sums, scale, self._reference, self._tree, self._levels)
+        else:
+            for touched in self._pending:
+                self._reference = trees.update(
+                    sums, self._kernel.shape[1], touched, scale, self._reference, self._tree,
+                    self._levels, self._mark, self._nodes,
+                )  # fmt: skip
+        self._pending, self._all_pending = [], False
+        choices = 3 * (self._levels.size - 1)
+        words = self._drawn(stream, choices + 36)
+        chosen = int(trees.select(words, self._tree, self._levels))
+        if chosen < 0:  # after two ties: the same words again, and as many more as can be needed
+            words = np.concatenate([words, stream.words(18 * choices)])
+            chosen = int(trees.select(words, self._tree, self._levels))
+        return chosen
+
+    def _drawn(self, stream: Any, count: int) -> NDArray[np.uint64]:
+        """The next words, fetched for many steps at once; what is left is never used for another stream."""
+        if stream is not self._stream or self._spare.size < count:
+            self._stream, self._spare = stream, stream.words(64 * count)
+        words, self._spare = self._spare[:count], self._spare[count:]
+        return words
+
+    def __repr__(self) -> str:
+        return f"VertexScores(shape={self._kernel.shape}, clip_norm={self._clip:g})"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("VertexScores hold private values; draw from them through a session")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = _refuse  # type: ignore[assignment]
