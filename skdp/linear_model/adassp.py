@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docs import document
 from skdp.base import check_number
 from skdp.linear_model.frame import PrivateFit, Solution
 from skdp.linear_model.glm import GLMRegressor, Problem
@@ -192,6 +193,7 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
     return vectors @ (inverse * (vectors.T @ cross))
 
 
+@document()
 class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     """Linear regression from noisy second moments, differentially private.
 
@@ -205,8 +207,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     ----------
     epsilon : float, default=1.0
         Privacy budget, > 0. ``inf`` solves the same equations without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {delta}
     row_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of a record's features. A longer record is scaled down as a whole, target included.
         "adaptive" releases a number near the median norm.
@@ -220,44 +221,21 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     n_rounds : {1, 2, 3}, default=3
         1 is the published algorithm. Each further round releases a bound of the residuals (2 % of the budget) and
         their moments, which are noised in proportion to it.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {fit_intercept} {adjacency}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
         weighted by one over their number.
     n_public : int, default=None
         Public number of records (or groups); None takes the number itself, which is public except under
         "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Has no effect: one release shows no progress. It is there as in the other private estimators.
+    {accountant} {random_state} {verbose.2}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the coefficients that are not 0.
+    {coef_.2} {intercept_.2} {support_.3}
     n_iter_ : int
         Number of rounds; 1 without privacy.
-    row_norm_ : float
-        The bound given, or the one that was released.
-    y_bounds_ : tuple of (float, float)
-        The range given, or the one that was released.
-    alpha_ : float
-        The penalty given, or the one that was chosen.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----

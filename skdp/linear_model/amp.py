@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docs import document
 from skdp.base import check_number
 from skdp.linear_model.frame import PrivateFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
@@ -174,6 +175,7 @@ class PerturbedFit(PrivateFit):
         return problem.loss, 0.0, {}
 
 
+@document()
 class DPAMPClassifier(GLMClassifier, PerturbedFit):
     """Logistic regression for two classes by approximate minima perturbation, differentially private.
 
@@ -186,8 +188,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     ----------
     epsilon : float, default=1.0
         Privacy budget, > 0. ``inf`` solves the same problem without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {delta}
     row_norm : float or "adaptive", default="adaptive"
         Largest l2 norm of a record's features; longer rows are scaled down. "adaptive" spends 5 % of epsilon and
         delta (up to 20 % where records are few) on a number near the median norm.
@@ -199,8 +200,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
         Whether to fit an intercept, as the coefficient of a constant feature of a quarter of ``row_norm``.
     classes : sequence of two labels, default=None
         The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {adjacency}
     unit : {"record"}, default="record"
         Whose change the claim protects. For "group" there is no proof, and it is refused.
     n_public : int, default=None
@@ -209,30 +209,20 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     accountant : BudgetAccountant or False, default=None
         Charged with (epsilon, delta) by each fit, by basic composition. None takes that of the innermost
         ``with accountant:``; False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Has no effect: one release shows no progress. It is there as in the other private estimators.
+    {random_state} {verbose.2}
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
     classes_ : ndarray of shape (2,)
-    support_ : ndarray of int64
-        Indices of the coefficients that are not 0.
+    {support_.3}
     n_iter_ : int
         1.
-    row_norm_ : float
-        The bound given, or the one that was released.
+    {row_norm_}
     alpha_ : float
         The penalty that was used.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -320,6 +310,7 @@ def _require_two(count: int) -> None:
         )
 
 
+@document(DPAMPClassifier)
 class DPAMPRegressor(GLMRegressor, PerturbedFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
@@ -330,13 +321,7 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` solves the same problem without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a record's features; longer rows are scaled down. "adaptive" spends 5 % of epsilon and
-        delta (up to 20 % where records are few) on a number near the median norm.
+    {epsilon} {delta} {row_norm}
     huber_threshold : float or "adaptive", default="adaptive"
         Residual at which the loss becomes linear, in units of y, > 0. The noise is proportional to it. "adaptive"
         spends 15 % of epsilon and delta on the centre and the reach of the targets: the centre is
@@ -350,43 +335,16 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature of a quarter of ``row_norm``. The
         centre of the targets is added to it.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record"}, default="record"
-        Whose change the claim protects. For "group" there is no proof, and it is refused.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records, which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit, by basic composition. None takes that of the innermost
-        ``with accountant:``; False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Has no effect: one release shows no progress. It is there as in the other private estimators.
+    {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the coefficients that are not 0.
-    n_iter_ : int
-        1.
-    row_norm_ : float
-        The bound given, or the one that was released.
+    {coef_.2} {intercept_.2} {support_} {n_iter_} {row_norm_}
     huber_threshold_ : float
         The threshold given, or the one that was released.
     target_center_ : float
         What was subtracted from the targets: 0, or released.
-    alpha_ : float
-        The penalty that was used.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

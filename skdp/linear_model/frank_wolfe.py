@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docs import document
 from skdp.base import check_number
 from skdp.linear_model.frame import PrivateFit, Solution, parameter_shape
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
@@ -213,6 +214,7 @@ class FrankWolfeFit(PrivateFit):
         return 0.0, 1.0, {}
 
 
+@document()
 class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
@@ -244,46 +246,23 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
         units of that feature's value: the released median sup norm of the rows, or 1 where nothing was released.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {classes} {adjacency}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. The loss is then the
         mean over the groups of the mean over a group's rows.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
+    {n_public} {max_weight} {accountant} {random_state} {verbose}
     callback : callable, default=None
         Called as ``callback(iteration, coef)`` with each released iterate; costs O(d) a step.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {classes_}
     support_ : ndarray of int64
         Indices of the features with a non-zero coefficient, sorted.
-    n_iter_ : int
-        Number of steps.
+    {n_iter_}
     radius_, clip_norm_ : float
         The numbers given, or what was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -352,6 +331,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         self.callback = callback
 
 
+@document(DPFrankWolfeClassifier)
 class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
@@ -362,72 +342,33 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` takes the best vertex in every step and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 (pure differential
-        privacy) needs ``radius`` and ``clip_norm`` as numbers. `privacy_` then reports what the sampler's error
-        leaves as delta, less than 1e-20.
+    {epsilon} {delta}
     radius : float or "auto", default="auto"
         Radius of the l1 ball that holds the coefficients. "auto" is
         0.7 (n mu)^(1/3) g / m^2, at most 30 g / m^2, with m the released median sup norm of the rows and g that
         of the gradients at 0.
-    max_iter : int or "auto", default="auto"
-        Number of steps T, each a private choice; at most as many coefficients are not zero. "auto" is
-        0.3 (n mu)^(2/3), between 2 and 1000, mu the Gaussian-DP parameter of (epsilon, delta) and n the number of
-        records or groups (with delta=0: 0.5 sqrt(n epsilon)).
+    {max_iter}
     clip_norm : float or "adaptive", default="adaptive"
         Largest absolute entry (sup norm) of one row's gradient. "adaptive" is half the median sup norm at the
         start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2; up to
         20 % where records are few) on the median sup norms of the rows
         and of the gradients.
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.
-    huber_threshold : float, default=1.0
-        Residual at which Huber's loss becomes linear, in units of y, > 0.
+    {loss} {huber_threshold}
     fit_intercept : bool, default=True
         Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
         to the intercept in the end; that takes 5 % of the budget (of mu^2), up to 20 % where the records are few.
         With delta=0 it is not released: subtract a public centre from y. The rest of the intercept is the
         coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. The loss is then the
-        mean over the groups of the mean over a group's rows.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate; costs O(d) a step.
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features with a non-zero coefficient, sorted.
-    n_iter_ : int
-        Number of steps.
+    {coef_.2} {intercept_.2} {support_} {n_iter_}
     radius_, clip_norm_ : float
         The numbers given, or what was released.
     target_center_ : float
         The released centre of y, which is part of ``intercept_``; 0 where none was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----

@@ -2,6 +2,7 @@
 
 from numbers import Real
 
+from skdp._docs import document
 from skdp.base import check_number
 from skdp.linear_model.descent.agd import adaptive_descent
 from skdp.linear_model.descent.solver import descend, random_round
@@ -20,6 +21,7 @@ class _DescentFit(StochasticFit):
     sampling = "poisson"
 
 
+@document()
 class DPGDClassifier(GLMClassifier, _DescentFit):
     """Logistic or softmax regression by differentially private gradient descent.
 
@@ -29,10 +31,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     max_iter : int or "auto", default="auto"
         Number of steps, each of which reads all records. "auto" is between 20 and 100, from public numbers:
         ``n mu / (8 sqrt(p))`` with p parameters and the mu of (epsilon, delta). Every step is paid for, so
@@ -41,61 +40,13 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         A number is used literally, and the last iterate is the result. "auto" takes dual averaging with a step
         size computed from released gradients and known noise (user guide of `DPIGHTClassifier`), which costs
         nothing and needs no tuning; the result is its average.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
-        start; the clip norm is 0.5 to 1.4 times the median gradient norm at the start, more where the budget
-        sees more (user guide). Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
-    penalty : {"nonconvex", "l2"}, default="nonconvex"
-        ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
-    alpha : float, default=1e-3
-        Weight of the penalty, added to the mean loss, >= 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
+    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
-    n_iter_ : int
-        Number of steps.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
+    {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -178,6 +129,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         )
 
 
+@document()
 class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     """Logistic or softmax regression by random round private stochastic gradient descent.
 
@@ -188,10 +140,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     batch_size : int or "auto", default="auto"
         Expected number of records (or groups) in a batch, which means divide by; the paper has 1. "auto" is
         n / 64, but at least 64. n or more is the full batch.
@@ -204,61 +153,17 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     learning_rate : float or "auto", default="auto"
         A number is used literally. "auto" is a constant over the smoothness of the mean loss, which follows from
         the released median row norm: at most 5, less where the noise of T steps would carry too far (user guide).
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
-        start; the clip norm is 0.5 to 1.4 times the median gradient norm at the start, more where the budget
-        sees more (user guide). Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
-    penalty : {"nonconvex", "l2"}, default="nonconvex"
-        ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
-    alpha : float, default=1e-3
-        Weight of the penalty, added to the mean loss, >= 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
+    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_} {classes_}
     n_iter_ : int
         The round that was drawn: number of steps that were taken. It does not depend on the records.
     learning_rate_ : float
         The step size.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -348,6 +253,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         )
 
 
+@document()
 class DPAGDClassifier(GLMClassifier, _DescentFit):
     """Logistic or softmax regression by private gradient descent with an adaptive budget.
 
@@ -358,10 +264,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     max_iter : int or "auto", default="auto"
         Largest number of steps. The first step gets 1 / max_iter of the budget, "auto" 1 / 30; the fit ends
         where the budget does not hold another step.
@@ -372,65 +275,22 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     loss_bound : float or "auto", default="auto"
         Where distances are compared, one record's (or group's) loss is clipped to [0, loss_bound]. "auto" is
         three times the loss of a model that knows nothing: ``3 log(n_classes)``.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
-        start; the clip norm is 0.5 to 1.4 times the median gradient norm at the start, more where the budget
-        sees more (user guide). Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
-    penalty : {"nonconvex", "l2"}, default="nonconvex"
-        ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
-    alpha : float, default=1e-3
-        Weight of the penalty, added to the mean loss, >= 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
+    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_} {classes_}
     n_iter_ : int
         Number of steps. It depends on released values only.
     learning_rate_ : float
         The largest distance that the first steps might go, given or of "auto".
     last_distance_ : float
         The distance of the last step; 0 where its choice found nothing better than to stay.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
+    {clip_norm_}
     loss_bound_ : float
         The loss bound given, or the one of "auto".
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

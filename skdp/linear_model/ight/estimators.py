@@ -1,5 +1,6 @@
 """The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `_ight`."""
 
+from skdp._docs import document
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.ight.fit import ExactThresholdingFit, PrivateThresholdingFit
 from skdp.linear_model.ight.solver import solve
@@ -7,6 +8,7 @@ from skdp.linear_model.ight.solver import solve
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
 
+@document()
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
 
@@ -16,10 +18,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all (no thresholding). With several classes the features of largest
         l2 norm over the classes are kept. The intercept is always kept.
@@ -49,52 +48,15 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         allows, "auto" takes the steps of the class without privacy.
     alpha : float, default=0.0
         Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {fit_intercept} {classes} {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant}
+    {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_.2} {classes_}
     n_iter_ : int
         Number of gradient steps, refit included.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -176,6 +138,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         self.callback = callback
 
 
+@document(DPIGHTClassifier)
 class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     """Sparse linear regression that is differentially private.
 
@@ -186,84 +149,17 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all (no thresholding). The intercept is always kept.
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.
-    huber_threshold : float, default=1.0
-        Residual at which Huber's loss becomes linear, in units of y, > 0.
-    selection : {"gaussian", "peeling"}, default="gaussian"
-        ``"gaussian"`` is the paper's: noise on every coordinate, then thresholding. ``"peeling"`` spends
-        half of each step on choosing the support by Gumbel noise and adds Gaussian noise to it alone.
-    refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only.
-        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
-        ``max_iter``) about a quarter. It has no effect without thresholding.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2;
-        up to 20 % where records are few)
-        on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter. With a number and ``learning_rate="auto"`` they still go to the scale
-        of the step; only where both are numbers nothing is asked.
-    max_iter : int or "auto", default="auto"
-        Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
-        of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
-        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds
-        that find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there
-        is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning. With ``clip_norm=inf``, which ``epsilon=inf`` alone
-        allows, "auto" takes the steps of the class without privacy.
-    alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {loss} {huber_threshold} {selection} {refit} {clip_norm} {max_iter} {learning_rate} {alpha}
+    {fit_intercept} {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant}
+    {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    n_iter_ : int
-        Number of gradient steps, refit included.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_.2} {intercept_.2} {support_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
+    {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -347,6 +243,7 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
         self.callback = callback
 
 
+@document(DPIGHTClassifier)
 class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
@@ -354,9 +251,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
     Parameters
     ----------
-    n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all (no thresholding). With several classes the features of largest
-        l2 norm over the classes are kept. The intercept is always kept.
+    {n_nonzero_coefs}
     max_iter : int or "auto", default="auto"
         Largest number of gradient steps; "auto" is 1000.
     learning_rate : float or "auto", default="auto"
@@ -364,39 +259,21 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         is the result. "auto" is one over the largest curvature of the mean loss and the penalty, estimated by
         30 steps of power iteration and raised by 5 %. The steps have Nesterov's momentum, which starts anew
         where it points uphill [3]_. The last iterate is the result.
-    alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The label set; None takes it from y.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
+    {alpha} {fit_intercept} {classes.2} {coef_init}
     tol : float, default=1e-4
         Stop when a step moves the parameters by at most ``tol`` times their norm; 0 takes all ``max_iter`` steps.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_} {classes_}
     n_iter_ : int
         Number of gradient steps.
     learning_rate_ : float
         The step size given, or that of "auto", the same in every step.
     clip_norm_ : float
         inf: nothing is clipped.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -448,6 +325,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         self.callback = callback
 
 
+@document(IGHTClassifier)
 class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
@@ -458,46 +336,13 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     ----------
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all (no thresholding). The intercept is always kept.
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.
-    huber_threshold : float, default=1.0
-        Residual at which Huber's loss becomes linear, in units of y, > 0.
-    max_iter : int or "auto", default="auto"
-        Largest number of gradient steps; "auto" is 1000.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" is one over the largest curvature of the mean loss and the penalty, estimated by
-        30 steps of power iteration and raised by 5 %. The steps have Nesterov's momentum, which starts anew
-        where it points uphill [3]_. The last iterate is the result.
-    alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    tol : float, default=1e-4
-        Stop when a step moves the parameters by at most ``tol`` times their norm; 0 takes all ``max_iter`` steps.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {loss} {huber_threshold} {max_iter} {learning_rate} {alpha} {fit_intercept} {coef_init} {tol}
+    {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    n_iter_ : int
-        Number of gradient steps.
-    learning_rate_ : float
-        The step size given, or that of "auto", the same in every step.
-    clip_norm_ : float
-        inf: nothing is clipped.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_.2} {intercept_.2} {support_} {n_iter_} {learning_rate_} {clip_norm_} {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----

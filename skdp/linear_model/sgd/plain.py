@@ -1,11 +1,17 @@
 """The estimators of plain private stochastic gradient descent; the solver is `_lssgd`."""
 
+from skdp._docs import document
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.sgd.smoothed import StochasticDescentFit
+from skdp.linear_model.sgd.smoothed import (
+    DPLSSGDClassifier,
+    DPLSSGDRegressor,
+    StochasticDescentFit,
+)
 
 __all__ = ["DPSGDClassifier", "DPSGDRegressor"]
 
 
+@document(DPLSSGDClassifier)
 class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     """Logistic or softmax regression by differentially private stochastic gradient descent.
 
@@ -15,87 +21,14 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
-    batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in a batch, which means divide by; n or more, and "auto", take all
-        of them in every step, which is most accurate for the same budget.
-        With batches raise ``max_iter``, which counts steps, not epochs: n / batch_size steps read the data once.
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How smaller batches are drawn. Without replacement needs more noise and replace-one adjacency.
-    max_iter : int or "auto", default="auto"
-        Number of noisy steps, not of epochs; "auto" is 100, also with small batches. Every step is paid for, so
-        there is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally. "auto" takes steps as long as the noise and the curvature allow, computed from
-        public and released numbers (user guide), which costs nothing and needs no tuning.
-    schedule : {"constant", "inverse", "inverse-sqrt"}, default="constant"
-        Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).
-    momentum : float, default=0.9
-        In [0, 1): ``v <- momentum * v + u``, and a step subtracts v; 0 is the published method. For Adam the
-        decay of its first moment.
-    solver : {"sgd", "adam"}, default="sgd"
-        Adam divides each coordinate by the root of its second moment (decay 0.999).
-    average : float, "auto" or None, default="auto"
-        The result is the mean of the iterates with weights ``t ** average`` (0: all the same), or the last one
-        (None). "auto" is 6 with ``learning_rate="auto"``, else None.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm and, for regression and groups, on the median
-        gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
-        they still go to the length of the steps; only where both are numbers nothing is asked.
-    penalty : {"l2", "nonconvex"}, default="l2"
-        ``alpha / 2 * ||w||^2``, or ``alpha * sum_j w_j^2 / (1 + w_j^2)``. The intercept is never penalised.
-    alpha : float, default=0.0
-        Weight of the penalty, added to the mean loss, >= 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number of records (or groups); None takes their real number, which is public except under
-        "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum}
+    {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficients are not all 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
-    n_iter_ : int
-        Number of steps.
-    learning_rate_ : float
-        Step size of the first step: the one given, or that of "auto".
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
+    {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -182,6 +115,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
         self.callback = callback
 
 
+@document(DPLSSGDRegressor)
 class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
     """Linear regression by differentially private stochastic gradient descent.
 
@@ -191,91 +125,15 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
-    loss : {"squared", "huber"}, default="squared"
-        Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.
-    huber_threshold : float, default=1.0
-        Residual at which Huber's loss becomes linear, in units of y, > 0.
-    batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in a batch, which means divide by; n or more, and "auto", take all
-        of them in every step, which is most accurate for the same budget.
-        With batches raise ``max_iter``, which counts steps, not epochs: n / batch_size steps read the data once.
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How smaller batches are drawn. Without replacement needs more noise and replace-one adjacency.
-    max_iter : int or "auto", default="auto"
-        Number of noisy steps, not of epochs; "auto" is 100, also with small batches. Every step is paid for, so
-        there is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally. "auto" takes steps as long as the noise and the curvature allow, computed from
-        public and released numbers (user guide), which costs nothing and needs no tuning.
-    schedule : {"constant", "inverse", "inverse-sqrt"}, default="constant"
-        Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).
-    momentum : float, default=0.9
-        In [0, 1): ``v <- momentum * v + u``, and a step subtracts v; 0 is the published method. For Adam the
-        decay of its first moment.
-    solver : {"sgd", "adam"}, default="sgd"
-        Adam divides each coordinate by the root of its second moment (decay 0.999).
-    average : float, "auto" or None, default="auto"
-        The result is the mean of the iterates with weights ``t ** average`` (0: all the same), or the last one
-        (None). "auto" is 6 with ``learning_rate="auto"``, else None.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm and, for regression and groups, on the median
-        gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
-        they still go to the length of the steps; only where both are numbers nothing is asked. With an intercept
-        another 5 % (up to 20 % where records are few) go to the median of y, which the steps see subtracted. Where
-        both are numbers, or the records fewer than 50 / mu, subtract a public centre of y yourself.
-    penalty : {"l2", "nonconvex"}, default="l2"
-        ``alpha / 2 * ||w||^2``, or ``alpha * sum_j w_j^2 / (1 + w_j^2)``. The intercept is never penalised.
-    alpha : float, default=0.0
-        Weight of the penalty, added to the mean loss, >= 0.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
-    n_public : int, default=None
-        Public number of records (or groups); None takes their real number, which is public except under
-        "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {epsilon} {delta} {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate}
+    {schedule} {momentum} {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept}
+    {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose}
+    {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    n_iter_ : int
-        Number of steps.
-    learning_rate_ : float
-        Step size of the first step: the one given, or that of "auto".
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    target_center_ : float
-        What was released as the centre of y, 0 where nothing was.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_} {intercept_} {support_} {n_iter_} {learning_rate_} {clip_norm_} {target_center_}
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skdp._docs import document
 from skdp._warn import warn_user
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
@@ -137,6 +138,7 @@ class PrivateTransferFit(PrivateFit):
         return found
 
 
+@document()
 class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     """Sparse logistic or softmax regression by private knowledge transfer.
 
@@ -147,10 +149,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all. With several classes the features of
         largest l2 norm over the classes are kept. The intercept is always kept.
@@ -176,33 +175,17 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         Number of drawn inputs; None takes ten a coefficient, at least 1000.
     fit_intercept : bool, default=True
         Whether to fit an intercept. The teacher penalises it like a coefficient: else it would not be stable.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {classes} {adjacency}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. In the teacher a
         group's rows are weighted by one over their number.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
+    {n_public} {accountant} {random_state}
     verbose : bool, default=False
         Has no effect: a few releases show no progress. It is there as in the other private estimators.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_.2} {classes_}
     n_iter_ : int
         Number of released vectors of coefficients or labels.
     alpha_ : float
@@ -213,11 +196,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         Number of labels.
     label_noise_ : float
         Standard deviation of the noise of a label.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -290,6 +269,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         self.verbose = verbose
 
 
+@document(DPSLKTClassifier)
 class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     """Sparse linear regression by private knowledge transfer.
 
@@ -300,79 +280,24 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     n_nonzero_coefs : int, default=None
         Number of features to keep; None keeps all. The intercept is always kept.
-    teacher : {"private-support", "ridge", "published"}, default="private-support"
-        ``"private-support"`` spends most of the budget on choosing the features, and a first fit on them, as
-        DP-IGHT does; the teacher then is convex on these features and penalised about that fit. It was the
-        better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
-        all features, penalised about 0. ``"published"`` is the paper's and **not private by any proof**: it
-        warns `UnprovenPrivacyWarning`, reports epsilon = inf and is refused where an accountant would pay.
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a row (restricted to the chosen features); longer rows are scaled down. "adaptive"
-        releases a number near the median norm. The published teacher clips nothing.
-    alpha : float or "auto", default="auto"
-        Weight of the teacher's penalty, > 0: larger is more stable and less noisy, and leaves the teacher
-        nearer to where it started. "auto" balances the two by public numbers (user guide).
-    public_X : array-like or CSR matrix of shape (m, n_features), default=None
-        Public inputs, for example records that need no protection, at which the teacher is asked.
-    transfer_distribution : {"basis", "uniform", "gaussian"} or frozen distribution, default="basis"
-        What inputs to ask at where there are no public ones. "basis" asks for each coefficient once, which no
-        other inputs beat, since the noise of all labels grows with the inputs' spectral norm. Entries may
-        also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen ``scipy.stats`` distribution.
-    n_transfer : int, default=None
-        Number of drawn inputs; None takes ten a coefficient, at least 1000.
+    {teacher} {row_norm} {alpha} {public_X} {transfer_distribution} {n_transfer}
     huber_threshold : float or "adaptive", default="adaptive"
         Residual at which Huber's loss becomes linear, in units of y, > 0. "adaptive" releases the targets' median,
         which is subtracted, and their reach, of which the threshold is a part. (Squared loss has no bounded
         gradients, hence no stable minimiser; the published teacher uses it.) The mean of skewed targets, such as
         counts, is underestimated (`DPAdaSSPRegressor` fits it).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The teacher penalises it like a coefficient: else it would not be stable.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. In the teacher a
-        group's rows are weighted by one over their number.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Has no effect: a few releases show no progress. It is there as in the other private estimators.
+    {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
+    {coef_.2} {intercept_.2} {support_}
     huber_threshold_ : float
         The threshold, given or released; not of the published teacher.
-    n_iter_ : int
-        Number of released vectors of coefficients or labels.
-    alpha_ : float
-        The teacher's penalty.
-    row_norm_ : float
-        The bound on the rows, given or released; not of the published teacher.
-    n_transfer_ : int
-        Number of labels.
-    label_noise_ : float
-        Standard deviation of the noise of a label.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {n_iter_} {alpha_} {row_norm_} {n_transfer_} {label_noise_} {privacy_} {n_features_in_}
+    {feature_names_in_}
 
     Notes
     -----

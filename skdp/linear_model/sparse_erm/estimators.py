@@ -1,5 +1,6 @@
 """The estimators of sparse-gradient ERM: parameters here, the algorithm in `_sparse_erm`."""
 
+from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss
 from skdp.linear_model.frame import PrivateFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
@@ -8,6 +9,7 @@ from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
+@document()
 class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
@@ -20,8 +22,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
+    {epsilon}
     delta : float, default=1e-5
         Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
         ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
@@ -63,29 +64,11 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     batch_size : int, default=None
         If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
         ``unit="group"``: of groups). Faster steps with more noise. Under "replace-one" only.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {fit_intercept} {coef_init} {adjacency}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
         share the weight of one record.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
+    {n_public} {max_weight} {accountant} {random_state} {verbose}
     callback : callable, default=None
         Called as ``callback(iteration, coef)`` with each released iterate; batches are not shown.
 
@@ -102,15 +85,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         Number of gradient entries that all steps released.
     threshold_ : float
         That of the last step.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -196,6 +171,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         self.callback = callback
 
 
+@document(DPSparseERM)
 class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
@@ -206,97 +182,16 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
-        `privacy_` reports as a delta below 1e-20.
-    n_hits : int or "auto", default="auto"
-        Largest number of gradient entries that a step releases (the paper's c1); a step pays for all of
-        them, found or not. "auto" is 1, and without privacy all.
-    max_iter : int or "auto", default="auto"
-        Number of steps. Every step is paid for, so there is no stopping rule. "auto" is, between 20 and 100, the
-        number at which the threshold stays below about a tenth of the clip norm (user guide).
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- theta - learning_rate * released``, and the last iterate is
-        the result. "auto" takes a step size computed from released values (user guide), drops values that are
-        below half of the threshold as false alarms, and averages the iterates; that costs nothing.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
-        where records are few) on the median of the rows' sup norms and, for
-        regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` they still go to the scale of the step.
-    threshold : float or "auto", default="auto"
-        Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
-        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
-    split : {"optimal", "published"}, default="optimal"
-        How a step's budget is divided between finding an entry and releasing its value. "published" is the
-        paper's .95 and .05.
-    refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
-        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
-        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
-    schedule : {"cyclic", "published"}, default="cyclic"
-        Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
-        "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
-        most.
-    batch_size : int, default=None
-        If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
-        ``unit="group"``: of groups). Faster steps with more noise. Under "replace-one" only.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
-        share the weight of one record.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate; batches are not shown.
+    {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit}
+    {schedule} {batch_size} {fit_intercept} {classes} {coef_init} {adjacency} {unit} {n_public}
+    {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0, sorted.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
-    n_iter_ : int
-        Number of steps, without those of a refit.
-    n_hits_ : int
-    n_released_ : int
-        Number of gradient entries that all steps released.
-    threshold_ : float
-        That of the last step.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {support_} {classes_} {n_iter_} {n_hits_} {n_released_} {threshold_} {learning_rate_}
+    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -382,6 +277,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         self.callback = callback
 
 
+@document(DPSparseERM)
 class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
@@ -392,96 +288,18 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
-        `privacy_` reports as a delta below 1e-20.
+    {epsilon} {delta}
     loss : {"squared", "huber"}, default="squared"
     huber_threshold : float, default=1.0
         Residual from which Huber's loss grows linearly, > 0.
-    n_hits : int or "auto", default="auto"
-        Largest number of gradient entries that a step releases (the paper's c1); a step pays for all of
-        them, found or not. "auto" is 1, and without privacy all.
-    max_iter : int or "auto", default="auto"
-        Number of steps. Every step is paid for, so there is no stopping rule. "auto" is, between 20 and 100, the
-        number at which the threshold stays below about a tenth of the clip norm (user guide).
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- theta - learning_rate * released``, and the last iterate is
-        the result. "auto" takes a step size computed from released values (user guide), drops values that are
-        below half of the threshold as false alarms, and averages the iterates; that costs nothing.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
-        where records are few) on the median of the rows' sup norms and, for
-        regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` they still go to the scale of the step.
-    threshold : float or "auto", default="auto"
-        Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
-        ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
-    split : {"optimal", "published"}, default="optimal"
-        How a step's budget is divided between finding an entry and releasing its value. "published" is the
-        paper's .95 and .05.
-    refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
-        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
-        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
-    schedule : {"cyclic", "published"}, default="cyclic"
-        Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
-        "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
-        most.
-    batch_size : int, default=None
-        If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
-        ``unit="group"``: of groups). Faster steps with more noise. Under "replace-one" only.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
-        share the weight of one record.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate; batches are not shown.
+    {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
+    {batch_size} {fit_intercept} {coef_init} {adjacency} {unit} {n_public} {max_weight}
+    {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0, sorted.
-    n_iter_ : int
-        Number of steps, without those of a refit.
-    n_hits_ : int
-    n_released_ : int
-        Number of gradient entries that all steps released.
-    threshold_ : float
-        That of the last step.
-    learning_rate_ : float
-        The step size given, or the last one that "auto" took.
-    clip_norm_ : float
-        The clip norm given, or the one that was released.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_.2} {intercept_.2} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
+    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----

@@ -6,6 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from skdp._docs import document
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
 from skdp.linear_model.frame import Solution, model_attributes
 from skdp.linear_model.glm import GLMClassifier, Problem
@@ -75,6 +76,7 @@ class _MomentumFit(StochasticRun):
         )
 
 
+@document()
 class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
@@ -85,10 +87,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     max_iter : int or "auto", default="auto"
         Number of steps, at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of
         (epsilon, delta), at most 2000, at most what leaves batches of 16, and at least 20. With a ``batch_size``
@@ -125,48 +124,19 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     output : {"last", "random"}, default="last"
         The last iterate; or, as in [1]_, one drawn uniformly from all before it, the start among them: the
         theorem is about that one, the last is much better.
-    penalty : {"nonconvex", "l2"}, default="nonconvex"
-        ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
-    alpha : float, default=1e-3
-        Weight of the penalty, added to the mean loss, >= 0.
+    {penalty} {alpha}
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How minibatches are drawn. "without_replacement" is the paper's; it is possible under replace-one only,
         and needs much more noise (user guide).
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    coef_init : array-like, default=None
-        Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-        Costs nothing.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.
+    {fit_intercept} {classes} {coef_init} {adjacency} {unit}
     n_public : int, default=None
         Public number of records (or groups) that sampling rates are computed from; None takes their number,
         which is public except under "add-remove".
-    max_weight : float, default=None
-        Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Whether to show a progress bar.
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate.
+    {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_} {classes_}
     n_iter_ : int
         Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
     learning_rate_ : float
@@ -179,11 +149,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         What was given, or what "auto" became.
     batch_size_, initial_batch_size_ : int
         What was given, at most the number of records, or what "auto" became.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -295,6 +261,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         return self._momentum_run(session, problem, self.clip_norm, self.clip_diff_norm)
 
 
+@document(DPSRMClassifier)
 class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
@@ -323,48 +290,28 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
         norm, or none where ``learning_rate`` is a number.
     output : {"last", "random"}, default="last"
         The last iterate; or one drawn uniformly from all before it, the start among them.
-    penalty : {"nonconvex", "l2"}, default="nonconvex"
-        ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.
-    alpha : float, default=1e-3
-        Weight of the penalty, added to the mean loss, >= 0.
+    {penalty} {alpha}
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How minibatches are drawn.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The label set; None takes it from y.
+    {fit_intercept} {classes.2}
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     random_state : None, int, RandomState or Generator, default=None
         Of the minibatches.
-    verbose : bool, default=False
-        Whether to show a progress bar.
+    {verbose}
     callback : callable, default=None
         Called as ``callback(iteration, coef)`` with each iterate.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
-    n_iter_ : int
-        Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
-    learning_rate_ : float
-        What was given, or the largest step size of the first step.
-    max_step_norm_ : float
-        What was given, or what "auto" became.
+    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {max_step_norm_}
     momentum_ : float
         What was given, or the value at the last of the ``max_iter`` steps.
     clip_norm_, clip_diff_norm_ : float
         inf: nothing is clipped.
     batch_size_, initial_batch_size_ : int
         What was given, at most the number of records, or what "auto" became.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {n_features_in_} {feature_names_in_}
 
     See Also
     --------

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 from typing import Any
 
+from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.adassp import (
     LARGEST,
@@ -65,6 +66,7 @@ class _TwoStageFit(PrivateFit):
         return found if problem.loss.name == "squared" else found + count_assumption(problem)
 
 
+@document()
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     """Sparse logistic or softmax regression in two stages, differentially private.
 
@@ -74,10 +76,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     n_nonzero_coefs : int, default=None
         Number of features to keep. None takes one for about 150/mu records (mu: the budget in Gaussian DP; 560
         records at the default budget), at least 5. The intercept is always kept. Where all features are kept
@@ -99,46 +98,20 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss of the second stage, > 0.
         "auto" balances bias and noise, from public numbers.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    classes : sequence of labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
+    {fit_intercept} {classes} {adjacency}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
         weighted by one over their number, and lie in one block.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
+    {n_public} {accountant} {random_state}
     verbose : bool, default=False
         Has no effect: two releases show no progress. It is there as in the other private estimators.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    classes_ : ndarray of shape (n_classes,)
-        The declared labels, sorted, also those absent from y.
+    {coef_} {intercept_} {support_.2} {classes_}
     n_iter_ : int
         Number of stages: 1 where all features are kept, else 2.
-    row_norm_ : float
-        The bound given, or the one that was released.
-    alpha_ : float
-        The penalty given, or the one that was chosen.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {row_norm_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
@@ -228,6 +201,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
         return super()._solve(session, problem)
 
 
+@document(DPTwoStageClassifier)
 class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     """Sparse linear regression in two stages, differentially private.
 
@@ -237,29 +211,11 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
-    n_nonzero_coefs : int, default=None
-        Number of features to keep. None takes one for about 150/mu records (mu: the budget in Gaussian DP; 560
-        records at the default budget), at least 5. The intercept is always kept. Where all features are kept
-        there is no first stage.
+    {epsilon} {delta} {n_nonzero_coefs}
     loss : {"squared", "huber"}, default="squared"
         The second stage of the squared loss releases the normal equations (`DPAdaSSPRegressor`), that of
         Huber's loss a noisy minimiser.
-    huber_threshold : float, default=1.0
-        Residual at which Huber's loss becomes linear, in units of y, > 0.
-    selection : {"gumbel", "votes"}, default="gumbel"
-        How the first stage scores features. "gumbel": magnitude of the mean gradient at 0, rows clipped in the
-        sup norm. "votes" is the published one: blocks of records fit sparse models of their own and vote. It
-        needs far more records (user guide).
-    n_blocks : int or "auto", default="auto"
-        Number of blocks that vote; "auto" is half the square root of the number of records (or groups). Only for
-        ``selection="votes"``.
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a record's features on the chosen support; longer rows are scaled down. "adaptive"
-        releases a number near the median norm.
+    {huber_threshold} {selection} {n_blocks} {row_norm}
     y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
         Public range (low, high) of the targets. "adaptive" releases a median and a quantile of the
         distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % where the
@@ -267,44 +223,12 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     alpha : float or "auto", default="auto"
         Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss of the second stage. "auto":
         AdaSSP's rule for the squared loss, else what balances bias and noise, from public numbers.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What a neighbouring data set is. "add-remove" needs ``n_public``.
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
-        weighted by one over their number, and lie in one block.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records (or groups), which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-        False charges none, also inside such a block.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-        the seed can subtract the noise.
-    verbose : bool, default=False
-        Has no effect: two releases show no progress. It is there as in the other private estimators.
+    {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    support_ : ndarray of int64
-        Indices of the features that are kept, sorted.
-    n_iter_ : int
-        Number of stages: 1 where all features are kept, else 2.
-    row_norm_ : float
-        The bound given, or the one that was released.
-    y_bounds_ : tuple of (float, float)
-        The range given, or the one that was released.
-    alpha_ : float
-        The penalty given, or the one that was chosen.
-    privacy_ : PrivacyReport
-        What this fit cost.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+    {coef_.2} {intercept_.2} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_} {privacy_}
+    {n_features_in_} {feature_names_in_}
 
     Notes
     -----
