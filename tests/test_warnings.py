@@ -163,4 +163,4 @@ def test_warnings_are_issued_in_one_place():
             taken = isinstance(node, ast.ImportFrom) and node.module == "warnings"
             if called or taken:
                 found.append(path.relative_to(package).as_posix())
-    assert found == ["_warn.py"]
+    assert found == ["_compat.py"]

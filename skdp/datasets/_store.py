@@ -11,7 +11,7 @@ from typing import Any
 
 from sklearn.utils import check_scalar
 
-from skdp._warn import warn_user
+from skdp._compat import warn_user
 from skdp.datasets._registry import DATASETS, DataFile
 
 __all__ = ["clear_data_home", "fetch_files", "get_data_home", "list_datasets"]

@@ -3,35 +3,23 @@
 numba and CuPy are imported when a kernel is first used, not when this module is.
 """
 
-from importlib import import_module
-from typing import Any
+from skdp._lazy import lazy_exports
 
-_NAMES = {
-    "GradientKernel": "skdp.kernels._gradient",
-    "SupGradientKernel": "skdp.kernels._supnorm",
-    "VertexKernel": "skdp.kernels._vertices",
-    "gradient_kernel": "skdp.kernels._gradient",
-    "hard_threshold": "skdp.kernels._threshold",
-    "is_cupy": "skdp.kernels._dispatch",
-    "jit": "skdp.kernels._jit",
-    "laplacian_smooth": "skdp.kernels._smooth",
-    "n_threads": "skdp.kernels._threads",
-    "numeric_sparse": "skdp.kernels._sparse_vector",
-    "run_blocks": "skdp.kernels._threads",
-    "sup_gradient_kernel": "skdp.kernels._supnorm",
-    "vertex_kernel": "skdp.kernels._vertices",
-}
-
-__all__ = sorted(_NAMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'skdp.kernels' has no attribute {name!r}")
-    value = getattr(import_module(_NAMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "GradientKernel": "skdp.kernels._gradient",
+        "SupGradientKernel": "skdp.kernels._supnorm",
+        "VertexKernel": "skdp.kernels._vertices",
+        "gradient_kernel": "skdp.kernels._gradient",
+        "hard_threshold": "skdp.kernels._threshold",
+        "is_cupy": "skdp.kernels._dispatch",
+        "jit": "skdp.kernels._jit",
+        "laplacian_smooth": "skdp.kernels._smooth",
+        "n_threads": "skdp.kernels._threads",
+        "numeric_sparse": "skdp.kernels._sparse_vector",
+        "run_blocks": "skdp.kernels._threads",
+        "sup_gradient_kernel": "skdp.kernels._supnorm",
+        "vertex_kernel": "skdp.kernels._vertices",
+    },
+)

@@ -15,7 +15,7 @@ __all__ = ["jit", "jit_any_order"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def jit(function: F) -> F:
+def jit(function: Callable[..., Any]) -> Any:  # numba infers its own types
     """Compile ``function`` with ``nogil=True`` and, where possible, an on-disk cache.
 
     Division by zero gives infinity or NaN, as in NumPy: testing for it in inner loops costs time.

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import RegressorMixin
 
-from skdp._warn import warn_user
+from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model.glm import GLMModel, Problem, like, numeric_targets
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdp._around import around_this_fit
-from skdp._warn import warn_user
+from skdp._compat import around_this_fit, warn_user
 from skdp.base import (
     PrivateEstimator,
     check_flag,

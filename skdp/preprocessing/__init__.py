@@ -1,23 +1,6 @@
 """Transformers that learn nothing from the data, so that they cost no privacy."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from skdp._lazy import lazy_exports
+from skdp.registry import estimators_of
 
-_NAMES = {"PublicBinsEncoder": "skdp.preprocessing._public_bins"}
-
-__all__ = ["PublicBinsEncoder"]
-
-if TYPE_CHECKING:
-    from skdp.preprocessing._public_bins import PublicBinsEncoder
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
-        raise AttributeError(f"module 'skdp.preprocessing' has no attribute {name!r}")
-    value = getattr(import_module(_NAMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = lazy_exports(__name__, estimators_of(__name__))

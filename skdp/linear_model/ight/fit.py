@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from skdp._warn import warn_user
+from skdp._compat import warn_user
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
 from skdp.linear_model.frame import PrivateFit, Solution, model_attributes, parameter_shape
 from skdp.linear_model.glm import Problem, start_point

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from skdp._compat import warn_user
 from skdp._docs import document
-from skdp._warn import warn_user
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.frame import PrivateFit, Solution, count_assumption

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp._warn import warn_user
+from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.adjacency import check_adjacency, check_unit

@@ -1,4 +1,4 @@
-"""What of scikit-learn stands around a fit and does what no epsilon of the fit covers.
+"""What skdp knows of its callers: the user's line, for warnings, and the parts of scikit-learn around a fit.
 
 The callers of `fit` tell it nothing, so their frames on the call stack are asked. Only classes and parameters are
 looked at, never data. A fit in a worker process or another thread has no such frames, and is not warned.
@@ -6,12 +6,14 @@ looked at, never data. A fit in a worker process or another thread has no such f
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from sklearn.utils import get_tags
+__all__ = ["around_this_fit", "warn_user"]
 
-__all__ = ["around_this_fit"]
+# A fit may be called through these: a Pipeline, a search, a worker's loop. Their lines help nobody.
+_PASSED_OVER = ("skdp", "sklearn", "joblib", "imblearn")
 
 _ENSEMBLE = "sklearn.ensemble"
 _SELECTION = "sklearn.model_selection"
@@ -63,6 +65,28 @@ _SHAPE_ONLY = {
     "sklearn.kernel_approximation": ("PolynomialCountSketch", "RBFSampler", "SkewedChi2Sampler"),
     "sklearn.frozen": ("FrozenEstimator",),
 }
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the line outside of skdp, scikit-learn and joblib that led here.
+
+    The place is found by walking the stack, so that it does not depend on how many classes and functions lie
+    between the user's call and the cause. Tests are users: modules of ``tests`` are not passed over.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _passed_over(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    # `warnings.warn` counts itself as 0 and this function as 1.
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _passed_over(module: str) -> bool:
+    return module.partition(".")[0] in _PASSED_OVER
 
 
 def around_this_fit() -> list[tuple[str, str]]:
@@ -141,6 +165,8 @@ def _is_fitted(step: Any) -> bool:
 
     The attribute need not end in an underscore: a class may keep what it learnt under any name.
     """
+    from sklearn.utils import get_tags
+
     try:
         if not get_tags(step).requires_fit:
             return False

@@ -1,0 +1,55 @@
+# Written by tools/make_stubs.py.
+
+from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
+from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
+from skdp.linear_model.amp import DPAMPRegressor as DPAMPRegressor
+from skdp.linear_model.descent.estimators import DPAGDClassifier as DPAGDClassifier
+from skdp.linear_model.descent.estimators import DPGDClassifier as DPGDClassifier
+from skdp.linear_model.descent.estimators import DPRRPSGDClassifier as DPRRPSGDClassifier
+from skdp.linear_model.frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
+from skdp.linear_model.frank_wolfe import DPFrankWolfeRegressor as DPFrankWolfeRegressor
+from skdp.linear_model.ight.estimators import DPIGHTClassifier as DPIGHTClassifier
+from skdp.linear_model.ight.estimators import DPIGHTRegressor as DPIGHTRegressor
+from skdp.linear_model.ight.estimators import IGHTClassifier as IGHTClassifier
+from skdp.linear_model.ight.estimators import IGHTRegressor as IGHTRegressor
+from skdp.linear_model.sgd.plain import DPSGDClassifier as DPSGDClassifier
+from skdp.linear_model.sgd.plain import DPSGDRegressor as DPSGDRegressor
+from skdp.linear_model.sgd.smoothed import DPLSSGDClassifier as DPLSSGDClassifier
+from skdp.linear_model.sgd.smoothed import DPLSSGDRegressor as DPLSSGDRegressor
+from skdp.linear_model.slkt.estimators import DPSLKTClassifier as DPSLKTClassifier
+from skdp.linear_model.slkt.estimators import DPSLKTRegressor as DPSLKTRegressor
+from skdp.linear_model.sparse_erm.estimators import DPSparseERM as DPSparseERM
+from skdp.linear_model.sparse_erm.estimators import DPSparseERMClassifier as DPSparseERMClassifier
+from skdp.linear_model.sparse_erm.estimators import DPSparseERMRegressor as DPSparseERMRegressor
+from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
+from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
+from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
+from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
+
+__all__ = [
+    "DPAGDClassifier",
+    "DPAMPClassifier",
+    "DPAMPRegressor",
+    "DPAdaSSPRegressor",
+    "DPFrankWolfeClassifier",
+    "DPFrankWolfeRegressor",
+    "DPGDClassifier",
+    "DPIGHTClassifier",
+    "DPIGHTRegressor",
+    "DPLSSGDClassifier",
+    "DPLSSGDRegressor",
+    "DPRRPSGDClassifier",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DPSLKTClassifier",
+    "DPSLKTRegressor",
+    "DPSRMClassifier",
+    "DPSparseERM",
+    "DPSparseERMClassifier",
+    "DPSparseERMRegressor",
+    "DPTwoStageClassifier",
+    "DPTwoStageRegressor",
+    "IGHTClassifier",
+    "IGHTRegressor",
+    "STORMClassifier",
+]

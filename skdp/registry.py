@@ -1,0 +1,94 @@
+"""The estimators of skdp and the modules that define them.
+
+A new estimator needs one line here. `skdp`, its room, `all_estimators`, the contract tests and the check of the
+API reference read this table; ``python tools/make_stubs.py`` then tells type checkers.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from skdp._version import __version__
+
+__all__ = ["ESTIMATORS", "all_estimators", "estimators_of", "show_versions"]
+
+ESTIMATORS = {
+    "DPAGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPAMPClassifier": "skdp.linear_model.amp",
+    "DPAMPRegressor": "skdp.linear_model.amp",
+    "DPAdaSSPRegressor": "skdp.linear_model.adassp",
+    "DPFrankWolfeClassifier": "skdp.linear_model.frank_wolfe",
+    "DPFrankWolfeRegressor": "skdp.linear_model.frank_wolfe",
+    "DPGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPIGHTClassifier": "skdp.linear_model.ight.estimators",
+    "DPIGHTRegressor": "skdp.linear_model.ight.estimators",
+    "DPLSSGDClassifier": "skdp.linear_model.sgd.smoothed",
+    "DPLSSGDRegressor": "skdp.linear_model.sgd.smoothed",
+    "DPRRPSGDClassifier": "skdp.linear_model.descent.estimators",
+    "DPSGDClassifier": "skdp.linear_model.sgd.plain",
+    "DPSGDRegressor": "skdp.linear_model.sgd.plain",
+    "DPSLKTClassifier": "skdp.linear_model.slkt.estimators",
+    "DPSLKTRegressor": "skdp.linear_model.slkt.estimators",
+    "DPSRMClassifier": "skdp.linear_model.srm.estimators",
+    "DPSparseERM": "skdp.linear_model.sparse_erm.estimators",
+    "DPSparseERMClassifier": "skdp.linear_model.sparse_erm.estimators",
+    "DPSparseERMRegressor": "skdp.linear_model.sparse_erm.estimators",
+    "DPTwoStageClassifier": "skdp.linear_model.two_stage.estimators",
+    "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
+    "IGHTClassifier": "skdp.linear_model.ight.estimators",
+    "IGHTRegressor": "skdp.linear_model.ight.estimators",
+    "PublicBinsEncoder": "skdp.preprocessing._public_bins",
+    "STORMClassifier": "skdp.linear_model.srm.estimators",
+}
+
+# Besides skdp itself and Python.
+PACKAGES = (
+    "scikit-learn",
+    "numpy",
+    "scipy",
+    "numba",
+    "dp-accounting",
+    "cryptography",
+    "pooch",
+    "tqdm",
+    "cupy-cuda12x",
+    "matplotlib",
+)
+
+
+def estimators_of(room: str) -> dict[str, str]:
+    """Return the names that a package such as ``skdp.linear_model`` defines, with their modules."""
+    return {name: module for name, module in ESTIMATORS.items() if module.startswith(f"{room}.")}
+
+
+def all_estimators() -> list[tuple[str, type[Any]]]:
+    """List every estimator of skdp.
+
+    Returns
+    -------
+    list of tuple (str, type)
+        Name and class, sorted by name, as in ``sklearn.utils.discovery.all_estimators``.
+
+    Examples
+    --------
+    >>> import skdp
+    >>> "DPIGHTClassifier" in dict(skdp.all_estimators())
+    True
+    """
+    return [
+        (name, getattr(import_module(module), name)) for name, module in sorted(ESTIMATORS.items())
+    ]
+
+
+def show_versions() -> None:
+    """Print the versions that a bug report needs."""
+    import platform
+    import sys
+    from importlib.metadata import PackageNotFoundError, version
+
+    print(f"python: {sys.version.split()[0]} on {platform.platform()}")
+    print(f"skdp: {__version__}")
+    for name in PACKAGES:
+        try:
+            print(f"{name}: {version(name)}")
+        except PackageNotFoundError:
+            print(f"{name}: not installed")
