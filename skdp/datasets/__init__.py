@@ -7,36 +7,26 @@ that need them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_NAMES = {
-    "clear_data_home": "_store",
-    "fetch_a9a": "_fetch_libsvm",
-    "fetch_adult": "_fetch_tables",
-    "fetch_e2006": "_fetch_libsvm",
-    "fetch_fashion_mnist": "_fetch_images",
-    "fetch_ijcnn1": "_fetch_libsvm",
-    "fetch_imdb": "_fetch_text",
-    "fetch_kddcup99": "_fetch_tables",
-    "fetch_mnist": "_fetch_images",
-    "fetch_rcv1_binary": "_fetch_libsvm",
-    "get_data_home": "_store",
-    "list_datasets": "_store",
-    "load_rand_hie": "_rand_hie",
-    "make_sparse_classification": "_generators",
-    "make_sparse_regression": "_generators",
-    "rand_hie_bins": "_rand_hie",
-}
-
 __all__ = [
     "clear_data_home",
     "fetch_a9a",
+    "fetch_abalone",
     "fetch_adult",
+    "fetch_brown",
+    "fetch_cifar10",
+    "fetch_dorothea",
     "fetch_e2006",
+    "fetch_farm_ads",
     "fetch_fashion_mnist",
+    "fetch_housing",
     "fetch_ijcnn1",
     "fetch_imdb",
     "fetch_kddcup99",
     "fetch_mnist",
+    "fetch_newsgroups20",
     "fetch_rcv1_binary",
+    "fetch_reuters_lasvm",
+    "fetch_spambase",
     "get_data_home",
     "list_datasets",
     "load_rand_hie",
@@ -46,24 +36,39 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from skdp.datasets._fetch_images import fetch_fashion_mnist, fetch_mnist
-    from skdp.datasets._fetch_libsvm import (
+    from skdp.datasets.fetchers import (
         fetch_a9a,
+        fetch_abalone,
+        fetch_adult,
+        fetch_brown,
+        fetch_cifar10,
+        fetch_dorothea,
         fetch_e2006,
+        fetch_farm_ads,
+        fetch_fashion_mnist,
+        fetch_housing,
         fetch_ijcnn1,
+        fetch_imdb,
+        fetch_kddcup99,
+        fetch_mnist,
+        fetch_newsgroups20,
         fetch_rcv1_binary,
+        fetch_reuters_lasvm,
+        fetch_spambase,
     )
-    from skdp.datasets._fetch_tables import fetch_adult, fetch_kddcup99
-    from skdp.datasets._fetch_text import fetch_imdb
-    from skdp.datasets._generators import make_sparse_classification, make_sparse_regression
-    from skdp.datasets._rand_hie import load_rand_hie, rand_hie_bins
-    from skdp.datasets._store import clear_data_home, get_data_home, list_datasets
+    from skdp.datasets.generators import make_sparse_classification, make_sparse_regression
+    from skdp.datasets.rand_hie import load_rand_hie, rand_hie_bins
+    from skdp.datasets.store import clear_data_home, get_data_home, list_datasets
+
+# The module of a name, by the first word of the name; all other names stand in `store`.
+_MODULES = {"fetch": "fetchers", "load": "rand_hie", "rand": "rand_hie", "make": "generators"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _NAMES:
+    if name not in __all__:
         raise AttributeError(f"module 'skdp.datasets' has no attribute {name!r}")
-    value = getattr(import_module(f"skdp.datasets.{_NAMES[name]}"), name)
+    module = _MODULES.get(name.split("_")[0], "store")
+    value = getattr(import_module(f"skdp.datasets.{module}"), name)
     globals()[name] = value
     return value
 
