@@ -6,24 +6,36 @@ that need them.
 
 from skdp._lazy import lazy_exports
 
+_ROOM = "skdp.datasets"
+_FETCHERS = (
+    "fetch_a9a",
+    "fetch_abalone",
+    "fetch_adult",
+    "fetch_brown",
+    "fetch_cifar10",
+    "fetch_dorothea",
+    "fetch_e2006",
+    "fetch_farm_ads",
+    "fetch_fashion_mnist",
+    "fetch_housing",
+    "fetch_ijcnn1",
+    "fetch_imdb",
+    "fetch_kddcup99",
+    "fetch_mnist",
+    "fetch_newsgroups20",
+    "fetch_rcv1_binary",
+    "fetch_reuters_lasvm",
+    "fetch_spambase",
+)
+
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "clear_data_home": "skdp.datasets._store",
-        "fetch_a9a": "skdp.datasets._fetch_libsvm",
-        "fetch_adult": "skdp.datasets._fetch_tables",
-        "fetch_e2006": "skdp.datasets._fetch_libsvm",
-        "fetch_fashion_mnist": "skdp.datasets._fetch_images",
-        "fetch_ijcnn1": "skdp.datasets._fetch_libsvm",
-        "fetch_imdb": "skdp.datasets._fetch_text",
-        "fetch_kddcup99": "skdp.datasets._fetch_tables",
-        "fetch_mnist": "skdp.datasets._fetch_images",
-        "fetch_rcv1_binary": "skdp.datasets._fetch_libsvm",
-        "get_data_home": "skdp.datasets._store",
-        "list_datasets": "skdp.datasets._store",
-        "load_rand_hie": "skdp.datasets._rand_hie",
-        "make_sparse_classification": "skdp.datasets._generators",
-        "make_sparse_regression": "skdp.datasets._generators",
-        "rand_hie_bins": "skdp.datasets._rand_hie",
+        **dict.fromkeys(_FETCHERS, f"{_ROOM}.fetchers"),
+        **dict.fromkeys(("load_rand_hie", "rand_hie_bins"), f"{_ROOM}.rand_hie"),
+        **dict.fromkeys(
+            ("make_sparse_classification", "make_sparse_regression"), f"{_ROOM}.generators"
+        ),
+        **dict.fromkeys(("clear_data_home", "get_data_home", "list_datasets"), f"{_ROOM}.store"),
     },
 )

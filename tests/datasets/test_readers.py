@@ -3,13 +3,23 @@
 import io
 import lzma
 import tarfile
+import zipfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from skdp.datasets import fetch_adult, fetch_imdb, fetch_kddcup99
-from skdp.datasets._registry import DATASETS, DataFile
+from skdp.datasets import (
+    fetch_adult,
+    fetch_brown,
+    fetch_cifar10,
+    fetch_imdb,
+    fetch_kddcup99,
+    fetch_newsgroups20,
+    fetch_spambase,
+)
+from skdp.datasets.dataset import DataFile
+from skdp.datasets.table import DATASETS
 
 ADULT_TRAIN = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male,"
@@ -41,12 +51,14 @@ def place(tmp_path, monkeypatch):
     """Put the content of one data set's files into the folder and register them."""
 
     def put(name, contents, rows):
+        # A part of several files has several entries: "all", "all 2".
         files = {}
         for part, (path, content) in contents.items():
             target = tmp_path / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-            files[part] = ((DataFile(path, (), "http://x.invalid"),),)
+            needed = files.setdefault(part.split()[0], ())
+            files[part.split()[0]] = (*needed, (DataFile(path, (), "http://x.invalid"),))
         monkeypatch.setitem(DATASETS, name, replace(DATASETS[name], n_rows=rows, files=files))
         return tmp_path
 
@@ -152,3 +164,95 @@ def test_imdb(place, form):
     with pytest.raises(ValueError, match="expected 4"):
         place("imdb", contents, {"train": 4, "test": 1})
         fetch_imdb(data_home=home)
+
+
+def tar(contents, mode):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode=mode) as archive:
+        for name, content in contents.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def test_cifar10_archive(place):
+    """Two batches of one record each, not in their order; the test batch is another part."""
+    record = {label: bytes([label]) + bytes([label]) * 3072 for label in (0, 3, 9)}
+    files = {"data_batch_2": record[3], "test_batch": record[9], "data_batch_1": record[0]}
+    packed = tar({f"cifar-10-batches-bin/{k}.bin": v for k, v in files.items()}, "w:gz")
+    contents = dict.fromkeys(("train", "test"), ("cifar10/c.tar.gz", packed))
+    home = place("cifar10", contents, {"train": 2, "test": 1})
+    data = fetch_cifar10(data_home=home, subset="all")
+    assert data.target.tolist() == [0, 3, 9]
+    assert data.data.shape == (3, 3072)
+    assert data.data.dtype == np.uint8
+    assert data.data[:, 0].tolist() == [0, 3, 9]
+    assert data.feature_names[1024] == "green_0_0"
+    assert data.data.flags.writeable
+
+
+def test_cifar10_jpegs(place):
+    image = pytest.importorskip("PIL.Image")
+
+    def jpeg(colour):
+        stream = io.BytesIO()
+        image.new("RGB", (32, 32), colour).save(stream, "jpeg")
+        return stream.getvalue()
+
+    files = {"train/b/1.jpg": (0, 0, 255), "train/a/2.jpg": (255, 0, 0), "test/a/1.jpg": (9, 9, 9)}
+    packed = tar({name: jpeg(colour) for name, colour in files.items()}, "w:xz")
+    home = place("cifar10", {"train": ("cifar10/j.tar.xz", packed)}, {"train": 2})
+    X, y = fetch_cifar10(data_home=home, return_X_y=True)
+    assert y.tolist() == [0, 1]
+    assert X[0, 0] > 250  # red stands first
+    assert X[0, -1] < 5
+    assert X[1, 0] < 5
+    assert X[1, -1] > 250
+
+
+def test_newsgroups20(place):
+    files = {"x/sci.med/10": b"Ten \xe9", "x/sci.med/9": b"Nine", "x/alt.atheism/3": b"Three"}
+    packed = tar(files, "w:xz")
+    home = place("newsgroups20", {"all": ("newsgroups20/n.tar.xz", packed)}, {"all": 3})
+    data = fetch_newsgroups20(data_home=home)
+    assert data.data == ["Three", "Nine", "Ten \u00e9"]
+    assert data.target.tolist() == ["alt.atheism", "sci.med", "sci.med"]
+    pytest.importorskip("pandas")
+    frame = fetch_newsgroups20(data_home=home, as_frame=True).frame
+    assert list(frame.columns) == ["text", "label"]
+
+
+def archive_of(contents):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def test_brown(place):
+    corpus = archive_of(
+        {
+            "brown/cats.txt": "cb01 lore\nca01 news\n",
+            "brown/ca01": "\n\tThe/at jury/nn 1\\/2/cd ,/,\n\n\nsaid/vbd ./.\n",
+            "brown/cb01": "a/at\n",
+        }
+    )
+    words = archive_of({"stopwords/english": "i\nme\n"})
+    contents = {"all": ("brown/b.zip", corpus), "all 2": ("brown/s.zip", words)}
+    data = fetch_brown(data_home=place("brown", contents, {"all": 2}))
+    assert data.data == ["The jury 1\\/2 ,\nsaid .", "a"]
+    assert data.target.tolist() == ["news", "lore"]
+    assert data.stop_words == ["i", "me"]
+
+
+def test_spambase(place):
+    row = ",".join(["0.5"] * 55 + ["61", "278", "1"])
+    contents = {"all": ("spambase/s.data.xz", lzma.compress(row.encode()))}
+    data = fetch_spambase(data_home=place("spambase", contents, {"all": 1}))
+    assert data.data.shape == (1, 57)
+    assert data.target.tolist() == [1]
+    assert len(set(data.feature_names)) == 57
+    assert data.feature_names[-1] == "capital_run_length_total"
+    assert data.data[0, -1] == 278

@@ -1,8 +1,11 @@
 """The data folder: where files are looked for, how bytes are checked, what is refused."""
 
+import bz2
 import gzip
 import hashlib
+import inspect
 import lzma
+import pickle
 import subprocess
 import sys
 import threading
@@ -13,18 +16,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.utils import Bunch
 
 import skdp.datasets
 from skdp.datasets import (
     clear_data_home,
     fetch_a9a,
     fetch_e2006,
+    fetch_farm_ads,
     fetch_mnist,
+    fetch_newsgroups20,
     fetch_rcv1_binary,
     get_data_home,
     list_datasets,
 )
-from skdp.datasets._registry import DATASETS, DataFile
+from skdp.datasets.dataset import DataFile, official_form
+from skdp.datasets.table import DATASETS
 
 ROWS = b"-1 1:1 3:1\n+1 2:0.5\n-1 3:2\n"
 
@@ -77,17 +85,36 @@ def home(tmp_path, monkeypatch):
 
 
 def test_every_dataset_has_a_fetcher_and_a_checksum_or_a_refusal():
+    unknown, nowhere = set(), set()
     for name, dataset in DATASETS.items():
         assert callable(getattr(skdp.datasets, f"fetch_{name}"))
-        for part in ("train", "test"):
+        assert set(dataset.files) == set(dataset.n_rows)
+        assert set(dataset.files) in ({"train", "test"}, {"all"})
+        for part, needed in dataset.files.items():
             assert dataset.n_rows[part] > 0
-            for forms in dataset.files[part]:
-                assert forms[-1].url.startswith(("https://", "http://"))
+            for forms in needed:
+                official = official_form(forms)
                 for file in forms:
+                    assert file.sha256 or file is official
                     assert all(len(c) == 64 and int(c, 16) for c in file.sha256)
-                    assert file.sha256 or file.url
-    unknown = {n for n, d in DATASETS.items() if not d.files["train"][0][-1].sha256}
-    assert unknown == {"rcv1_binary", "e2006"}
+                if official.url is None:
+                    nowhere.add(name)
+                else:
+                    assert official.url.startswith(("https://", "http://"))
+                if not official.sha256:
+                    unknown.add(name)
+    # What is never downloaded, and what has no address of a form that skdp reads.
+    assert unknown == {"rcv1_binary", "e2006", "farm_ads", "dorothea", "newsgroups20"}
+    assert nowhere == {"farm_ads", "dorothea"}
+
+
+def test_every_fetcher_is_public():
+    fetchers = {name for name in skdp.datasets.__all__ if name.startswith("fetch_")}
+    assert fetchers == {f"fetch_{name}" for name in DATASETS}
+    for name in fetchers:
+        function = getattr(skdp.datasets, name)
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert function.__name__ == name
 
 
 def test_data_home(tmp_path, monkeypatch):
@@ -179,8 +206,9 @@ def test_missing_and_download_forbidden(home):
 @pytest.mark.parametrize(
     ("fetch", "file", "rows"),
     [
-        (fetch_rcv1_binary, "rcv1/rcv1_train.binary.bz2", 20242),
         (fetch_e2006, "e2006/E2006.train.bz2", 16087),
+        (fetch_farm_ads, "farm_ads/farm_ads.svm", 4143),
+        (fetch_newsgroups20, "newsgroups20/20_newsgroups.tar.gz", 19997),
     ],
 )
 def test_without_checksum_no_download(fetch, file, rows, home, monkeypatch):
@@ -190,7 +218,76 @@ def test_without_checksum_no_download(fetch, file, rows, home, monkeypatch):
     message = str(caught.value)
     assert str(home / file) in message
     assert f"must have {rows} rows" in message
-    assert DATASETS[fetch.__name__.removeprefix("fetch_")].files["train"][0][0].url in message
+    dataset = DATASETS[fetch.__name__.removeprefix("fetch_")]
+    forms, *_ = next(iter(dataset.files.values()))
+    assert (official_form(forms).url or dataset.home_page) in message
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """scikit-learn's fetch_rcv1 with six articles, and what it was asked."""
+    asked = []
+    found = Bunch(
+        data=sparse.csr_matrix(np.arange(1.0, 7.0)[:, None]),
+        target=sparse.csr_matrix(
+            np.array(
+                [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0]] + [[0] * 4]
+            )
+        ),
+        target_names=np.array(["CCAT", "GCAT", "ECAT", "MCAT"], dtype=object),
+    )
+
+    def fetch_rcv1(**options):
+        asked.append(options)
+        return found
+
+    monkeypatch.setattr("sklearn.datasets.fetch_rcv1", fetch_rcv1)
+    counts = replace(DATASETS["rcv1_binary"], n_rows={"train": 4, "test": 4})
+    monkeypatch.setitem(DATASETS, "rcv1_binary", counts)
+    return asked
+
+
+def test_rcv1_comes_from_scikit_learn(library, home):
+    """Article 5 is in both groups and article 6 in none: both are left out."""
+    X, y = fetch_rcv1_binary(data_home=home, return_X_y=True, delay=0)
+    assert X.toarray().ravel().tolist() == [1, 2, 3, 4]
+    assert y.tolist() == [1, -1, 1, -1]
+    assert y.dtype == np.int64
+    (asked,) = library
+    assert asked["data_home"] == home
+    assert asked["subset"] == "train"
+    assert asked["n_retries"] == 3
+    assert asked["delay"] > 0  # scikit-learn refuses 0
+
+
+def test_rcv1_files_come_first_and_rows_are_counted(library, home, monkeypatch):
+    monkeypatch.setitem(
+        DATASETS,
+        "rcv1_binary",
+        replace(DATASETS["rcv1_binary"], n_rows={"train": 3, "test": 3}),
+    )
+    with pytest.raises(ValueError, match="has 4 rows, expected 3"):
+        fetch_rcv1_binary(data_home=home)
+    (home / "rcv1").mkdir(parents=True)
+    (home / "rcv1" / "rcv1_train.binary.bz2").write_bytes(bz2.compress(ROWS))
+    assert fetch_rcv1_binary(data_home=home).data.shape == (3, 47236)
+    assert len(library) == 1
+
+
+def test_rcv1_says_where_to_put_the_file(library, home, monkeypatch):
+    def fail(**options):
+        raise ConnectionError("no route")
+
+    with pytest.raises(OSError, match="not in the data folder") as caught:
+        fetch_rcv1_binary(data_home=home, download_if_missing=False)
+    assert not library
+    assert not home.exists()
+    monkeypatch.setattr("sklearn.datasets.fetch_rcv1", fail)
+    with pytest.raises(OSError, match="no route") as failed:
+        fetch_rcv1_binary(data_home=home)
+    for message in (str(caught.value), str(failed.value)):
+        assert DATASETS["rcv1_binary"].files["train"][0][0].url in message
+        assert str(home / "rcv1" / "rcv1_train.binary.bz2") in message
 
 
 def test_file_put_by_hand_is_checked_by_its_rows(home, monkeypatch):
@@ -258,10 +355,13 @@ def test_bad_arguments(options, error, message):
         fetch_a9a(**options)
 
 
+def test_a_set_without_split_has_one_part():
+    with pytest.raises(ValueError, match="subset must be 'all', got 'train'"):
+        skdp.datasets.fetch_abalone(subset="train")
+
+
 @pytest.mark.parametrize("suffix", ["", ".xz", ".bz2"])
 def test_compressed_forms(suffix, home, monkeypatch):
-    import bz2
-
     pack = {"": bytes, ".xz": lzma.compress, ".bz2": bz2.compress}[suffix]
     monkeypatch.setitem(DATASETS, "a9a", tiny_a9a("http://x.invalid/a9a", path=f"a9a/a9a{suffix}"))
     (home / "a9a").mkdir(parents=True)
@@ -303,11 +403,20 @@ def test_second_form_and_second_checksum_are_accepted(home, monkeypatch):
         fetch_mnist(data_home=home)
 
 
-def test_docstrings_are_filled():
-    for name in DATASETS:
-        text = getattr(skdp.datasets, f"fetch_{name}").__doc__
-        assert "download_if_missing : bool" in text
-        assert "{" not in text.replace('{"train", "test", "all"}', "")
+@pytest.mark.parametrize("name", list(DATASETS))
+def test_docstring_names_every_parameter(name):
+    function = getattr(skdp.datasets, f"fetch_{name}")
+    text = function.__doc__
+    subset = inspect.signature(function).parameters["subset"].default
+    choices = '{"train", "test", "all"}' if subset == "train" else '{"all"}'
+    assert f'subset : {choices}, default="{subset}"' in text
+    assert "{" not in text.replace(choices, "")
+    for parameter in inspect.signature(function).parameters:
+        assert f"\n{parameter} : " in text
+    for section in ("Parameters", "Returns", "Raises", "Examples"):
+        assert f"\n{section}\n{'-' * len(section)}\n" in text
+    assert f">>> from skdp.datasets import fetch_{name}\n" in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_import_is_light():
@@ -329,3 +438,8 @@ def test_every_name_can_be_imported():
             assert name in dir(room)
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
             room.nothing  # noqa: B018
+
+
+def test_the_lossy_copy_is_the_second_choice():
+    for forms in (*DATASETS["cifar10"].files["train"], *DATASETS["cifar10"].files["test"]):
+        assert forms[0] is official_form(forms)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.datasets._bunch import import_pandas, make_bunch
+from skdp.datasets.bunch import import_pandas, make_bunch
 
 __all__ = ["load_rand_hie", "rand_hie_bins"]
 

@@ -12,14 +12,24 @@ from typing import Any
 from sklearn.utils import check_scalar
 
 from skdp._compat import warn_user
-from skdp.datasets._registry import DATASETS, DataFile
+from skdp.datasets.dataset import DataFile, Forms, official_form
+from skdp.datasets.table import DATASETS
 
-__all__ = ["clear_data_home", "fetch_files", "get_data_home", "list_datasets"]
+__all__ = [
+    "clear_data_home",
+    "data_folder",
+    "fetch_files",
+    "files_at_hand",
+    "get_data_home",
+    "how_to_get",
+    "list_datasets",
+    "parts_of",
+]
 
 _ENVIRONMENT = "SKDP_DATA"
 
 
-def _data_home(data_home: str | PathLike[str] | None) -> Path:
+def data_folder(data_home: str | PathLike[str] | None) -> Path:
     """The data folder, without making it."""
     if data_home is None:
         data_home = environ.get(_ENVIRONMENT) or Path("~", "skdp_data")
@@ -49,7 +59,7 @@ def get_data_home(data_home: str | PathLike[str] | None = None) -> str:
     ...     os.path.samefile(get_data_home(folder), folder)
     True
     """
-    home = _data_home(data_home)
+    home = data_folder(data_home)
     home.mkdir(parents=True, exist_ok=True)
     return str(home)
 
@@ -71,7 +81,7 @@ def clear_data_home(data_home: str | PathLike[str] | None = None) -> None:
     >>> from skdp.datasets import clear_data_home
     >>> clear_data_home(tempfile.mkdtemp())
     """
-    home = _data_home(data_home)
+    home = data_folder(data_home)
     paths = {home / file.path for name in DATASETS for _, file in _files_of(name)}
     for path in paths:
         path.unlink(missing_ok=True)
@@ -104,7 +114,7 @@ def list_datasets(data_home: str | PathLike[str] | None = None) -> list[dict[str
     >>> [entry["name"] for entry in list_datasets()][:3]
     ['rand_hie', 'a9a', 'ijcnn1']
     """
-    home = _data_home(data_home)
+    home = data_folder(data_home)
     return [_bundled_entry(), *(_entry(name, home) for name in DATASETS)]
 
 
@@ -117,7 +127,6 @@ def _files_of(name: str) -> Iterable[tuple[str, DataFile]]:
 
 def _entry(name: str, home: Path) -> dict[str, Any]:
     dataset = DATASETS[name]
-    needed = [forms for part in dataset.files.values() for forms in part]
     return {
         "name": name,
         "title": dataset.title,
@@ -126,7 +135,7 @@ def _entry(name: str, home: Path) -> dict[str, Any]:
         "license": dataset.license,
         "n_features": dataset.n_features,
         "n_rows": dict(dataset.n_rows),
-        "available": all(any((home / f.path).is_file() for f in forms) for forms in needed),
+        "available": all(files_at_hand(name, part, home) is not None for part in dataset.files),
         "files": [
             {
                 "subset": subset,
@@ -164,45 +173,71 @@ def _bundled_entry() -> dict[str, Any]:
     }
 
 
+def parts_of(name: str, subset: str, n_retries: int, delay: float) -> list[str]:
+    """The parts that a fetcher's arguments ask for, after a check of the arguments."""
+    known = list(DATASETS[name].files)
+    choices = [*known, "all"] if len(known) > 1 else known
+    if subset not in choices:
+        named = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
+        raise ValueError(f"subset must be {named}, got {subset!r}.")
+    check_scalar(n_retries, "n_retries", Integral, min_val=1)
+    check_scalar(delay, "delay", Real, min_val=0)
+    return known if subset == "all" else [subset]
+
+
+def files_at_hand(name: str, part: str, home: Path) -> list[DataFile] | None:
+    """The form of each needed file that lies in the folder; None where one file is missing."""
+    found = [_at_hand(forms, home) for forms in DATASETS[name].files[part]]
+    return None if None in found else [file for file in found if file is not None]
+
+
+def _at_hand(forms: Forms, home: Path) -> DataFile | None:
+    return next((form for form in forms if (home / form.path).is_file()), None)
+
+
 def fetch_files(
     name: str,
-    subset: str,
+    part: str,
     *,
-    data_home: str | PathLike[str] | None,
+    data_home: Path,
     download_if_missing: bool,
     n_retries: int,
     delay: float,
-) -> dict[str, list[Path]]:
-    """Paths of the checked files of a data set, by part ("train", "test")."""
-    parts = {"train": ["train"], "test": ["test"], "all": ["train", "test"]}
-    if subset not in parts:
-        raise ValueError(f"subset must be 'train', 'test' or 'all', got {subset!r}.")
-    check_scalar(n_retries, "n_retries", Integral, min_val=1)
-    check_scalar(delay, "delay", Real, min_val=0)
-    home = _data_home(data_home)
-    found: dict[str, list[Path]] = {}
-    for part in parts[subset]:
-        found[part] = []
-        for forms in DATASETS[name].files[part]:
-            file = next((f for f in forms if (home / f.path).is_file()), None)
-            if file is None:
-                file = _choose_remote(name, part, forms, home, download_if_missing)
-                _download(file, home, n_retries, delay)
-            else:
-                _check_bytes(home / file.path, file.sha256)
-            found[part].append(home / file.path)
+) -> list[Path]:
+    """Paths of the checked files of one part ("train", "test" or "all")."""
+    found = []
+    for forms in DATASETS[name].files[part]:
+        file = _at_hand(forms, data_home)
+        if file is None:
+            file = _choose_remote(name, part, forms, data_home, download_if_missing)
+            _download(file, data_home, n_retries, delay)
+        else:
+            _check_bytes(data_home / file.path, file.sha256)
+        found.append(data_home / file.path)
     return found
 
 
+def how_to_get(name: str, part: str, home: Path) -> str:
+    """Where the official files of a part come from and where to put them."""
+    return " ".join(
+        _how_to_get(name, official_form(forms), home) for forms in DATASETS[name].files[part]
+    )
+
+
+def _how_to_get(name: str, official: DataFile, home: Path) -> str:
+    source = official.url or f"a copy in LIBSVM's text format (see {DATASETS[name].home_page})"
+    return (
+        f"Get {source} and put it at {home / official.path} (or set SKDP_DATA or data_home to a "
+        f"folder that holds {official.path})."
+    )
+
+
 def _choose_remote(
-    name: str, part: str, forms: tuple[DataFile, ...], home: Path, download_if_missing: bool
+    name: str, part: str, forms: Forms, home: Path, download_if_missing: bool
 ) -> DataFile:
     """The form that may be downloaded, or an OSError that says which file to put where."""
-    official = forms[-1]
-    where = (
-        f"Get {official.url} and put it at {home / official.path} (or set SKDP_DATA or data_home "
-        f"to a folder that holds {official.path})."
-    )
+    official = official_form(forms)
+    where = _how_to_get(name, official, home)
     others = " or ".join(str(home / form.path) for form in forms)
     if not download_if_missing:
         raise OSError(
@@ -211,10 +246,12 @@ def _choose_remote(
         )
     if not official.sha256:
         dataset = DATASETS[name]
+        features = dataset.n_features
         raise OSError(
             f"Data not found: {name} ({part}) needs {others}. skdp does not know the checksum of "
             f"this file and therefore does not download it. {where} When it is loaded, it must "
-            f"have {dataset.n_rows[part]} rows and at most {dataset.n_features} features."
+            f"have {dataset.n_rows[part]} rows"
+            + ("." if features is None else f" and at most {features} features.")
         )
     return official
 

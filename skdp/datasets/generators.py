@@ -1,4 +1,4 @@
-"""Synthetic settings of the IGHT dissertation (chapter 2): sparse regression and classification.
+"""Synthetic settings of Wang and Gu (2019): sparse regression and classification.
 
 X has independent entries, uniform on (-2, 2); rows longer than 2 s* are scaled back to 2 s*; the
 true vector theta* has s* entries uniform on (-1, 1) at random places.
@@ -72,7 +72,8 @@ def make_sparse_regression(
 
     References
     ----------
-    Dissertation, chapter 2 (IGHT and DP-IGHT), synthetic data.
+    Wang, L. and Gu, Q. (2019), "Differentially private iterative gradient hard thresholding for
+    sparse learning", IJCAI, synthetic data.
 
     Examples
     --------
@@ -131,7 +132,8 @@ def make_sparse_classification(
 
     References
     ----------
-    Dissertation, chapter 2 (IGHT and DP-IGHT), synthetic data.
+    Wang, L. and Gu, Q. (2019), "Differentially private iterative gradient hard thresholding for
+    sparse learning", IJCAI, synthetic data.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import Bunch
 
-__all__ = ["as_objects", "import_pandas", "make_bunch"]
+__all__ = ["as_objects", "import_pandas", "make_bunch", "make_text_bunch"]
 
 
 def import_pandas() -> Any:
@@ -71,3 +71,24 @@ def make_bunch(
         target_names=[target_name],
         **more,
     )
+
+
+def make_text_bunch(
+    data: list[str],
+    target: np.ndarray,
+    *,
+    target_name: str,
+    return_X_y: bool,
+    as_frame: bool,
+    **more: Any,
+) -> Any:
+    """The same for texts; an array among `more` has one value a text and joins the frame."""
+    frame = None
+    if as_frame:
+        arrays = {key: value for key, value in more.items() if isinstance(value, np.ndarray)}
+        frame = import_pandas().DataFrame({"text": data, target_name: target, **arrays})
+        data, target = frame["text"], frame[target_name]
+        more |= {key: frame[key] for key in arrays}
+    if return_X_y:
+        return data, target
+    return Bunch(data=data, target=target, frame=frame, target_names=[target_name], **more)
