@@ -627,10 +627,10 @@ def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
 def test_half_the_noise_is_caught_by_the_recheck(name, monkeypatch):
     """The shipped fit with one thing replaced: the mechanism adds half of the planned noise."""
     X, y = data(name, n=200)
-    honest = mechanisms.gaussian
+    honest = mechanisms.gaussian_grid
     make(name, max_iter=20).fit(X, y)
     monkeypatch.setattr(
-        mechanisms, "gaussian", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
+        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
     )
     with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
         make(name, max_iter=20).fit(X, y)

@@ -19,7 +19,7 @@ one that was rounded r times as a total can move by r more units in every entry.
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
 
 __all__ = [
+    "Noise",
     "gaussian",
     "gaussian_grid",
     "gumbel_top_k",
@@ -47,6 +48,29 @@ _HEADROOM = (
 )  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
 _LAPLACE_SCALE = 2.0**30
 _SPARSE_VECTOR_GRID = 2.0**28
+
+
+class Noise(NamedTuple):
+    """The Gaussian noise of one release: made by `gaussian_grid`, once, and handed on.
+
+    Attributes
+    ----------
+    unit : float
+        Width of the grid.
+    sigma : float
+        Standard deviation of the noise, in units.
+    sensitivity : float
+        What one unit of privacy can change in the statistic, in l2 norm, with all roundings.
+    """
+
+    unit: float
+    sigma: float
+    sensitivity: float
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise in each entry."""
+        return self.unit * self.sigma
 
 
 def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
@@ -66,10 +90,8 @@ def row(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, **fields, "sampling": "full batch"}
 
 
-def gaussian_grid(
-    bounded: Bounded, multiplier: float, adjacency: str
-) -> tuple[float, float, float]:
-    """Return (unit, sigma in units, l2 sensitivity) of a Gaussian release, from public numbers only.
+def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
+    """Return the grid and the noise of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
     then pass 2^61 units the grid is coarser and sigma smaller. With r roundings of the total the
@@ -100,20 +122,20 @@ def gaussian_grid(
                 f"{_size(bounded, additive=True):.3g}; ask for a smaller epsilon or fewer records"
             )
     total = s + spread * unit
-    return unit, float(sigma), total
+    return Noise(unit, float(sigma), total)
 
 
 def gaussian(
-    bounded: Bounded, multiplier: float, adjacency: str, stream: noise.KeyStream
+    bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream
 ) -> tuple[NDArray[np.float64], dict[str, Any]]:
-    """Release ``bounded`` with Gaussian noise of ``multiplier`` times its l2 sensitivity.
+    """Release ``bounded`` with the noise that `gaussian_grid` gave for it.
 
     Returns
     -------
     released : ndarray of float64
     ledger_row : dict
     """
-    unit, sigma, total = gaussian_grid(bounded, multiplier, adjacency)
+    unit, sigma, total = drawn_with
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
     drawn += integers

@@ -160,7 +160,7 @@ def _readers(path):
     tree = ast.parse(path.read_text())
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if _reads(node, path.parent.name):
+        if _reads(node, path.relative_to(PACKAGE).parts[0]):
             while node is not None and not isinstance(node, ast.FunctionDef):
                 node = parents.get(node)
             yield (path.relative_to(PACKAGE).as_posix(), node.name if node else "module")
@@ -377,13 +377,11 @@ def test_a_sum_that_wraps_is_released_modulo_two_to_the_64():
     exact = 2**63 + 12345  # what an int64 cannot hold
     wrapped = np.array([exact - 2**64], dtype=np.int64)
     source = Source(lambda unit: wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
-    released, row = mechanisms.gaussian(
-        Bounded.from_source(source, (1,), l2=1.0), 8.0, "zero-out", KeyStream(1)
-    )
+    bounded = Bounded.from_source(source, (1,), l2=1.0)
+    grid = mechanisms.gaussian_grid(bounded, 8.0, "zero-out")
+    released, row = mechanisms.gaussian(bounded, grid, KeyStream(1))
     zero = Source(lambda unit: 0 * wrapped, lambda: wrapped.astype(float), 0, np.inf, usual=1.0)
-    noise, _ = mechanisms.gaussian(
-        Bounded.from_source(zero, (1,), l2=1.0), 8.0, "zero-out", KeyStream(1)
-    )
+    noise, _ = mechanisms.gaussian(Bounded.from_source(zero, (1,), l2=1.0), grid, KeyStream(1))
     noisy = (exact + round(noise[0] / row["grid"])) % 2**64
     assert round(released[0] / row["grid"]) % 2**64 == pytest.approx(noisy, abs=2**11)
 

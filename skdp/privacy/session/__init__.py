@@ -201,7 +201,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         self._check_plan(plan, plan.releases)
         batch = self._check_batch(bounded, plan)
         if not self.exact:
-            mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
+            grid = mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
             slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
             drawn = batch_slack_of(plan)
             self._charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
@@ -210,9 +210,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
             batch._spent = True
         if self.exact:
             return bounded._value.plain()
-        released, line = mechanisms.gaussian(
-            bounded, plan.noise_multiplier, self.adjacency, self._key_stream()
-        )
+        released, line = mechanisms.gaussian(bounded, grid, self._key_stream())
         if batch is not None:
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.
             planned = min(plan.noise_multiplier, line["noise_multiplier"])
@@ -224,8 +222,7 @@ class PrivacySession(MinibatchReleases, ObjectiveReleases, NumericSparseReleases
         """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
         if self.exact:
             return 0.0
-        unit, sigma, _ = mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
-        return unit * sigma
+        return mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency).std
 
     def selection_epsilon(self, choices: int, share: float) -> float:
         """Epsilon of one choice so that ``choices`` of them take ``share`` of the session's mu^2.
