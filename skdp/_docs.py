@@ -10,98 +10,332 @@ A docstring names a shared text by its key in braces, alone on its line. Several
     becomes that paragraph.
 ``{Notes}``
     becomes the section of that name in the class that `document` was given.
+``[Wang2021]_``
+    becomes "Wang (2021) [1]_".
+``.. [Wang2021] Chapter 2.`` in the section References
+    becomes the numbered reference; what follows the key is added to it.
+
+The class that `document` was given is asked for an entry before the shared texts are.
 """
 
 import re
+import textwrap
 from collections.abc import Callable
 from typing import TypeVar
 
-__all__ = ["TEXTS", "document"]
+__all__ = ["REFERENCES", "TEXTS", "document"]
 
 T = TypeVar("T")
 
+# By key. What stands after a dot tells texts of one parameter apart.
 TEXTS: dict[str, str] = {
-    "epsilon": """epsilon : float, default=1.0
-    Privacy budget, > 0. ``inf`` runs the same algorithm without noise and claims nothing.""",
-    "delta": """delta : float, default=1e-5
+    # ---------------------------------------------------------------- paragraphs
+    "guarantee": """\
+One fit is (epsilon, delta)-differentially private under the given ``adjacency`` and ``unit``. `privacy_`
+lists what the claim rests on.""",
+    "privacy.full_batch": """\
+**Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one of n
+moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-out and add-remove it is half
+of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
+multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
+    "privacy.unprotected": """\
+Time and memory depend on the data and are not protected. All parameters are public: do not choose them by
+looking at private scores.""",
+    # ---------------------------------------------------------------- parameters of privacy
+    "epsilon": """\
+epsilon : float, default=1.0
+    Privacy budget, > 0. ``inf`` runs the same method without noise and claims nothing.""",
+    "delta": """\
+delta : float, default=1e-5
     Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.""",
-    "clip_norm": """clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-    to 20 % where records are few) on the median row norm, for groups also on the median gradient norm at the
-    start; the clip norm is 0.5 to 1.4 times the median gradient norm at the start, more where the budget
-    sees more (user guide). Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.""",
-    "penalty": """penalty : {"nonconvex", "l2"}, default="nonconvex"
-    ``alpha * sum_j w_j^2 / (1 + w_j^2)``, or ``alpha / 2 * ||w||^2``. The intercept is never penalised.""",
-    "alpha": """alpha : float, default=1e-3
-    Weight of the penalty, added to the mean loss, >= 0.""",
-    "fit_intercept": """fit_intercept : bool, default=True
-    Whether to fit an intercept, as the coefficient of a constant feature.""",
-    "classes": """classes : sequence of labels, default=None
-    The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
-    "classes.2": """classes : sequence of labels, default=None
-    The label set; None takes it from y.""",
-    "coef_init": """coef_init : array-like, default=None
-    Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column.
-    Costs nothing.""",
-    "adjacency": """adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+    "delta.pure": """\
+delta : float, default=1e-5
+    Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure differential
+    privacy. `privacy_` then reports the sampler's error as a delta below 1e-20.""",
+    "adjacency": """\
+adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What a neighbouring data set is. "add-remove" needs ``n_public``.""",
-    "unit": """unit : {"record", "group"}, default="record"
+    "unit": """\
+unit : {"record", "group"}, default="record"
     Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.""",
-    "n_public": """n_public : int, default=None
-    Public number that means divide by; None takes the number of records (or groups), which is public
-    except under "add-remove".""",
-    "max_weight": """max_weight : float, default=None
-    Public upper bound of ``sample_weight`` in `fit`, which needs it; weights are clipped to it.""",
-    "accountant": """accountant : BudgetAccountant or False, default=None
-    Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``;
-    False charges none, also inside such a block.""",
-    "random_state": """random_state : None, int, RandomState or Generator, default=None
-    None draws a fresh key from the operating system. Anything else is for tests only: whoever knows
-    the seed can subtract the noise.""",
-    "verbose": """verbose : bool, default=False
+    "unit.mean": """\
+unit : {"record", "group"}, default="record"
+    Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
+    share the weight of one record.""",
+    "n_public": """\
+n_public : int, default=None
+    Public number of records (or groups), which is used wherever their number is needed. None takes their
+    real number, which is public except under "add-remove".""",
+    "max_weight": """\
+max_weight : float, default=None
+    Public upper bound of ``sample_weight`` in `fit`, which needs it. Weights are clipped to it.""",
+    "accountant": """\
+accountant : BudgetAccountant or False, default=None
+    Charged with (epsilon, delta) by each fit. None takes that of the innermost ``with accountant:``. False
+    charges none, also inside such a block.""",
+    "random_state": """\
+random_state : None, int, RandomState or Generator, default=None
+    None draws a fresh key from the operating system. Anything else is for tests only: whoever knows the
+    seed can subtract the noise.""",
+    # ---------------------------------------------------------------- parameters of the model
+    "fit_intercept": """\
+fit_intercept : bool, default=True
+    Whether to fit an intercept, as the coefficient of a constant feature.""",
+    "classes": """\
+classes : sequence of labels, default=None
+    The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
+    "n_nonzero_coefs": """\
+n_nonzero_coefs : int, default=None
+    Number of features to keep. None keeps all. The intercept is always kept.""",
+    "loss": """\
+loss : {"squared", "huber"}, default="squared"
+    Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.""",
+    "huber_threshold": """\
+huber_threshold : float, default=1.0
+    Residual beyond which Huber's loss is linear, in units of y, > 0.""",
+    "penalty": """\
+penalty : {"nonconvex", "l2"}, default="nonconvex"
+    "nonconvex" is ``alpha * sum_j w_j^2 / (1 + w_j^2)``. "l2" is ``alpha / 2 * ||w||^2``. The intercept is
+    not penalised.""",
+    "alpha": """\
+alpha : float, default=1e-3
+    Weight of the penalty, >= 0. The penalty is added to the mean loss.""",
+    "alpha.l2": """\
+alpha : float or "auto", default="auto"
+    Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, which is added to the mean loss.""",
+    "row_norm": """\
+row_norm : float or "adaptive", default="adaptive"
+    Largest l2 norm of a record's features. Longer rows are scaled down. "adaptive" releases a number near
+    the median norm.""",
+    "y_bounds": """\
+y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
+    Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of
+    the distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % if
+    the records are few.""",
+    # ---------------------------------------------------------------- parameters of noisy steps
+    "clip_norm": """\
+clip_norm : float or "adaptive", default="adaptive"
+    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" computes it from released medians: the median row norm and, for regression and groups, the
+    median gradient norm at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are
+    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
+    numbers.""",
+    "clip_norm.descent": """\
+clip_norm : float or "adaptive", default="adaptive"
+    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is 0.5 to 1.4 times the median gradient norm at the start: the less noise there is, the
+    larger it is (user guide). It is computed from released medians: the median row norm and, for groups,
+    the median gradient norm itself. They take 2 % of the budget (of mu^2), up to 20 % if the records are
+    few. ``learning_rate="auto"`` needs the same medians. No budget is spent on them if both parameters are
+    numbers.""",
+    "clip_norm.half": """\
+clip_norm : float or "adaptive", default="adaptive"
+    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it.
+    "adaptive" is half the median gradient norm at the start, computed from released medians: the median
+    row norm and, for regression and groups, the median gradient norm itself. They take 2 % of the budget
+    (of mu^2), up to 20 % if the records are few. ``learning_rate="auto"`` needs the same medians. No
+    budget is spent on them if both parameters are numbers.""",
+    "clip_norm.sup": """\
+clip_norm : float or "adaptive", default="adaptive"
+    Largest absolute entry (sup norm) of one row's gradient. Larger gradients are clipped. "adaptive"
+    computes it from released medians: the median sup norm of the rows and, for regression, of their
+    gradients at the start. They take 2 % of the budget (of mu^2), up to 20 % if the records are few.""",
+    "max_iter": """\
+max_iter : int or "auto", default="auto"
+    Number of steps. Every step is paid for, so there is no stopping rule.""",
+    "learning_rate": """\
+learning_rate : float or "auto", default="auto"
+    Step size. A number is used as it is. "auto" computes it from public and released numbers.""",
+    "batch_size": """\
+batch_size : int or "auto", default="auto"
+    Expected number of records (or groups) in a batch, by which means are divided. n or more takes all of
+    them in every step.""",
+    "sampling": """\
+sampling : {"poisson", "without_replacement"}, default="poisson"
+    How batches are drawn. "without_replacement" is accounted by Renyi DP: it needs replace-one adjacency
+    and much more noise.""",
+    "coef_init": """\
+coef_init : array-like, default=None
+    Where to start: a released model's ``coef_``, or ``coef_`` with the intercept as a last column. It
+    costs no budget.""",
+    "verbose": """\
+verbose : bool, default=False
     Whether to show a progress bar.""",
-    "verbose.2": """verbose : bool, default=False
-    Has no effect: one release shows no progress. It is there as in the other private estimators.""",
-    "callback": """callback : callable, default=None
+    "verbose.none": """\
+verbose : bool, default=False
+    Has no effect, because so few releases show no progress. All private estimators have this parameter.""",
+    "callback": """\
+callback : callable, default=None
     Called as ``callback(iteration, coef)`` with each released iterate.""",
-    "coef_": """coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)""",
-    "coef_.2": """coef_ : ndarray of shape (n_features,)""",
-    "intercept_": """intercept_ : ndarray of shape (1,) or (n_classes,)""",
-    "intercept_.2": """intercept_ : float""",
-    "support_": """support_ : ndarray of int64
-    Indices of the features whose coefficient is not 0.""",
-    "support_.2": """support_ : ndarray of int64
-    Indices of the features that are kept, sorted.""",
-    "support_.3": """support_ : ndarray of int64
-    Indices of the coefficients that are not 0.""",
-    "classes_": """classes_ : ndarray of shape (n_classes,)
+    # ---------------------------------------------------------------- attributes
+    "coef_.classifier": "coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)",
+    "coef_.regressor": "coef_ : ndarray of shape (n_features,)",
+    "intercept_.classifier": "intercept_ : ndarray of shape (1,) or (n_classes,)",
+    "intercept_.regressor": "intercept_ : float",
+    "support_": """\
+support_ : ndarray of int64
+    Indices of the features whose coefficients are not all 0, sorted.""",
+    "classes_": """\
+classes_ : ndarray of shape (n_classes,)
     The declared labels, sorted, also those absent from y.""",
-    "n_iter_": """n_iter_ : int
+    "n_iter_": """\
+n_iter_ : int
     Number of steps.""",
-    "learning_rate_": """learning_rate_ : float
+    "learning_rate_": """\
+learning_rate_ : float
     The step size given, or the last one that "auto" took.""",
-    "clip_norm_": """clip_norm_ : float
-    The clip norm given, or the one that was released.""",
-    "privacy_": """privacy_ : PrivacyReport
-    What this fit cost.""",
-    "n_features_in_": """n_features_in_ : int""",
-    "feature_names_in_": """feature_names_in_ : ndarray of shape (n_features_in_,)
-    Only if X had string column names.""",
-    "row_norm_": """row_norm_ : float
+    "clip_norm_": """\
+clip_norm_ : float
+    The clip norm given, or the one that "adaptive" became.""",
+    "row_norm_": """\
+row_norm_ : float
     The bound given, or the one that was released.""",
-    "alpha_": """alpha_ : float
-    The penalty given, or the one that was chosen.""",
-    "huber_threshold": """huber_threshold : float, default=1.0
-    Residual at which Huber's loss becomes linear, in units of y, > 0.""",
-    "y_bounds_": """y_bounds_ : tuple of (float, float)
+    "alpha_": """\
+alpha_ : float
+    The penalty given, or the one that "auto" became.""",
+    "y_bounds_": """\
+y_bounds_ : tuple of (float, float)
     The range given, or the one that was released.""",
-    "loss": """loss : {"squared", "huber"}, default="squared"
-    Huber's loss is linear beyond ``huber_threshold``; squared gradients are clipped all the same.""",
-}  # by key
+    "target_center_": """\
+target_center_ : float
+    The released centre of y, which is part of ``intercept_``. It is 0 if none was released.""",
+    "privacy_": """\
+privacy_ : PrivacyReport
+    What this fit cost.""",
+    "n_features_in_": "n_features_in_ : int",
+    "feature_names_in_": """\
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Only if X had string column names.""",
+}
 
+# How the text names a paper, and the paper.
+REFERENCES: dict[str, tuple[str, str]] = {
+    "Abadi2016": (
+        "Abadi et al. (2016)",
+        'M. Abadi et al., "Deep learning with differential privacy", CCS 2016.',
+    ),
+    "Balle2018": (
+        "Balle and Wang (2018)",
+        'B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.',
+    ),
+    "Bassily2014": (
+        "Bassily, Smith and Thakurta (2014)",
+        'R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient algorithms and '
+        'tight error bounds", FOCS 2014.',
+    ),
+    "Cai2021": (
+        "Cai, Wang and Zhang (2021)",
+        'T. T. Cai, Y. Wang and L. Zhang, "The cost of privacy: optimal rates of convergence for parameter '
+        'estimation with differential privacy", Annals of Statistics 49, 2021.',
+    ),
+    "Chaudhuri2011": (
+        "Chaudhuri, Monteleoni and Sarwate (2011)",
+        'K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization", '
+        "Journal of Machine Learning Research 12, 2011.",
+    ),
+    "Cutkosky2019": (
+        "Cutkosky and Orabona (2019)",
+        'A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.',
+    ),
+    "Durfee2019": (
+        "Durfee and Rogers (2019)",
+        'D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get '
+        'composition", NeurIPS 2019.',
+    ),
+    "Iyengar2019": (
+        "Iyengar et al. (2019)",
+        'R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards practical '
+        'differentially private convex optimization", IEEE S&P 2019.',
+    ),
+    "Jain2014": (
+        "Jain, Tewari and Kar (2014)",
+        'P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional '
+        'M-estimation", NeurIPS 2014.',
+    ),
+    "Kifer2012": (
+        "Kifer, Smith and Thakurta (2012)",
+        'D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk minimization and high-dimensional '
+        'regression", COLT 2012.',
+    ),
+    "Lee2018": (
+        "Lee and Kifer (2018)",
+        'J. Lee and D. Kifer, "Concentrated differentially private gradient descent with adaptive '
+        'per-iteration privacy budget", KDD 2018.',
+    ),
+    "Lyu2017": (
+        "Lyu, Su and Li (2017)",
+        'M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy", '
+        "VLDB 2017.",
+    ),
+    "ODonoghue2015": (
+        "O'Donoghue and Candes (2015)",
+        'B. O\'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of '
+        "Computational Mathematics 15, 2015.",
+    ),
+    "Raff2023": (
+        "Raff, Khanna and Lu (2023)",
+        'E. Raff, A. Khanna and F. Lu, "Scaling up differentially private LASSO regularized logistic '
+        'regression via faster Frank-Wolfe iterations", NeurIPS 2023.',
+    ),
+    "Redberg2023": (
+        "Redberg, Koskela and Wang (2023)",
+        'R. Redberg, A. Koskela and Y.-X. Wang, "Improving the privacy and practicality of objective '
+        'perturbation for differentially private linear learners", NeurIPS 2023.',
+    ),
+    "Smith2022": (
+        "Smith and Thakurta (2022)",
+        'A. Smith and A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.',
+    ),
+    "Talwar2015": (
+        "Talwar, Thakurta and Zhang (2015)",
+        'K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.',
+    ),
+    "Wang2018": (
+        "Wang (2018)",
+        'Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction '
+        'and estimation in unbounded domain", UAI 2018.',
+    ),
+    "Wang2021": (
+        "Wang (2021)",
+        'L. Wang, "Towards efficient and effective privacy-preserving machine learning", PhD thesis, UCLA, '
+        "2021.",
+    ),
+    "WangB2020": (
+        "B. Wang et al. (2020)",
+        'B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic '
+        'optimization method to lift the utility in privacy-preserving ERM", MSML 2020.',
+    ),
+    "WangGu2019": (
+        "Wang and Gu (2019)",
+        'L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse '
+        'learning", IJCAI 2019.',
+    ),
+    "WangYe2017": (
+        "Wang, Ye and Xu (2017)",
+        'D. Wang, M. Ye and J. Xu, "Differentially private empirical risk minimization revisited: faster and '
+        'more general", NeurIPS 2017.',
+    ),
+    "Yuan2014": (
+        "Yuan, Li and Zhang (2014)",
+        'X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.',
+    ),
+    "ZhangJ2017": (
+        "Zhang et al. (2017)",
+        'J. Zhang, K. Zheng, W. Mou and L. Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.',
+    ),
+    "ZhangH2021": (
+        "Zhang, Mironov and Hejazinia (2021)",
+        'H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy", '
+        "arXiv:2103.01294, 2021.",
+    ),
+}
+
+_WIDTH = 110  # of a reference
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
-_HEAD = re.compile(r"([\w, ]+) :")
-_EXPANDED: dict[type, list[str]] = {}  # lines of each documented class
+_HEAD = re.compile(r"(\w+) :")
+_CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")
+_REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
+_EXPANDED: dict[type, list[str]] = {}  # lines of each documented class, its citations by key
 
 
 def document(like: type | None = None) -> Callable[[type[T]], type[T]]:
@@ -122,7 +356,7 @@ def document(like: type | None = None) -> Callable[[type[T]], type[T]]:
         if cls.__doc__ is not None:  # python -OO drops docstrings
             lines = _expand(cls.__doc__, {} if like is None else _pieces(_EXPANDED[like]))
             _EXPANDED[cls] = lines
-            cls.__doc__ = "\n".join(lines)
+            cls.__doc__ = "\n".join(_numbered(lines))
         return cls
 
     return decorate
@@ -171,3 +405,22 @@ def _pieces(lines: list[str]) -> dict[str, str]:
             if entry:
                 pieces[entry].append(line)
     return {name: "\n".join(piece).strip() for name, piece in pieces.items()}
+
+
+def _numbered(lines: list[str]) -> list[str]:
+    """Return the lines with numbered references in the order of their section."""
+    matches = [_REFERENCE.fullmatch(line) for line in lines]
+    number = {key: n for n, key in enumerate((m[2] for m in matches if m), 1)}
+
+    def cite(match: re.Match[str]) -> str:
+        return f"{REFERENCES[match[1]][0]} [{number[match[1]]}]_"
+
+    found: list[str] = []
+    for line, match in zip(lines, matches):
+        if match is None:
+            found.append(_CITED.sub(cite, line))
+        else:
+            margin, key, more = match.groups()
+            text = f"{margin}.. [{number[key]}] {REFERENCES[key][1]} {more}"
+            found += textwrap.wrap(text, _WIDTH, subsequent_indent=margin + "   ")
+    return found

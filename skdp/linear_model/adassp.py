@@ -197,60 +197,49 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
     """Linear regression from noisy second moments, differentially private.
 
-    The sums of x x^T and x y are released with Gaussian noise, and the normal equations are solved with a
-    ridge that adapts to the noise (AdaSSP [1]_); then the same is done to the residuals. Meant for few features
-    (up to a few dozen): what is released has the square of their number. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
-    rests on.
+    AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The
+    normal equations are solved with a ridge that adapts to the noise. Then the same is done to the residuals.
+    The method is meant for few features, up to a few dozen, because the number of released values is the
+    square of theirs.
+
+    {guarantee}
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` solves the same equations without noise and claims nothing.
-    {delta}
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a record's features. A longer record is scaled down as a whole, target included.
-        "adaptive" releases a number near the median norm.
-    y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
-        Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
-        distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % where the
-        records are few.
-    alpha : float or "auto", default="auto"
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss. "auto" is the rule of
-        AdaSSP: as much as the known noise makes necessary, given the released eigenvalues.
+    {epsilon} {delta} {row_norm}
+        A record is scaled down as a whole, target included.
+    {y_bounds} {alpha.l2}
+        "auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released
+        eigenvalues.
     n_rounds : {1, 2, 3}, default=3
-        1 is the published algorithm. Each further round releases a bound of the residuals (2 % of the budget) and
-        their moments, which are noised in proportion to it.
-    {fit_intercept} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
-        weighted by one over their number.
-    n_public : int, default=None
-        Public number of records (or groups); None takes the number itself, which is public except under
-        "add-remove".
-    {accountant} {random_state} {verbose.2}
+        Number of rounds. 1 is the published algorithm. Each further round releases a bound of the residuals (2
+        % of the budget) and their moments, whose noise is proportional to it.
+    {fit_intercept} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_.3}
+    {coef_.regressor} {intercept_.regressor} {support_}
     n_iter_ : int
-        Number of rounds; 1 without privacy.
+        Number of rounds. It is 1 without privacy.
     {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    With rows of norm at most R (the intercept's feature included) and a target scaled to at most w R, a record z
-    has squared norm at most B^2 = (1 + w^2) R^2, and the sum of z z^T moves by at most sqrt(2) B^2 in Frobenius
-    norm when a record (or group) is replaced, by B^2 under the other adjacencies. Residuals are taken at released
-    coefficients, so a later round is a Gaussian release like the first; all else is post-processing. The paper
-    releases the eigenvalue, the matrix and the vector one by one, with a third of the budget each; together,
-    and with the exact Gaussian formula, they cost less.
+    **Privacy.** Rows have norm at most R, the intercept's feature included, and the target is scaled to at
+    most w R. So a record z has squared norm at most B^2 = (1 + w^2) R^2. Replacing one record (or group) moves
+    the sum of z z^T by at most sqrt(2) B^2 in Frobenius norm. Under zero-out and add-remove it is B^2.
+    Residuals are taken at released coefficients, so a later round is a Gaussian release like the first. All
+    else is post-processing.
+
+    [Wang2018]_ releases the eigenvalue, the matrix and the vector one by one, with a third of the budget
+    each. One joint release with the exact Gaussian formula of [Balle2018]_ costs less.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] Y.-X. Wang, "Revisiting differentially private linear regression: optimal and adaptive prediction and
-       estimation in unbounded domain", UAI 2018, Algorithm 2.
-    .. [2] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+    .. [Wang2018] Algorithm 2.
+    .. [Balle2018]
 
     Examples
     --------

@@ -179,46 +179,38 @@ class PerturbedFit(PrivateFit):
 class DPAMPClassifier(GLMClassifier, PerturbedFit):
     """Logistic regression for two classes by approximate minima perturbation, differentially private.
 
-    Minimises the l2-regularised logistic loss plus a random linear term (Iyengar et al. [1]_, with the exact
-    analysis of objective perturbation [2]_ sharpened in the user guide). One release, no step size, no clipping of
-    gradients. The guarantee is (epsilon, delta)-differential privacy for one fit, under the given
-    ``adjacency``; `privacy_` says what it rests on.
+    It minimises the l2-regularised logistic loss plus a random linear term, as in [Iyengar2019]_.
+    There is one release, no step size and no clipping of gradients.
+
+    {guarantee}
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` solves the same problem without noise and claims nothing.
-    {delta}
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a record's features; longer rows are scaled down. "adaptive" spends 5 % of epsilon and
-        delta (up to 20 % where records are few) on a number near the median norm.
-    alpha : float or "auto", default="auto"
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss; the intercept's coefficient
-        is penalised too. "auto" is made from the noise and the number of features. What is less than
-        the theorem needs, 2 R^2 / (n epsilon), is raised to it.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature of a quarter of ``row_norm``.
+    {epsilon} {delta} {row_norm}
+        "adaptive" takes 5 % of epsilon and delta, up to 20 % if the records are few.
+    {alpha.l2}
+        The intercept's coefficient is penalised too. "auto" is made from the noise and the number of features.
+        The theorem needs at least 2 R^2 / (n epsilon), and smaller values are raised to it.
+    {fit_intercept}
+        The feature's value is a quarter of ``row_norm``.
     classes : sequence of two labels, default=None
-        The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.
+        {classes}
     {adjacency}
     unit : {"record"}, default="record"
-        Whose change the claim protects. For "group" there is no proof, and it is refused.
-    n_public : int, default=None
-        Public number that means divide by; None takes the number of records, which is public
-        except under "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta) by each fit, by basic composition. None takes that of the innermost
-        ``with accountant:``; False charges none, also inside such a block.
-    {random_state} {verbose.2}
+        Whose change the claim protects. "group" is refused, because there is no proof.
+    {n_public} {accountant}
+        This fit is charged by basic composition.
+    {random_state} {verbose.none}
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
+    {support_}
     classes_ : ndarray of shape (2,)
-    {support_.3}
+        {classes_}
     n_iter_ : int
-        1.
+        Always 1.
     {row_norm_}
     alpha_ : float
         The penalty that was used.
@@ -230,20 +222,24 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
 
     Notes
     -----
-    With rows of norm at most R (the intercept's feature included) one record moves the gradient of the sum of the
-    losses by at most 2 R when it is replaced, by R under the other adjacencies. The minimiser under a Gaussian
-    linear term of standard deviation sigma costs, for a penalty of a few R^2 / epsilon, what one Gaussian
-    release of that gradient costs. The computed point gets a second, tiny noise, which makes approximate solving
-    and floating point safe; both compose by basic composition (98 % of epsilon for the first, 93 % where
-    the row norm is adaptive). Several classes have no proof here: use
-    ``OneVsRestClassifier``, each class of which costs a fit.
+    **Privacy.** Rows have norm at most R, the intercept's feature included. Replacing one record moves the
+    gradient of the sum of the losses by at most 2 R. Under zero-out and add-remove it is R. The minimiser
+    under a Gaussian linear term of standard deviation sigma costs what one Gaussian release of that gradient
+    costs, if the penalty is a few R^2 / epsilon. The proof follows the exact analysis of objective
+    perturbation of [Redberg2023]_, sharpened in the user guide. The computed point gets
+    a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
+    composition: 98 % of epsilon for the first, or 93 % if the row norm is adaptive. There is no proof for
+    several classes; use ``OneVsRestClassifier``, which costs one fit a class.
+
+    Erratum of [Iyengar2019]_: Algorithm 1 calibrates the noise on the computed point to its
+    distance from the exact minimiser. Two such points may be twice as far apart, so twice that is used here.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards practical differentially
-       private convex optimization", IEEE S&P 2019, Algorithm 1, with the factor 2 that its last noise lacks.
-    .. [2] R. Redberg, A. Koskela and Y.-X. Wang, "Improving the privacy and practicality of objective perturbation
-       for differentially private linear learners", NeurIPS 2023.
+    .. [Iyengar2019] Algorithm 1.
+    .. [Redberg2023]
 
     Examples
     --------
@@ -314,37 +310,33 @@ def _require_two(count: int) -> None:
 class DPAMPRegressor(GLMRegressor, PerturbedFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
-    Minimises the l2-regularised Huber loss plus a random linear term (Iyengar et al. [1]_, with the exact
-    analysis of objective perturbation [2]_). One release, no step size, no clipping of gradients. The guarantee is
-    (epsilon, delta)-differential privacy for one fit, under the given ``adjacency``; `privacy_` says what it
-    rests on.
+    It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
+    There is one release, no step size and no clipping of gradients.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta} {row_norm}
     huber_threshold : float or "adaptive", default="adaptive"
-        Residual at which the loss becomes linear, in units of y, > 0. The noise is proportional to it. "adaptive"
-        spends 15 % of epsilon and delta on the centre and the reach of the targets: the centre is
+        Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
+        "adaptive" spends 15 % of epsilon and delta on the centre and the reach of the targets. The centre is
         subtracted, and the threshold is a quarter of the reach. With a number, bring y near 0 by a public
-        constant: targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as counts, is
-        underestimated (`DPAdaSSPRegressor` fits it).
-    alpha : float or "auto", default="auto"
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss; the intercept's coefficient
-        is penalised too. "auto" is made from the noise and the number of features. What is less than
-        the theorem needs, 10 R^2 / (n epsilon), is raised to it.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature of a quarter of ``row_norm``. The
-        centre of the targets is added to it.
+        constant, because targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as
+        counts, is underestimated; `DPAdaSSPRegressor` fits it.
+    {alpha.l2}
+        The intercept's coefficient is penalised too. "auto" is made from the noise and the number of features.
+        The theorem needs at least 10 R^2 / (n epsilon), and smaller values are raised to it.
+    {fit_intercept}
+        The centre of the targets is added to it.
     {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_} {row_norm_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     huber_threshold_ : float
         The threshold given, or the one that was released.
-    target_center_ : float
-        What was subtracted from the targets: 0, or released.
-    {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
+    {target_center_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -353,17 +345,16 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
 
     Notes
     -----
-    As for `DPAMPClassifier`, with gradients that are at most ``huber_threshold`` times the row norm. Huber's
-    derivative takes both signs and its curvature stays 1 up to the kink, so the analysis is a little less
-    tight: the noise is 5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the
-    row norm is scaled down together with its (centred) target.
+    {Notes}
+
+    For regression a gradient is at most ``huber_threshold`` times the row norm. Huber's derivative takes both
+    signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is
+    5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the row norm is
+    scaled down together with its centred target.
 
     References
     ----------
-    .. [1] R. Iyengar, J. P. Near, D. Song, O. Thakkar, A. Thakurta and L. Wang, "Towards practical differentially
-       private convex optimization", IEEE S&P 2019, Algorithm 1, with the factor 2 that its last noise lacks.
-    .. [2] R. Redberg, A. Koskela and Y.-X. Wang, "Improving the privacy and practicality of objective perturbation
-       for differentially private linear learners", NeurIPS 2023.
+    {References}
 
     Examples
     --------

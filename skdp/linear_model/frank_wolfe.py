@@ -218,72 +218,63 @@ class FrankWolfeFit(PrivateFit):
 class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
-    Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped mean
-    gradient as scores, and moves towards it by 2 / (t + 2) [1]_ [2]_. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
-    rests on.
+    Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
+    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method is that of
+    [Talwar2015]_; its lazy scores are after [Raff2023]_.
+
+    {guarantee}
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` takes the best vertex in every step and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 (pure differential
-        privacy) needs ``radius`` and ``clip_norm`` as numbers. `privacy_` then reports what the sampler's error
-        leaves as delta, less than 1e-20.
+    {epsilon} {delta.pure}
+        ``delta=0`` needs numbers for ``radius`` and ``clip_norm``.
     radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients (of all classes together). "auto" is
-        0.32 sqrt(n mu) g / m^2, at most 100 g / m^2, with m the released median sup norm of the rows and g that
-        of the gradients at 0, which follows from m.
-    max_iter : int or "auto", default="auto"
-        Number of steps T, each a private choice; at most as many coefficients are not zero. "auto" is
-        0.3 (n mu)^(2/3), between 2 and 1000, mu the Gaussian-DP parameter of (epsilon, delta) and n the number of
-        records or groups (with delta=0: 0.5 sqrt(n epsilon)).
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest absolute entry (sup norm) of one row's gradient. "adaptive" is half the median sup norm at the
-        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2; up to
-        20 % where records are few) on the median sup norm of the rows.
+        Radius of the l1 ball that holds the coefficients of all classes together. "auto" is 0.32 sqrt(n mu) g
+        / m^2, at most 100 g / m^2. Here m is the released median sup norm of the rows, and g that of the
+        gradients at 0, which follows from m.
+    {max_iter}
+        Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is 0.3 (n
+        mu)^(2/3), at least 2 and at most 1000, with n the number of records or groups and mu the Gaussian-DP
+        parameter of (epsilon, delta). With ``delta=0`` it is 0.5 sqrt(n epsilon).
+    {clip_norm.sup}
+        "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
+        budget is spent on them if both parameters are numbers.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
-        units of that feature's value: the released median sup norm of the rows, or 1 where nothing was released.
-    {classes} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. The loss is then the
-        mean over the groups of the mean over a group's rows.
-    {n_public} {max_weight} {accountant} {random_state} {verbose}
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate; costs O(d) a step.
+        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball,
+        in units of that feature's value: the released median sup norm of the rows, or 1 if nothing was
+        released.
+    {classes} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+        It costs time proportional to the number of features in each step.
 
     Attributes
     ----------
-    {coef_} {intercept_} {classes_}
-    support_ : ndarray of int64
-        Indices of the features with a non-zero coefficient, sorted.
-    {n_iter_}
-    radius_, clip_norm_ : float
-        The numbers given, or what was released.
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_}
+    radius_ : float
+        The radius given, or the one that "auto" became.
+    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    A row's gradient is clipped to L = ``clip_norm`` in the sup norm, so replacing one record (or group) moves no
-    score by more than Delta = 2 L / n (half of that under the other adjacencies). A choice by Gumbel noise of
-    scale 2 Delta / eps0 is one eps0-bounded-range choice; the factor 2 stays because the scores of +e_j and -e_j
-    move against each other. T choices compose in Gaussian DP, with delta=0 by adding up their epsilons.
+    **Privacy.** A row's gradient is clipped to L = ``clip_norm`` in the sup norm. So replacing one record (or
+    group) moves no score by more than Delta = 2 L / n. Under zero-out and add-remove it is half of that. A
+    choice by Gumbel noise of scale 2 Delta / eps0 is one eps0-bounded-range choice. The factor 2 is necessary,
+    because the scores of +e_j and -e_j move against each other; the scale Delta / eps0 of
+    [Durfee2019]_ is for counts to which records only add. T choices compose in Gaussian DP.
+    With ``delta=0`` their epsilons add up.
 
-    On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the scores
-    is refreshed when a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip (at most
-    2 %); all rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of the step's
-    number. This rule holds for dense and sparse input alike, and the sensitivity stays what it is (user guide).
-    Time and memory depend on the data and are not protected.
+    On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the
+    scores is refreshed if a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip
+    (at most 2 %). All rows are looked at after the steps 1, 2, 3, ..., whose distance grows like a quarter of
+    the step's number. This rule holds for dense and sparse input alike. The sensitivity does not change: what
+    a row adds is a function of this row, of released values and of public numbers (user guide).
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
-    .. [2] E. Raff, A. Khanna and F. Lu, "Scaling up differentially private LASSO regularized logistic regression
-       via faster Frank-Wolfe iterations", NeurIPS 2023.
-    .. [3] D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get
-       composition", NeurIPS 2019. Their scale is for counts to which records only add.
+    .. [Talwar2015]
+    .. [Raff2023]
+    .. [Durfee2019]
 
     Examples
     --------
@@ -335,59 +326,41 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
-    Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped mean
-    gradient as scores, and moves towards it by 2 / (t + 2) [1]_ [2]_. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
-    rests on.
+    Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
+    mean gradient as scores. The step moves towards the vertex by 2 / (t + 2). The method is that of
+    [Talwar2015]_; its lazy scores are after [Raff2023]_.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients. "auto" is
-        0.7 (n mu)^(1/3) g / m^2, at most 30 g / m^2, with m the released median sup norm of the rows and g that
-        of the gradients at 0.
-    {max_iter}
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest absolute entry (sup norm) of one row's gradient. "adaptive" is half the median sup norm at the
-        start; it and ``radius="auto"`` spend 2 % of the budget (of mu^2; up to
-        20 % where records are few) on the median sup norms of the rows
-        and of the gradients.
-    {loss} {huber_threshold}
+        Radius of the l1 ball that holds the coefficients. "auto" is 0.7 (n mu)^(1/3) g / m^2, at most 30 g /
+        m^2. Here m is the released median sup norm of the rows, and g that of the gradients at 0.
+    {max_iter} {clip_norm} {loss} {huber_threshold}
     fit_intercept : bool, default=True
-        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
-        to the intercept in the end; that takes 5 % of the budget (of mu^2), up to 20 % where the records are few.
-        With delta=0 it is not released: subtract a public centre from y. The rest of the intercept is the
-        coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
+        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and
+        added to the intercept in the end. It takes 5 % of the budget (of mu^2), up to 20 % if the records are
+        few. With ``delta=0`` it is not released: subtract a public centre from y. The rest of the intercept is
+        the coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without
+        one.
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_}
-    radius_, clip_norm_ : float
-        The numbers given, or what was released.
-    target_center_ : float
-        The released centre of y, which is part of ``intercept_``; 0 where none was released.
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_} {target_center_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    A row's gradient is clipped to L = ``clip_norm`` in the sup norm, so replacing one record (or group) moves no
-    score by more than Delta = 2 L / n (half of that under the other adjacencies). A choice by Gumbel noise of
-    scale 2 Delta / eps0 is one eps0-bounded-range choice; the factor 2 stays because the scores of +e_j and -e_j
-    move against each other. T choices compose in Gaussian DP, with delta=0 by adding up their epsilons.
+    {Notes}
 
-    What is released of y's centre is a median: noisy counts of targets. On CSR input `DPFrankWolfeClassifier` says
-    what a step costs and when a row's part in the scores is refreshed. Time and memory depend on the data and are
-    not protected.
+    The median of y is released by noisy counts of targets.
 
     References
     ----------
-    .. [1] K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.
-    .. [2] E. Raff, A. Khanna and F. Lu, "Scaling up differentially private LASSO regularized logistic regression
-       via faster Frank-Wolfe iterations", NeurIPS 2023.
-    .. [3] D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get
-       composition", NeurIPS 2019. Their scale is for counts to which records only add.
+    {References}
 
     Examples
     --------

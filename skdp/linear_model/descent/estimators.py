@@ -25,28 +25,27 @@ class _DescentFit(StochasticFit):
 class DPGDClassifier(GLMClassifier, _DescentFit):
     """Logistic or softmax regression by differentially private gradient descent.
 
-    A fixed number of noisy steps on full gradients (Wang, Ye & Xu [1]_), with the nonconvex or the l2 penalty.
-    The guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and
-    ``unit``; `privacy_` says what it rests on.
+    A fixed number of noisy steps on full gradients, as in [WangYe2017]_ and section 4.7.1 of
+    [Wang2021]_.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta}
-    max_iter : int or "auto", default="auto"
-        Number of steps, each of which reads all records. "auto" is between 20 and 100, from public numbers:
-        ``n mu / (8 sqrt(p))`` with p parameters and the mu of (epsilon, delta). Every step is paid for, so
-        there is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally, and the last iterate is the result. "auto" takes dual averaging with a step
-        size computed from released gradients and known noise (user guide of `DPIGHTClassifier`), which costs
-        nothing and needs no tuning; the result is its average.
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
-    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {epsilon} {delta} {max_iter}
+        Each step reads all records. "auto" is ``n mu / (8 sqrt(p))``, at least 20 and at most 100, with p
+        parameters and the mu of (epsilon, delta).
+    {learning_rate}
+        With a number the last iterate is the result. "auto" is dual averaging, which needs no tuning (user
+        guide of `DPIGHTClassifier`); the result is its average.
+    {clip_norm.descent}
+    {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
-    {n_features_in_} {feature_names_in_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -55,17 +54,17 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
 
     Notes
     -----
-    The mean of clipped gradients moves by at most ``2 clip_norm / n`` in l2 norm when a record (or group) is
-    replaced, by half of that under the other adjacencies. All releases are Gaussian and use all records, so T of
-    them with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``. [1]_ sizes the noise by the
-    moments accountant with constants that are not optimal; here it is calibrated to the exact formula.
+    {privacy.full_batch}
+
+    [WangYe2017]_ size the noise by the moments accountant, whose constants are larger than
+    necessary. Here the noise is calibrated to the exact formula.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] D. Wang, M. Ye and J. Xu, "Differentially private empirical risk minimization revisited: faster and
-       more general", NeurIPS 2017.
-    .. [2] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA,
-       2021, section 4.7.1.
+    .. [WangYe2017]
+    .. [Wang2021] Section 4.7.1.
 
     Examples
     --------
@@ -133,36 +132,33 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
 class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     """Logistic or softmax regression by random round private stochastic gradient descent.
 
-    Noisy steps on minibatches; the result is the iterate of a round that is drawn uniformly before the records
-    are touched (Zhang, Zheng, Mou & Wang [1]_), with the nonconvex or the l2 penalty. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what
-    it rests on.
+    Noisy steps on minibatches, as in [ZhangJ2017]_ and section 4.7.1 of [Wang2021]_. The
+    result is the iterate of a random round, which is drawn uniformly before the records are touched.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta}
-    batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in a batch, which means divide by; the paper has 1. "auto" is
-        n / 64, but at least 64. n or more is the full batch.
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How batches are drawn. Without replacement is accounted by Renyi DP and needs much more noise.
+    {epsilon} {delta} {batch_size}
+        "auto" is n / 64, but at least 64. The paper has 1.
+    {sampling}
     max_iter : int or "auto", default="auto"
-        Number T of planned steps; the one whose iterate is kept is uniform on 1..T. "auto" is 500, with the
-        automatic batch size about 8 data passes, as published. All T are paid for; those after the drawn round
-        are not taken.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally. "auto" is a constant over the smoothness of the mean loss, which follows from
-        the released median row norm: at most 5, less where the noise of T steps would carry too far (user guide).
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
-    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+        Number T of planned steps. The iterate of one of them is kept, drawn uniformly from 1 to T. "auto" is
+        500. With the automatic batch size that is about 8 passes over the data, as published. All T steps are
+        paid for. Those after the drawn round are not taken.
+    {learning_rate}
+        "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
+        norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide).
+    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
-        The round that was drawn: number of steps that were taken. It does not depend on the records.
+        The round that was drawn, which is the number of steps taken. It does not depend on the records.
     learning_rate_ : float
-        The step size.
+        The step size, the same in every step.
     {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -171,17 +167,21 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
 
     Notes
     -----
-    Each record's gradient is clipped to ``clip_norm`` and batch sums are divided by the expected batch size, a
-    public constant. The noise is calibrated to T releases on Poisson samples by privacy loss distributions of
-    the pair ``(1-q) N(0) + q N(C)``, ``(1-q) N(0) + q N(-C)`` (replace-one), not by the bound of [1]_. The
-    claim is that of all T steps, also when the drawn round is early: a round that was drawn before the data
-    were touched could have been charged alone, which would give another method.
+    **Privacy.** The gradient of each record (or group) is clipped to ``clip_norm``. Batch sums are divided by
+    the expected batch size, a public constant. T releases on Poisson samples of rate q are dominated, under
+    replace-one, by T copies of the pair ``(1-q) N(0) + q N(C)``, ``(1-q) N(0) + q N(-C)``. Under zero-out and
+    add-remove the second is ``N(0)``. The noise is calibrated by their privacy loss distributions, not by the
+    bound of [ZhangJ2017]_.
+
+    The claim is that of all T steps, even if the drawn round is early. A round that is drawn before the data
+    are touched could be charged alone; that would be another method, with less noise for early rounds.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] J. Zhang, K. Zheng, W. Mou and L. Wang, "Efficient private ERM for smooth objectives", IJCAI 2017.
-    .. [2] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA,
-       2021, section 4.7.1.
+    .. [ZhangJ2017]
+    .. [Wang2021] Section 4.7.1.
 
     Examples
     --------
@@ -257,39 +257,40 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
 class DPAGDClassifier(GLMClassifier, _DescentFit):
     """Logistic or softmax regression by private gradient descent with an adaptive budget.
 
-    Noisy full gradients, each followed by a private choice of how far to go along it; where "not at all" wins,
-    the gradient is measured again with more budget (Lee & Kifer [1]_). With the nonconvex or the l2 penalty. The
-    guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``;
-    `privacy_` says what it rests on.
+    DP-AGD of [Lee2018]_, also in section 4.7.1 of [Wang2021]_. Each step releases a noisy
+    full gradient and then chooses privately how far to go along it. If the choice is to stay, the gradient is
+    measured again with more budget.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     max_iter : int or "auto", default="auto"
-        Largest number of steps. The first step gets 1 / max_iter of the budget, "auto" 1 / 30; the fit ends
-        where the budget does not hold another step.
+        Largest number of steps. The first step gets 1 / max_iter of the budget; "auto" gives it 1 / 30. The
+        fit ends when the budget does not hold another step.
     learning_rate : float or "auto", default="auto"
-        Largest distance that the first steps may go; five distances evenly spaced up to it are compared with
-        0. Every fifth step it becomes 1.1 times the largest that was chosen lately. "auto" follows from
-        the released median row norm.
+        Largest distance that the first steps may go. Five distances, evenly spaced up to it, are compared with
+        0. After every fifth step it becomes 1.1 times the largest distance that the last five steps chose.
+        "auto" follows from the released median row norm.
     loss_bound : float or "auto", default="auto"
-        Where distances are compared, one record's (or group's) loss is clipped to [0, loss_bound]. "auto" is
+        The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
         three times the loss of a model that knows nothing: ``3 log(n_classes)``.
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init} {adjacency} {unit}
-    {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
         Number of steps. It depends on released values only.
     learning_rate_ : float
-        The largest distance that the first steps might go, given or of "auto".
+        The largest distance of the first steps, given or computed by "auto".
     last_distance_ : float
-        The distance of the last step; 0 where its choice found nothing better than to stay.
+        The distance of the last step. It is 0 if the last choice was to stay.
     {clip_norm_}
     loss_bound_ : float
-        The loss bound given, or the one of "auto".
+        The loss bound given, or the one that "auto" became.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -298,18 +299,24 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
 
     Notes
     -----
-    How often a gradient is measured again follows from released values, so the budget is spent as the fit
-    goes. It is a filter: the total in mu^2 is fixed first, a release that it does not hold is refused before
-    anything is drawn, and the claim is the total, also where less was spent. A gradient has l2 sensitivity ``2
-    clip_norm / n``; a choice is by Gumbel noise of scale ``2 Delta / eps0`` on mean losses with ``Delta =
-    loss_bound / n`` (both under replace-one), which is an eps0-bounded-range choice. Averaging two
-    measurements by their inverse variances is post-processing.
+    **Privacy.** Replacing one record (or group) moves the mean gradient by at most ``2 clip_norm / n`` in l2
+    norm and a mean loss by at most ``Delta = loss_bound / n``. Under zero-out and add-remove both are half of
+    that. A gradient is a Gaussian release. A distance is chosen by Gumbel noise of scale ``2 Delta / eps0`` on
+    mean losses, which is an eps0-bounded-range choice. Averaging two measurements by their inverse variances
+    is post-processing.
+
+    How often a gradient is measured again follows from released values, so the budget is spent adaptively. A
+    privacy filter makes this safe, by the theorem of [Smith2022]_: the total in mu^2 is
+    fixed first, and a release that it does not hold is refused before anything is drawn. The claim is the
+    total, even if less was spent.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] J. Lee and D. Kifer, "Concentrated differentially private gradient descent with adaptive per-iteration
-       privacy budget", KDD 2018.
-    .. [2] A. Smith and A. Thakurta, "Fully adaptive composition for Gaussian differential privacy", 2022.
+    .. [Lee2018]
+    .. [Smith2022]
+    .. [Wang2021] Section 4.7.1.
 
     Examples
     --------

@@ -12,71 +12,72 @@ __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegress
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
 
-    Noisy clipped gradient steps, each followed by keeping the ``n_nonzero_coefs`` features of largest
-    coefficient (DP-IGHT [1]_ [2]_). The guarantee is (epsilon, delta)-differential privacy for one fit, under
-    the given ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_.
+    Each step follows a noisy gradient and keeps the ``n_nonzero_coefs`` features with the largest
+    coefficients.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all (no thresholding). With several classes the features of largest
-        l2 norm over the classes are kept. The intercept is always kept.
+    {epsilon} {delta} {n_nonzero_coefs}
+        With several classes the features with the largest l2 norm over the classes are kept.
     selection : {"gaussian", "peeling"}, default="gaussian"
-        ``"gaussian"`` is the paper's: noise on every coordinate, then thresholding. ``"peeling"`` spends
-        half of each step on choosing the support by Gumbel noise and adds Gaussian noise to it alone.
+        "gaussian" is the paper's method: all coordinates get noise, and thresholding follows. "peeling" spends
+        half of each step on choosing the support by Gumbel noise, as in [Cai2021]_. The
+        other half adds Gaussian noise to the chosen coordinates only.
     refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only.
-        "auto" is 0.3 for regression that keeps at most a tenth of the features, else 0; in rounds (see
-        ``max_iter``) about a quarter. It has no effect without thresholding.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2;
-        up to 20 % where records are few)
-        on the median row norm and, for regression and groups, on the median gradient norm at the start; the
-        clip norm is half the latter. With a number and ``learning_rate="auto"`` they still go to the scale
-        of the step; only where both are numbers nothing is asked.
-    max_iter : int or "auto", default="auto"
-        Number of noisy gradient steps, the refit's included. "auto" is 100; but where the other three parameters
-        of this kind are "auto" as well, ``coef_init`` is None, ``selection="gaussian"`` and few of many features
-        are kept (at most a tenth, and at most ``2 sqrt(n mu)`` coefficients) the fit is made in two to five rounds
-        that find features and take 20 or 40 steps on these alone (user guide). Every step is paid for, so there
-        is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" takes dual averaging with a step size computed from released gradients (user
-        guide), which costs nothing and needs no tuning. With ``clip_norm=inf``, which ``epsilon=inf`` alone
-        allows, "auto" takes the steps of the class without privacy.
+        Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only. "auto" is
+        0.3 for regression that keeps at most a tenth of the features, and 0 otherwise. In rounds (see
+        ``max_iter``) it is about a quarter. It has no effect without thresholding.
+    {clip_norm.half} {max_iter}
+        The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
+        chooses features and then takes its steps on these alone (user guide). Rounds are used if all of this
+        holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0;
+        ``selection`` is "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients
+        are kept.
+    {learning_rate}
+        With a number each step is ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate is
+        the result. "auto" is dual averaging, which needs no tuning (user guide). ``clip_norm=inf`` is allowed
+        with ``epsilon=inf`` only; "auto" then takes the steps of the class without privacy.
     alpha : float, default=0.0
-        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, added to the mean loss; the intercept is free.
-    {fit_intercept} {classes} {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant}
-    {random_state} {verbose} {callback}
+        Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
+        not penalised.
+    {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_.2} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
-        Number of gradient steps, refit included.
+        Number of gradient steps, those of the refit included.
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    IGHTClassifier : The same without privacy.
 
     Notes
     -----
-    The mean of clipped gradients moves by at most ``2 clip_norm / n`` in l2 norm when a record (or group)
-    is replaced, by half of that under the other adjacencies. All releases of a fit are Gaussian, so T of
-    them with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are
-    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity 2G/n
-    costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the
-    noise is rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
+    {privacy.full_batch}
+    The exact formula is that of [Balle2018]_. Sums are taken in fixed point. The noise is
+    rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
 
-    Time and memory depend on the data and are not protected. `n_nonzero_coefs`, `clip_norm` and the other
-    parameters are public: do not choose them by looking at private scores.
+    With ``selection="peeling"`` a score is the magnitude of a coefficient after a step. A norm is 1-Lipschitz,
+    so one record moves a score by at most ``learning_rate`` times what it moves the mean gradient. Each choice
+    by Gumbel noise of twice that over eps0 is an eps0-bounded-range choice, which is charged by its mu.
+
+    Erratum of [Wang2021]_: the proof of Theorem 2.5.2 charges a step half of what its sensitivity 2G/n
+    costs. Its claim needs twice the published variance, which is used here.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
-    .. [2] L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse
-       learning", IJCAI 2019.
-    .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+    .. [WangGu2019]
+    .. [Wang2021] Chapter 2, Algorithms 1 and 3, Theorem 2.5.2.
+    .. [Balle2018]
+    .. [Cai2021]
 
     Examples
     --------
@@ -142,44 +143,37 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     """Sparse linear regression that is differentially private.
 
-    Noisy clipped gradient steps on the squared or Huber loss, each followed by keeping the
-    ``n_nonzero_coefs`` features of largest coefficient (DP-IGHT [1]_ [2]_). The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``. Targets need no bound:
-    gradients are clipped.
+    DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
+    with the squared or Huber's loss. Each step follows a noisy gradient and keeps the ``n_nonzero_coefs``
+    features with the largest coefficients. Targets need no bound, because gradients are clipped.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all (no thresholding). The intercept is always kept.
-    {loss} {huber_threshold} {selection} {refit} {clip_norm} {max_iter} {learning_rate} {alpha}
-    {fit_intercept} {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant}
-    {random_state} {verbose} {callback}
+        Number of features to keep. None keeps all. The intercept is always kept.
+    {loss} {huber_threshold} {selection} {refit} {clip_norm} {max_iter} {learning_rate} {alpha} {fit_intercept}
+    {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
-    {n_features_in_} {feature_names_in_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    IGHTRegressor : The same without privacy.
 
     Notes
     -----
-    The mean of clipped gradients moves by at most ``2 clip_norm / n`` in l2 norm when a record (or group)
-    is replaced, by half of that under the other adjacencies. All releases of a fit are Gaussian, so T of
-    them with noise multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are
-    shares of mu^2. The proof of Theorem 2.5.2 of [1]_ charges a step half of what its sensitivity 2G/n
-    costs, so its claim needs twice its variance; that is used here. Sums are taken in fixed point and the
-    noise is rounded to the same grid, which is post-processing of the continuous Gaussian mechanism.
-
-    Time and memory depend on the data and are not protected. `n_nonzero_coefs`, `clip_norm` and the other
-    parameters are public: do not choose them by looking at private scores.
+    {Notes}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 2, Algorithms 1 and 3, Theorem 2.5.2 (with erratum).
-    .. [2] L. Wang and Q. Gu, "Differentially private iterative gradient hard thresholding for sparse
-       learning", IJCAI 2019.
-    .. [3] B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.
+    {References}
 
     Examples
     --------
@@ -247,46 +241,57 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
 class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     """Sparse logistic or softmax regression by iterative gradient hard thresholding, not private.
 
-    Gradient steps, each followed by keeping the ``n_nonzero_coefs`` features of largest coefficient [1]_ [2]_.
+    Each step follows the gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
+    The method is that of [Jain2014]_ and [Yuan2014]_.
 
     Parameters
     ----------
     {n_nonzero_coefs}
     max_iter : int or "auto", default="auto"
-        Largest number of gradient steps; "auto" is 1000.
+        Largest number of gradient steps. "auto" is 1000.
     learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate
-        is the result. "auto" is one over the largest curvature of the mean loss and the penalty, estimated by
-        30 steps of power iteration and raised by 5 %. The steps have Nesterov's momentum, which starts anew
-        where it points uphill [3]_. The last iterate is the result.
-    {alpha} {fit_intercept} {classes.2} {coef_init}
+        Step size. A number is used in every step: ``theta <- H_s(theta - learning_rate * gradient)``. "auto"
+        is one over the largest curvature of the mean loss and the penalty, which 30 steps of power iteration
+        estimate; the estimate is raised by 5 %. Its steps have Nesterov's momentum, which starts anew when it
+        points uphill, as in [ODonoghue2015]_. The last iterate is the result.
+    {alpha} {fit_intercept}
+    classes : sequence of labels, default=None
+        The label set. None takes it from y.
+    coef_init : array-like, default=None
+        Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     tol : float, default=1e-4
-        Stop when a step moves the parameters by at most ``tol`` times their norm; 0 takes all ``max_iter`` steps.
+        Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter``
+        steps.
     {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
         Number of gradient steps.
     learning_rate_ : float
-        The step size given, or that of "auto", the same in every step.
+        The step size given, or that of "auto". It is the same in every step.
     clip_norm_ : float
-        inf: nothing is clipped.
+        Always inf, because nothing is clipped.
     {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPIGHTClassifier : The same with privacy.
 
     Notes
     -----
-    This is the algorithm of `DPIGHTClassifier` through a session that releases exact values: the two are equal at
-    ``epsilon=inf, clip_norm=inf, refit=0``, ``tol=0`` here and the same other parameters, ``max_iter`` a number.
+    **Privacy.** This class is not private: it releases exact values.
+
+    The private class and this one run the same algorithm; here a session releases exact values. Both give the
+    same model at ``epsilon=inf, clip_norm=inf, refit=0`` there, ``tol=0`` here, ``max_iter`` a number, and the
+    other parameters equal.
 
     References
     ----------
-    .. [1] P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional
-       M-estimation", NeurIPS 2014.
-    .. [2] X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.
-    .. [3] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
-       Computational Mathematics 15 (2015).
+    .. [Jain2014]
+    .. [Yuan2014]
+    .. [ODonoghue2015]
 
     Examples
     --------
@@ -329,33 +334,34 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
-    Gradient steps on the squared or Huber loss, each followed by keeping the ``n_nonzero_coefs`` features
-    of largest coefficient [1]_ [2]_.
+    Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features
+    with the largest coefficients. The method is that of [Jain2014]_ and
+    [Yuan2014]_.
 
     Parameters
     ----------
     n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all (no thresholding). The intercept is always kept.
-    {loss} {huber_threshold} {max_iter} {learning_rate} {alpha} {fit_intercept} {coef_init} {tol}
-    {verbose} {callback}
+        Number of features to keep. None keeps all. The intercept is always kept.
+    loss : {"squared", "huber"}, default="squared"
+        Huber's loss is linear beyond ``huber_threshold``.
+    {huber_threshold} {max_iter} {learning_rate} {alpha} {fit_intercept} {coef_init} {tol} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_} {learning_rate_} {clip_norm_} {n_features_in_}
-    {feature_names_in_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPIGHTRegressor : The same with privacy.
 
     Notes
     -----
-    This is the algorithm of `DPIGHTRegressor` through a session that releases exact values: the two are equal at
-    ``epsilon=inf, clip_norm=inf, refit=0``, ``tol=0`` here and the same other parameters, ``max_iter`` a number.
+    {Notes}
 
     References
     ----------
-    .. [1] P. Jain, A. Tewari and P. Kar, "On iterative hard thresholding methods for high-dimensional
-       M-estimation", NeurIPS 2014.
-    .. [2] X. Yuan, P. Li and T. Zhang, "Gradient hard thresholding pursuit", ICML 2014.
-    .. [3] B. O'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of
-       Computational Mathematics 15 (2015).
+    {References}
 
     Examples
     --------

@@ -15,20 +15,22 @@ __all__ = ["DPSGDClassifier", "DPSGDRegressor"]
 class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     """Logistic or softmax regression by differentially private stochastic gradient descent.
 
-    Steps along noisy clipped gradients of all records or of minibatches [1]_ [2]_. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
-    rests on.
+    Steps along noisy clipped gradients of all records or of minibatches, as in
+    [Bassily2014]_ and [Abadi2016]_.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum}
-    {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
+    {average}
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_} {privacy_}
-    {n_features_in_} {feature_names_in_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -37,17 +39,19 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     Notes
     -----
-    A batch's mean of clipped gradients moves by at most ``2 clip_norm / batch_size`` in l2 norm when a record (or
-    group) in it is replaced, by half of that under the other adjacencies. Steps on all records compose as exact
-    Gaussian DP; for Poisson batches the noise is calibrated by privacy loss distributions of the sampled Gaussian
-    (under replace-one by its dominating pair), for batches without replacement by Renyi DP. What
-    is done with a released gradient (momentum, Adam, averaging) is post-processing and costs nothing.
+    **Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one in a
+    batch moves the batch mean by at most ``2 clip_norm / batch_size`` in l2 norm. Under zero-out and
+    add-remove it is half of that. Steps on all records compose as exact Gaussian DP. For Poisson batches the
+    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one these are
+    those of its dominating pair. For batches without replacement it is calibrated by Renyi DP. Momentum, Adam
+    and averaging are post-processing of released gradients and cost no budget.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient algorithms and
-       tight error bounds", FOCS 2014.
-    .. [2] M. Abadi et al., "Deep learning with differential privacy", CCS 2016.
+    .. [Bassily2014]
+    .. [Abadi2016]
 
     Examples
     --------
@@ -119,20 +123,22 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
     """Linear regression by differentially private stochastic gradient descent.
 
-    Steps along noisy clipped gradients of all records or of minibatches [1]_ [2]_. The guarantee is (epsilon,
-    delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it
-    rests on.
+    Steps along noisy clipped gradients of all records or of minibatches, as in
+    [Bassily2014]_ and [Abadi2016]_.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta} {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate}
-    {schedule} {momentum} {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept}
-    {coef_init} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose}
-    {callback}
+    {epsilon} {delta} {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule}
+    {momentum}
+    {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {n_iter_} {learning_rate_} {clip_norm_} {target_center_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -142,17 +148,17 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
 
     Notes
     -----
-    A batch's mean of clipped gradients moves by at most ``2 clip_norm / batch_size`` in l2 norm when a record (or
-    group) in it is replaced, by half of that under the other adjacencies. Steps on all records compose as exact
-    Gaussian DP; for Poisson batches the noise is calibrated by privacy loss distributions of the sampled Gaussian
-    (under replace-one by its dominating pair), for batches without replacement by Renyi DP. What
-    is done with a released gradient (momentum, Adam, averaging) is post-processing and costs nothing.
+    **Privacy.** As for `DPSGDClassifier`: a batch mean of clipped gradients moves by at most
+    ``2 clip_norm / batch_size`` in l2 norm under replace-one, and by half of that under zero-out and
+    add-remove. The Gaussian noise is calibrated to all steps together. The median of y is released by noisy
+    counts of targets.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] R. Bassily, A. Smith and A. Thakurta, "Private empirical risk minimization: efficient algorithms and
-       tight error bounds", FOCS 2014.
-    .. [2] M. Abadi et al., "Deep learning with differential privacy", CCS 2016.
+    .. [Bassily2014]
+    .. [Abadi2016]
 
     Examples
     --------

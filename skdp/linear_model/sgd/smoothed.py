@@ -60,60 +60,47 @@ class StochasticDescentFit(StochasticFit):
 class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
     """Logistic or softmax regression by differentially private Laplacian smoothing SGD.
 
-    Steps along noisy clipped gradients, each smoothed over neighbouring features: DP-LSSGD [1]_ [2]_. The
-    guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``;
-    `privacy_` says what it rests on.
+    DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
+    smoothed over neighbouring features.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     smoothing : float, default=1.0
-        s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied; the published values are
-        1 to 3. Features that are neighbours in X should be neighbours in the model (pixels, times, sorted bins);
-        0 is `DPSGDClassifier`. Each class has its own system; the intercept is left out.
-    batch_size : int or "auto", default="auto"
-        Expected number of records (or groups) in a batch, which means divide by; n or more, and "auto", take all
-        of them in every step, which is most accurate for the same budget.
-        With batches raise ``max_iter``, which counts steps, not epochs: n / batch_size steps read the data once.
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How smaller batches are drawn. Without replacement needs more noise and replace-one adjacency.
-    max_iter : int or "auto", default="auto"
-        Number of noisy steps, not of epochs; "auto" is 100, also with small batches. Every step is paid for, so
-        there is no stopping rule.
-    learning_rate : float or "auto", default="auto"
-        A number is used literally. "auto" takes steps as long as the noise and the curvature allow, computed from
-        public and released numbers (user guide), which costs nothing and needs no tuning.
+        The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
+        published values are 1 to 3, and 0 is `DPSGDClassifier`. It helps if features that are neighbours in X
+        should be neighbours in the model: pixels, times, sorted bins. Each class has its own system. The
+        intercept is left out.
+    {batch_size}
+        "auto" takes all, which is most accurate for the same budget. With smaller batches raise ``max_iter``:
+        n / batch_size steps read the data once.
+    {sampling} {max_iter}
+        "auto" is 100, also with small batches. It counts steps, not epochs.
+    {learning_rate}
+        The steps of "auto" are as long as the noise and the curvature allow, and need no tuning (user guide).
     schedule : {"constant", "inverse", "inverse-sqrt"}, default="constant"
         Step t = 1, 2, ... is ``learning_rate`` times 1, 1/t (as published) or 1/sqrt(t).
     momentum : float, default=0.9
-        In [0, 1): ``v <- momentum * v + u``, and a step subtracts v; 0 is the published method. For Adam the
-        decay of its first moment.
+        In [0, 1): ``v <- momentum * v + u``, and a step subtracts v. 0 is the published method. Adam uses it
+        as the decay of its first moment.
     solver : {"sgd", "adam"}, default="sgd"
-        Adam divides each coordinate by the root of its second moment (decay 0.999).
+        "adam" divides each coordinate by the root of its second moment, with decay 0.999.
     average : float, "auto" or None, default="auto"
-        The result is the mean of the iterates with weights ``t ** average`` (0: all the same), or the last one
-        (None). "auto" is 6 with ``learning_rate="auto"``, else None.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm and, for regression and groups, on the median
-        gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
-        they still go to the length of the steps; only where both are numbers nothing is asked.
+        A number averages the iterates with weights ``t ** average``. None takes the last iterate. "auto" is 6
+        with ``learning_rate="auto"``, and None otherwise.
+    {clip_norm.half}
     penalty : {"l2", "nonconvex"}, default="l2"
-        ``alpha / 2 * ||w||^2``, or ``alpha * sum_j w_j^2 / (1 + w_j^2)``. The intercept is never penalised.
+        {penalty}
     alpha : float, default=0.0
-        Weight of the penalty, added to the mean loss, >= 0.
-    {fit_intercept} {classes} {coef_init} {adjacency} {unit}
-    n_public : int, default=None
-        Public number of records (or groups); None takes their real number, which is public except under
-        "add-remove".
-    {max_weight} {accountant} {random_state} {verbose} {callback}
+        {alpha}
+    {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_}
-    support_ : ndarray of int64
-        Indices of the features whose coefficients are not all 0.
-    {classes_} {n_iter_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
     learning_rate_ : float
         Step size of the first step: the one given, or that of "auto".
     {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
@@ -125,19 +112,22 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     Notes
     -----
-    A batch's mean of clipped gradients moves by at most ``2 clip_norm / batch_size`` in l2 norm when a record (or
-    group) in it is replaced, by half of that under the other adjacencies. Steps on all records compose as exact
-    Gaussian DP; for Poisson batches the noise is calibrated by privacy loss distributions of the sampled Gaussian
-    (under replace-one by its dominating pair), for batches without replacement by Renyi DP. What
-    is done with a released gradient (smoothing, momentum, Adam, averaging) is post-processing and costs nothing.
-    Remark 5.5.6 of [1]_, that smoothing lowers the sensitivity, is no guarantee and is not used.
+    **Privacy.** The gradient of each record (or group) is clipped to l2 norm ``clip_norm``. Replacing one in a
+    batch moves the batch mean by at most ``2 clip_norm / batch_size`` in l2 norm. Under zero-out and
+    add-remove it is half of that. Steps on all records compose as exact Gaussian DP. For Poisson batches the
+    noise is calibrated by the privacy loss distributions of the sampled Gaussian; under replace-one these are
+    those of its dominating pair. For batches without replacement it is calibrated by Renyi DP. Smoothing,
+    momentum, Adam and averaging are post-processing of released gradients and cost no budget.
+
+    Erratum of [Wang2021]_: Remark 5.5.6 says that smoothing lowers the sensitivity. That is no guarantee
+    and is not used.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA,
-       2021, ch. 5, Algorithm 5.
-    .. [2] B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic
-       optimization method to lift the utility in privacy-preserving ERM", MSML 2020.
+    .. [WangB2020]
+    .. [Wang2021] Chapter 5, Algorithm 5.
 
     Examples
     --------
@@ -211,37 +201,31 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
-    Steps along noisy clipped gradients, each smoothed over neighbouring features: DP-LSSGD [1]_ [2]_. The
-    guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``;
-    `privacy_` says what it rests on.
+    DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
+    smoothed over neighbouring features.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     smoothing : float, default=1.0
-        s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied; the published values are
-        1 to 3. Features that are neighbours in X should be neighbours in the model (pixels, times, sorted bins);
-        0 is `DPSGDRegressor`. Each class has its own system; the intercept is left out.
-    {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule}
-    {momentum} {solver} {average}
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of one record's (or group's) gradient. "adaptive" spends 2 % of the budget (of mu^2; up
-        to 20 % where records are few) on the median row norm and, for regression and groups, on the median
-        gradient norm at the start; the clip norm is half the latter. With a number and ``learning_rate="auto"``
-        they still go to the length of the steps; only where both are numbers nothing is asked. With an intercept
-        another 5 % (up to 20 % where records are few) go to the median of y, which the steps see subtracted. Where
-        both are numbers, or the records fewer than 50 / mu, subtract a public centre of y yourself.
-    {penalty} {alpha} {fit_intercept} {coef_init} {adjacency} {unit} {n_public} {max_weight}
-    {accountant} {random_state} {verbose} {callback}
+        The number s >= 0 of the matrix I - s L, by whose inverse every noisy gradient is multiplied. The
+        published values are 1 to 3, and 0 is `DPSGDRegressor`. It helps if features that are neighbours in X
+        should be neighbours in the model: pixels, times, sorted bins. The intercept is left out.
+    {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
+    {average}
+    {clip_norm}
+        With an intercept, another 5 % (up to 20 % if the records are few) go to the median of y, which is
+        subtracted. It is not released if both parameters are numbers, or if the records are fewer than 50 /
+        mu. In these cases subtract a public centre of y yourself.
+    {penalty} {alpha} {fit_intercept} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2}
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0.
-    {n_iter_} {learning_rate_} {clip_norm_}
-    target_center_ : float
-        What was released as the centre of y, 0 where nothing was.
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -251,19 +235,11 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
 
     Notes
     -----
-    A batch's mean of clipped gradients moves by at most ``2 clip_norm / batch_size`` in l2 norm when a record (or
-    group) in it is replaced, by half of that under the other adjacencies. Steps on all records compose as exact
-    Gaussian DP; for Poisson batches the noise is calibrated by privacy loss distributions of the sampled Gaussian
-    (under replace-one by its dominating pair), for batches without replacement by Renyi DP. What
-    is done with a released gradient (smoothing, momentum, Adam, averaging) is post-processing and costs nothing.
-    Remark 5.5.6 of [1]_, that smoothing lowers the sensitivity, is no guarantee and is not used.
+    {Notes}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation, UCLA,
-       2021, ch. 5, Algorithm 5.
-    .. [2] B. Wang, Q. Gu, M. Boedihardjo, L. Wang, F. Barekat and S. J. Osher, "DP-LSSGD: a stochastic
-       optimization method to lift the utility in privacy-preserving ERM", MSML 2020.
+    {References}
 
     Examples
     --------

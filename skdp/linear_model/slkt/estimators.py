@@ -142,80 +142,76 @@ class PrivateTransferFit(PrivateFit):
 class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     """Sparse logistic or softmax regression by private knowledge transfer.
 
-    A convex teacher is fitted to the private data; its linear scores of public inputs are released with Gaussian
-    noise, and a sparse student learns them (DPSL-KT [1]_, with teachers that have a valid proof). The guarantee
-    is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and ``unit``; `privacy_`
-    says what it rests on.
+    DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher is fitted to the
+    private data. Its linear scores of public inputs are released with Gaussian noise, and a sparse student
+    learns them.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta}
-    n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all. With several classes the features of
-        largest l2 norm over the classes are kept. The intercept is always kept.
+    {epsilon} {delta} {n_nonzero_coefs}
+        With several classes the features with the largest l2 norm over the classes are kept.
     teacher : {"private-support", "ridge", "published"}, default="private-support"
-        ``"private-support"`` spends most of the budget on choosing the features, and a first fit on them, as
-        DP-IGHT does; the teacher then is convex on these features and penalised about that fit. It was the
-        better one in every measurement (user guide), hence the default. ``"ridge"`` is a convex teacher on
-        all features, penalised about 0. ``"published"`` is the paper's and **not private by any proof**: it
-        warns `UnprovenPrivacyWarning`, reports epsilon = inf and is refused where an accountant would pay.
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a row (restricted to the chosen features); longer rows are scaled down. "adaptive"
-        releases a number near the median norm. The published teacher clips nothing.
+        "private-support" spends most of the budget on choosing the features, and on a first fit on them, as
+        DP-IGHT does. The teacher is then convex on these features and penalised about that fit. It was the
+        better teacher in every measurement (user guide). "ridge" is a convex teacher on all features,
+        penalised about 0. "published" is the paper's teacher and **not private by any proof**. It warns
+        `UnprovenPrivacyWarning`, reports epsilon = inf, and is refused if an accountant would pay.
+    {row_norm}
+        Only the chosen features count. The published teacher clips nothing.
     alpha : float or "auto", default="auto"
-        Weight of the teacher's penalty, > 0: larger is more stable and less noisy, and leaves the teacher
-        nearer to where it started. "auto" balances the two by public numbers (user guide).
+        Weight of the teacher's penalty, > 0. A larger weight makes the teacher more stable and the labels less
+        noisy, but keeps the teacher nearer to where it started. "auto" balances the two by public numbers
+        (user guide).
     public_X : array-like or CSR matrix of shape (m, n_features), default=None
-        Public inputs, for example records that need no protection, at which the teacher is asked.
+        Public inputs at which the teacher is asked, for example records that need no protection.
     transfer_distribution : {"basis", "uniform", "gaussian"} or frozen distribution, default="basis"
-        What inputs to ask at where there are no public ones. "basis" asks for each coefficient once, which no
-        other inputs beat, since the noise of all labels grows with the inputs' spectral norm. Entries may
-        also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen ``scipy.stats`` distribution.
+        The inputs at which the teacher is asked if there are no public ones. "basis" asks for each coefficient
+        once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
+        inputs. Entries may also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen
+        ``scipy.stats`` distribution.
     n_transfer : int, default=None
-        Number of drawn inputs; None takes ten a coefficient, at least 1000.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. The teacher penalises it like a coefficient: else it would not be stable.
-    {classes} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. In the teacher a
-        group's rows are weighted by one over their number.
-    {n_public} {accountant} {random_state}
-    verbose : bool, default=False
-        Has no effect: a few releases show no progress. It is there as in the other private estimators.
+        Number of drawn inputs. None takes ten a coefficient, at least 1000.
+    {fit_intercept}
+        The teacher penalises the intercept like a coefficient, because it would not be stable otherwise.
+    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_.2} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
         Number of released vectors of coefficients or labels.
-    alpha_ : float
-        The teacher's penalty.
-    row_norm_ : float
-        The bound on the rows, given or released; not of the published teacher.
     n_transfer_ : int
         Number of labels.
+    row_norm_ : float
+        The bound on the rows, given or released. The published teacher has none.
+    alpha_ : float
+        The teacher's penalty.
     label_noise_ : float
         Standard deviation of the noise of a label.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    With rows x~ = (x, v) of norm at most R~, v the intercept's feature, and a loss whose derivative is at most L
-    (1 logistic, sqrt(2) softmax), the minimisers of two neighbours differ in l2 norm by at most
-    ``2 L R~ / (n alpha)`` when a record (or group) is replaced, by half of that under the other adjacencies; the
-    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of
-    public inputs X~, so they differ by at most ``||X~||_2`` times that, a norm that is certified from above. They
-    are released once with Gaussian noise, and the sparse student sees nothing else.
+    **Privacy.** A row with the intercept's feature has norm at most R. The derivative of the loss is at most
+    L: 1 for the logistic loss, sqrt(2) for softmax, the threshold for Huber's. Then the minimisers of the
+    penalised mean loss on two neighbours differ by at most ``2 L R / (n alpha)`` in l2 norm, as
+    [Chaudhuri2011]_ show. Under zero-out and add-remove it is half of that. The
+    gap of the solver, which is the same on all data, is added. Labels are the teacher's linear predictors of
+    public inputs P. So they differ by at most ``||P||_2`` times that; the spectral norm is certified from
+    above. The labels are released once with Gaussian noise, and the sparse student sees nothing else.
 
-    The published proof (Theorem 3.3.3 of [1]_) charges for a teacher under a sparsity constraint what holds for
-    convex ones: replacing one of 1001 records can move it by 83 times the bound.
+    Erratum of [Wang2021]_: the proof of Theorem 3.3.3 uses a first-order condition that holds for convex
+    sets only. A teacher under a sparsity constraint is not stable: replacing one of 1001 records can move it
+    by 83 times the claimed bound.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 3, Algorithm 2, Theorem 3.3.3 (with erratum).
-    .. [2] K. Chaudhuri, C. Monteleoni and A. Sarwate, "Differentially private empirical risk minimization",
-       Journal of Machine Learning Research 12, 2011.
+    .. [Wang2021] Chapter 3, Algorithm 2, Theorem 3.3.3.
+    .. [Chaudhuri2011]
 
     Examples
     --------
@@ -273,50 +269,40 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     """Sparse linear regression by private knowledge transfer.
 
-    A convex teacher with Huber's loss is fitted to the private data; its predictions of public inputs are released
-    with Gaussian noise, and a sparse student learns them (DPSL-KT [1]_, with teachers that have a valid proof).
-    The guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and
-    ``unit``; `privacy_` says what it rests on.
+    DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
+    fitted to the private data. Its predictions of public inputs are released with Gaussian noise, and a sparse
+    student learns them.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     n_nonzero_coefs : int, default=None
-        Number of features to keep; None keeps all. The intercept is always kept.
+        Number of features to keep. None keeps all. The intercept is always kept.
     {teacher} {row_norm} {alpha} {public_X} {transfer_distribution} {n_transfer}
     huber_threshold : float or "adaptive", default="adaptive"
-        Residual at which Huber's loss becomes linear, in units of y, > 0. "adaptive" releases the targets' median,
-        which is subtracted, and their reach, of which the threshold is a part. (Squared loss has no bounded
-        gradients, hence no stable minimiser; the published teacher uses it.) The mean of skewed targets, such as
-        counts, is underestimated (`DPAdaSSPRegressor` fits it).
+        Residual beyond which Huber's loss is linear, in units of y, > 0. "adaptive" releases the targets'
+        median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
+        offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
+        The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.
     {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_transfer_} {row_norm_} {alpha_}
+    {label_noise_}
     huber_threshold_ : float
-        The threshold, given or released; not of the published teacher.
-    {n_iter_} {alpha_} {row_norm_} {n_transfer_} {label_noise_} {privacy_} {n_features_in_}
-    {feature_names_in_}
+        The threshold, given or released. The published teacher has none.
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    With rows x~ = (x, v) of norm at most R~, v the intercept's feature, and a loss whose derivative is at most L
-    (the Huber threshold), the minimisers of two neighbours differ in l2 norm by at most
-    ``2 L R~ / (n alpha)`` when a record (or group) is replaced, by half of that under the other adjacencies; the
-    gap of the solver, which is the same on all data, is added. Labels are the teacher's *linear predictors* of
-    public inputs X~, so they differ by at most ``||X~||_2`` times that, a norm that is certified from above. They
-    are released once with Gaussian noise, and the sparse student sees nothing else.
-
-    The published proof (Theorem 3.3.3 of [1]_) charges for a teacher under a sparsity constraint what holds for
-    convex ones: replacing one of 1001 records can move it by 83 times the bound.
+    {Notes}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 3, Algorithm 2, Theorem 3.3.3 (with erratum).
-    .. [2] K. Chaudhuri, C. Monteleoni and A. Sarwate, "Differentially private empirical risk minimization",
-       Journal of Machine Learning Research 12, 2011.
+    {References}
 
     Examples
     --------

@@ -13,101 +13,93 @@ __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
-    ``theta <- theta - learning_rate * NumericSparse(mean clipped gradient)``: Algorithm 2 of [1]_ with its
-    privacy corrected. `predict` gives the mean of the model: the linear predictor for the squared and Huber
-    losses, the probability of 1 for the logistic, the probabilities of all classes for the multinomial.
-    `DPSparseERMRegressor` and `DPSparseERMClassifier` are the same fit with the usual targets and predictions.
-    The guarantee is (epsilon, delta)-differential privacy for one fit, under the given ``adjacency`` and
-    ``unit``; `privacy_` says what it rests on.
+    Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
+    ``theta <- theta - learning_rate * NumericSparse(mean clipped gradient)``. `predict` gives the mean of the
+    model: the linear predictor for the squared and Huber's loss, the probability of 1 for the logistic loss,
+    the probabilities of all classes for the multinomial loss. `DPSparseERMRegressor` and
+    `DPSparseERMClassifier` are the same fit with the usual targets and predictions.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon}
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is possible if
-        ``clip_norm`` and ``learning_rate`` are numbers: the claim then is pure, up to the sampler's error, which
-        `privacy_` reports as a delta below 1e-20.
+    {epsilon} {delta.pure}
+        ``delta=0`` needs numbers for ``clip_norm`` and ``learning_rate``.
     loss : {"squared", "huber", "logistic", "multinomial"} or object of `skdp.losses`, default="squared"
-        The loss of a record as a function of its linear predictor. Targets are numbers; 0 or 1 for the logistic
-        loss; 0..K-1 for the multinomial. A name takes ``HuberLoss(1.0)``, and for "multinomial" infers K from
+        The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
+        logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K from
         y, warns `PrivacyLeakWarning` and says so in the report; ``MultinomialLoss(K)`` declares it.
     n_hits : int or "auto", default="auto"
-        Largest number of gradient entries that a step releases (the paper's c1); a step pays for all of
-        them, found or not. "auto" is 1, and without privacy all.
-    max_iter : int or "auto", default="auto"
-        Number of steps. Every step is paid for, so there is no stopping rule. "auto" is, between 20 and 100, the
-        number at which the threshold stays below about a tenth of the clip norm (user guide).
-    learning_rate : float or "auto", default="auto"
-        A number is used literally: ``theta <- theta - learning_rate * released``, and the last iterate is
-        the result. "auto" takes a step size computed from released values (user guide), drops values that are
-        below half of the threshold as false alarms, and averages the iterates; that costs nothing.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest absolute value in one row's gradient (the paper's c2): larger gradients are scaled down.
-        "adaptive" spends 2 % of the budget (of mu^2; up to 20 %
-        where records are few) on the median of the rows' sup norms and, for
-        regression, of their gradients' sup norms at the start; the clip norm is the median gradient's. With
-        a number and ``learning_rate="auto"`` they still go to the scale of the step.
+        Largest number of gradient entries that a step releases (c1 in the paper). A step pays for all of them,
+        found or not. "auto" is 1, and all entries without privacy.
+    {max_iter}
+        "auto" is the number for which the threshold stays below about a tenth of the clip norm, at least 20
+        and at most 100 (user guide).
+    {learning_rate}
+        With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the
+        result. "auto" averages the iterates, and drops values below half of the threshold as false alarms
+        (user guide).
+    {clip_norm.sup}
+        It is the c2 of the paper, and "adaptive" is the median of the gradients' sup norms.
+        ``learning_rate="auto"`` needs the same medians.
     threshold : float or "auto", default="auto"
-        Level above which a noisy entry of the mean gradient is released (the paper's alpha). "auto" is
+        Level above which a noisy entry of the mean gradient is released (alpha in the paper). "auto" is
         ``0.9 log(n_entries / n_hits)`` scales of the noise, which is public.
     split : {"optimal", "published"}, default="optimal"
         How a step's budget is divided between finding an entry and releasing its value. "published" is the
         paper's .95 and .05.
     refit : float or "auto", default="auto"
-        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps on the features that were found,
-        and on them alone, after the ``max_iter`` steps; they use all rows. "auto" is 0.2, and 0 with a
-        ``learning_rate`` that you give, with ``delta=0`` and without privacy.
+        Share in [0, 1) of the budget that is kept for 40 noisy gradient steps after the ``max_iter`` steps.
+        They use all rows, and only the features that were found. "auto" is 0.2, but 0 with a number for
+        ``learning_rate``, with ``delta=0`` and without privacy.
     schedule : {"cyclic", "published"}, default="cyclic"
-        Only with ``batch_groups`` in `fit`. "cyclic" visits the groups in a new random order each epoch;
-        "published" draws a group with replacement for each step, beforehand, and charges the one that was drawn
-        most.
+        Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each epoch.
+        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most
+        often.
     batch_size : int, default=None
         If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
-        ``unit="group"``: of groups). Faster steps with more noise. Under "replace-one" only.
-    {fit_intercept} {coef_init} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows
-        share the weight of one record.
-    {n_public} {max_weight} {accountant} {random_state} {verbose}
-    callback : callable, default=None
-        Called as ``callback(iteration, coef)`` with each released iterate; batches are not shown.
+        ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.
+    {fit_intercept} {coef_init} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state}
+    {verbose}
+    {callback}
+        Batches are not shown.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
     intercept_ : float or ndarray of shape (n_classes,)
-    support_ : ndarray of int64
-        Indices of the features whose coefficient is not 0, sorted.
+    {support_}
     n_iter_ : int
         Number of steps, without those of a refit.
     n_hits_ : int
+        The number given, or the one that "auto" became.
     n_released_ : int
         Number of gradient entries that all steps released.
     threshold_ : float
-        That of the last step.
+        The threshold of the last step.
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
-    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
-    or by addition (delta = 0).
+    **Privacy.** Each row's gradient is clipped in the sup norm. Replacing one record (or group) moves an entry
+    of their mean by at most ``2 clip_norm / n``, whatever the number of features. Under zero-out and
+    add-remove it is half of that. A step is ``n_hits`` rounds of the sparse vector technique of
+    [Lyu2017]_, and each round is a pure release. The rounds compose in Gaussian DP, and their
+    epsilons add up with ``delta=0``.
 
-    Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
-    amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
-    1000 and m = 100, its claim is 2.16 and the truth 18.96 (delta 1e-5). Here a record pays the full price of
-    each step that looks at it. The other errata: version 1 releases one value more than it pays for; its
-    conditions ``m >= 10 sqrt(T)`` and ``T = min(...)`` are reversed; the loop "0 to T" makes T + 1 steps.
+    Erratum of [ZhangH2021]_, both versions: Theorem 1 takes the drawing of one of m
+    fixed groups of rows for a sample that amplifies the privacy of a record. It does not amplify it. For
+    example, take groups that can be told apart, eps' = 1 a step, T = 1000, m = 100 and delta = 1e-5: the claim
+    is 2.16, and the truth is 18.96. Here a record pays the full price of each step that looks at it. Smaller
+    errata: version 1 releases one value more than it pays for; its conditions ``m >= 10 sqrt(T)`` and
+    ``T = min(...)`` are reversed; the loop "0 to T" makes T + 1 steps.
 
-    Time and memory depend on the data and are not protected.
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy",
-       arXiv:2103.01294, 2021, Algorithms 1 and 2, Theorems 1 and 2 (with errata).
-    .. [2] M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy",
-       VLDB 2017.
+    .. [ZhangH2021] Algorithms 1 and 2, Theorems 1 and 2.
+    .. [Lyu2017]
 
     Examples
     --------
@@ -175,45 +167,32 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
 class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
-    A step finds a few large entries of the mean gradient and releases these alone, so that the noise grows with
-    the logarithm of the number of features and not with its root [1]_. The model has few coefficients: no more
-    than were released. The guarantee is (epsilon, delta)-differential privacy for one fit, under the given
-    ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    A step finds a few large entries of the mean gradient and releases only these, as in
+    [ZhangH2021]_. So the noise grows with the logarithm of the number of features,
+    and not with its root. The model has no more coefficients than were released.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit}
-    {schedule} {batch_size} {fit_intercept} {classes} {coef_init} {adjacency} {unit} {n_public}
-    {max_weight} {accountant} {random_state} {verbose} {callback}
+    {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
+    {batch_size}
+    {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-    {support_} {classes_} {n_iter_} {n_hits_} {n_released_} {threshold_} {learning_rate_}
-    {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+    {coef_.classifier} {intercept_.classifier} {classes_} {support_} {n_iter_} {n_hits_} {n_released_}
+    {threshold_}
+    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
-    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
-    or by addition (delta = 0).
-
-    Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
-    amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
-    1000 and m = 100, its claim is 2.16 and the truth 18.96 (delta 1e-5). Here a record pays the full price of
-    each step that looks at it. The other errata: version 1 releases one value more than it pays for; its
-    conditions ``m >= 10 sqrt(T)`` and ``T = min(...)`` are reversed; the loop "0 to T" makes T + 1 steps.
-
-    Time and memory depend on the data and are not protected.
+    {Notes}
 
     References
     ----------
-    .. [1] H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy",
-       arXiv:2103.01294, 2021, Algorithms 1 and 2, Theorems 1 and 2 (with errata).
-    .. [2] M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy",
-       VLDB 2017.
+    {References}
 
     Examples
     --------
@@ -281,47 +260,34 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
 class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
-    A step finds a few large entries of the mean gradient and releases these alone, so that the noise grows with
-    the logarithm of the number of features and not with its root [1]_. The model has few coefficients: no more
-    than were released. The guarantee is (epsilon, delta)-differential privacy for one fit, under the given
-    ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    A step finds a few large entries of the mean gradient and releases only these, as in
+    [ZhangH2021]_. So the noise grows with the logarithm of the number of features,
+    and not with its root. The model has no more coefficients than were released.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     loss : {"squared", "huber"}, default="squared"
-    huber_threshold : float, default=1.0
-        Residual from which Huber's loss grows linearly, > 0.
-    {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
-    {batch_size} {fit_intercept} {coef_init} {adjacency} {unit} {n_public} {max_weight}
-    {accountant} {random_state} {verbose} {callback}
+        Huber's loss is linear beyond ``huber_threshold``. Gradients of both losses are clipped.
+    {huber_threshold} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
+    {batch_size}
+    {fit_intercept} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    An entry of the mean of sup-norm clipped gradients moves by at most ``2 clip_norm / n`` when a record (or
-    group) is replaced, by half of that under the other adjacencies, whatever the number of features. A step is
-    ``n_hits`` rounds of the sparse vector technique, each pure in itself; they compose as Gaussian DP (delta > 0)
-    or by addition (delta = 0).
-
-    Theorem 1 of [1]_ (both versions) takes the drawing of one of m fixed groups of rows for a sample that
-    amplifies the privacy of a record. It does not: with groups that can be told apart, eps' = 1 a step, T =
-    1000 and m = 100, its claim is 2.16 and the truth 18.96 (delta 1e-5). Here a record pays the full price of
-    each step that looks at it. The other errata: version 1 releases one value more than it pays for; its
-    conditions ``m >= 10 sqrt(T)`` and ``T = min(...)`` are reversed; the loop "0 to T" makes T + 1 steps.
-
-    Time and memory depend on the data and are not protected.
+    {Notes}
 
     References
     ----------
-    .. [1] H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential privacy",
-       arXiv:2103.01294, 2021, Algorithms 1 and 2, Theorems 1 and 2 (with errata).
-    .. [2] M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy",
-       VLDB 2017.
+    {References}
 
     Examples
     --------

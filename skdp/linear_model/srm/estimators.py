@@ -80,75 +80,69 @@ class _MomentumFit(StochasticRun):
 class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     """Logistic or softmax regression by differentially private stochastic recursive momentum.
 
-    DP-SRM [1]_: steps along a released estimate of the gradient, which each minibatch corrects by how its
-    gradients changed since the last step and moves, by the momentum, towards its gradients; with the nonconvex
-    or the l2 penalty. Few passes over the data suffice. The guarantee is (epsilon, delta)-differential privacy
-    for one fit, under the given ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    DP-SRM of [Wang2021]_ steps along a released estimate of the gradient. Each minibatch corrects the
+    estimate by how its gradients changed since the last step. The momentum moves the estimate towards the new
+    gradients. Few passes over the data suffice.
+
+    {guarantee}
 
     Parameters
     ----------
-    {epsilon} {delta}
-    max_iter : int or "auto", default="auto"
-        Number of steps, at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of
-        (epsilon, delta), at most 2000, at most what leaves batches of 16, and at least 20. With a ``batch_size``
-        that is given it is what makes four passes over the data, but at least 20 steps: batches of more than
-        18 % of the records make more passes, all records 20. Every step is paid for, so there is no stopping
-        rule.
-    batch_size : int or "auto", default="auto"
-        Expected number b of records (or groups) in a minibatch; means are divided by it. With the number of
-        records, or more, all are used. "auto" is what makes four passes over the data in ``max_iter`` steps; a
-        pass reads every record once, and a step computes two gradients of a record.
+    {epsilon} {delta} {max_iter}
+        It is at most 10^8. "auto" is ``1.65 n mu / sqrt(p)``, with p parameters and the mu of (epsilon,
+        delta). It is at most 2000, at most what leaves batches of 16, and at least 20. With a given
+        ``batch_size`` it is what makes four passes over the data, but at least 20 steps. So batches of more
+        than 18 % of the records make more passes, and a batch of all records makes 20.
+    {batch_size}
+        "auto" is what makes four passes over the data in ``max_iter`` steps. A pass reads every record once,
+        and a step computes two gradients of a record.
     initial_batch_size : int or "auto", default="auto"
-        The same for the first batch, b0. "auto" is 3 times ``batch_size``.
+        Expected number of records (or groups) in the first batch. "auto" is 3 times ``batch_size``.
     momentum : float or "auto", default="auto"
-        g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
-        linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (1 at most), and then the noise of the first half
-        has 1.45 times the multiplier of the second.
-    clip_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm C1 of one record's (or group's) gradient. A number is used in every step. "adaptive"
-        spends 2 % of the budget (of mu^2; up to 20 % where records are few) on the median row norm, for groups
-        also on the median gradient norm at the start; the clip norm is 0.63 to 0.84 times what a median record's
-        gradient is at most, more where the budget sees more (user guide), and 0.65 of that in the beginning.
-        Where ``learning_rate`` and ``clip_norm`` are both numbers nothing is asked.
+        The weight g in [0, 1] of the new gradients; 1 is plain SGD. A number is used in every step. "auto"
+        falls linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (at most 1). The noise of the first half
+        then has 1.45 times the multiplier of the second.
+    {clip_norm}
+        It is the C1 of the notes. A number is used in every step. "adaptive" is 0.63 to 0.84 times the largest
+        gradient norm that a record with the median row norm can have. The less noise there is, the larger it
+        is (user guide). In the beginning it is 0.65 of that.
     clip_diff_norm : float or "auto", default="auto"
         Largest l2 norm C2 of the change of one record's (or group's) gradient in one step. "auto" is
         ``0.41 clip_norm / max_iter``.
-    learning_rate : float or "auto", default="auto"
-        Largest step size, 1 / (2 n0 L) in [1]_. A number is used in every step. "auto" is 1.16 over the
-        smoothness that the median row norm tells, up to 1.55 where the clip norm is small, and falls linearly
-        by 15 %.
+    {learning_rate}
+        It is the largest step size, 1 / (2 n0 L) in the paper. "auto" is 1.16 over the smoothness that the
+        median row norm tells, up to 1.55 if the clip norm is small. It falls linearly by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step, zeta / (n0 L) in [1]_; inf for none. "auto" is
-        ``60 / (row_norm * max_iter)`` with the released median row norm, or none where ``clip_norm`` and
+        Length of the longest step, zeta / (n0 L) in the paper. inf is no limit. "auto" is
+        ``60 / (row_norm * max_iter)`` with the released median row norm, or no limit if ``clip_norm`` and
         ``learning_rate`` are both numbers.
     output : {"last", "random"}, default="last"
-        The last iterate; or, as in [1]_, one drawn uniformly from all before it, the start among them: the
-        theorem is about that one, the last is much better.
-    {penalty} {alpha}
-    sampling : {"poisson", "without_replacement"}, default="poisson"
-        How minibatches are drawn. "without_replacement" is the paper's; it is possible under replace-one only,
-        and needs much more noise (user guide).
-    {fit_intercept} {classes} {coef_init} {adjacency} {unit}
-    n_public : int, default=None
-        Public number of records (or groups) that sampling rates are computed from; None takes their number,
-        which is public except under "add-remove".
-    {max_weight} {accountant} {random_state} {verbose} {callback}
+        Which iterate is the result. "random" draws one uniformly from all before the last, the start among
+        them. The paper's theorem is about that one, but the last is much better.
+    {penalty} {alpha} {sampling}
+        The paper draws without replacement (user guide).
+    {fit_intercept} {classes} {coef_init}
+    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
         Number of steps taken: ``max_iter``, or fewer with ``output="random"``.
     learning_rate_ : float
-        What was given, or the largest step size of the first step.
+        The number given, or the largest step size of the first step.
     max_step_norm_ : float
-        What was given, or what "auto" became.
-    momentum_, clip_norm_ : float
-        What was given, or the value at the last of the ``max_iter`` steps.
+        The number given, or the one that "auto" became.
+    momentum_ : float
+        The number given, or the value at the last of the ``max_iter`` steps.
+    clip_norm_ : float
+        The number given, or the value at the last of the ``max_iter`` steps.
     clip_diff_norm_ : float
-        What was given, or what "auto" became.
-    batch_size_, initial_batch_size_ : int
-        What was given, at most the number of records, or what "auto" became.
+        The number given, or the one that "auto" became.
+    batch_size_ : int
+        The number given, but at most the number of records, or the one that "auto" became.
+    initial_batch_size_ : int
+        The number given, but at most the number of records, or the one that "auto" became.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -158,22 +152,23 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
 
     Notes
     -----
-    v_0 is a mean of gradients clipped to C1 over the first batch, and ``v_t`` is ``(1 - g) v_{t-1}``, released
-    already, plus a mean over batch t of ``(1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g
-    clip(grad_i(theta_t), C1)``. Both are clips, so nothing is assumed of the loss: a record adds at most
-    ``C1 / b0``, or ``((1 - g) C2 + g C1) / b``, in l2 norm, and replacing it moves the released mean by at most
-    twice that. Minibatches are Poisson samples, whose privacy loss distributions are composed numerically; b and
-    b0 are the public expected sizes. All noise is planned before the data are read, and the claim is that of the
-    plan.
+    **Privacy.** The estimate v_0 is a mean over the first batch of gradients clipped to C1. Then ``v_t`` is
+    ``(1 - g) v_{t-1}``, which is released already, plus a mean over batch t of ``(1 - g) clip(grad_i(theta_t)
+    - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)``. Both parts are clipped, so nothing is assumed
+    of the loss. A record (or group) adds at most ``C1 / b0`` in l2 norm to the first mean, and at most
+    ``((1 - g) C2 + g C1) / b`` to a later one; b0 and b are the public expected batch sizes. Replacing it
+    moves a mean by at most twice that, and by at most that under zero-out and add-remove. Minibatches are
+    Poisson samples, whose privacy loss distributions are composed numerically. All noise is planned before the
+    data are read, and the claim is that of the plan.
 
-    Errata of [1]_: section 4.7.1 prints C1 and C2 swapped in the sensitivity and loses b; section 4.5 is right.
-    The noise constants of Theorem 4.5.1 are not used.
+    Errata of [Wang2021]_: section 4.7.1 swaps C1 and C2 in the sensitivity and loses b; section 4.5 is
+    correct. The noise constants of Theorem 4.5.1 are not used.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 4, Algorithm 4, Theorems 4.5.1 and 4.5.4 (with errata).
-    .. [2] A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.
+    .. [Wang2021] Chapter 4, Algorithm 4, Theorems 4.5.1 and 4.5.4.
 
     Examples
     --------
@@ -265,35 +260,38 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
 class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
-    STORM [1]_: the algorithm of `DPSRMClassifier` without clipping and noise; the two are equal at ``epsilon=inf,
-    clip_norm=inf, clip_diff_norm=inf``, the same parameters and the same ``random_state``.
+    STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.
+    Both give the same model at ``epsilon=inf, clip_norm=inf, clip_diff_norm=inf``, equal other parameters and
+    the same ``random_state``.
 
     Parameters
     ----------
     max_iter : int or "auto", default="auto"
-        Number of steps, at most 10^8; there is no stopping rule. "auto" is 2000, at most what leaves batches
-        of 16, and at least 20. With a ``batch_size`` that is given it is what makes 20 passes over the data,
-        but at least 20 steps.
+        Number of steps, at most 10^8. There is no stopping rule. "auto" is 2000, at most what leaves batches
+        of 16, and at least 20. With a given ``batch_size`` it is what makes 20 passes over the data, but at
+        least 20 steps.
     batch_size : int or "auto", default="auto"
-        Expected number of records in a minibatch. With the number of records, or more, all are used. "auto" is
-        what makes 20 passes over the data in ``max_iter`` steps.
-    initial_batch_size : int or "auto", default="auto"
-        The same for the first batch. "auto" is 3 times ``batch_size``.
+        Expected number of records in a batch, by which means are divided. n or more takes all of them in every
+        step. "auto" is what makes 20 passes over the data in ``max_iter`` steps.
+    {initial_batch_size}
     momentum : float or "auto", default="auto"
-        g in [0, 1], the weight of the new gradients: 1 is plain SGD. A number is used in every step. "auto" falls
-        linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (1 at most).
+        The weight g in [0, 1] of the new gradients; 1 is plain SGD. A number is used in every step. "auto"
+        falls linearly from ``14 / max_iter`` to ``5.8 / max_iter`` (at most 1).
     learning_rate : float or "auto", default="auto"
-        Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the median row
-        norm tells, and falls linearly by 15 %.
+        Largest step size. A number is used in every step. "auto" is 1.16 over the smoothness that the median
+        row norm tells, and falls linearly by 15 %.
     max_step_norm : float or "auto", default="auto"
-        Length of the longest step; inf for none. "auto" is ``60 / (row_norm * max_iter)`` with the median row
-        norm, or none where ``learning_rate`` is a number.
+        Length of the longest step. inf is no limit. "auto" is ``60 / (row_norm * max_iter)`` with the median
+        row norm, or no limit if ``learning_rate`` is a number.
     output : {"last", "random"}, default="last"
-        The last iterate; or one drawn uniformly from all before it, the start among them.
+        Which iterate is the result. "random" draws one uniformly from all before the last, the start among
+        them.
     {penalty} {alpha}
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How minibatches are drawn.
-    {fit_intercept} {classes.2}
+    {fit_intercept}
+    classes : sequence of labels, default=None
+        The label set. None takes it from y.
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     random_state : None, int, RandomState or Generator, default=None
@@ -304,24 +302,25 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_} {classes_} {n_iter_} {learning_rate_} {max_step_norm_}
-    momentum_ : float
-        What was given, or the value at the last of the ``max_iter`` steps.
-    clip_norm_, clip_diff_norm_ : float
-        inf: nothing is clipped.
-    batch_size_, initial_batch_size_ : int
-        What was given, at most the number of records, or what "auto" became.
-    {n_features_in_} {feature_names_in_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_}
+    {max_step_norm_} {momentum_}
+    clip_norm_ : float
+        Always inf, because nothing is clipped.
+    clip_diff_norm_ : float
+        Always inf, because nothing is clipped.
+    {batch_size_} {initial_batch_size_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
     DPSRMClassifier : The same with privacy.
 
+    Notes
+    -----
+    **Privacy.** This class is not private: it releases exact values.
+
     References
     ----------
-    .. [1] A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.
-    .. [2] L. Wang, "Towards efficient and effective privacy-preserving machine learning", dissertation,
-       UCLA, 2021, ch. 4.
+    .. [Cutkosky2019]
 
     Examples
     --------

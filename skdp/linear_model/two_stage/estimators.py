@@ -70,66 +70,63 @@ class _TwoStageFit(PrivateFit):
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     """Sparse logistic or softmax regression in two stages, differentially private.
 
-    First a support of ``n_nonzero_coefs`` features is chosen by noisy scores, then a penalised convex model is
-    fitted on it [1]_ [3]_. The guarantee is (epsilon, delta)-differential privacy for one fit, under the given
-    ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a penalised convex
+    model on them. The method is after [Kifer2012]_.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta}
     n_nonzero_coefs : int, default=None
-        Number of features to keep. None takes one for about 150/mu records (mu: the budget in Gaussian DP; 560
-        records at the default budget), at least 5. The intercept is always kept. Where all features are kept
-        there is no first stage.
+        Number of features to keep. None takes one for about 150/mu records, at least 5, with the mu of
+        (epsilon, delta); that is one for 560 records at the default budget. The intercept is always kept.
+        There is no first stage if all features are kept.
     selection : {"gumbel", "votes"}, default="gumbel"
-        How the first stage scores features. "gumbel": magnitude of the mean gradient at 0, rows clipped in the
-        sup norm. "votes" is the published one: blocks of records fit sparse models of their own and vote. It
-        needs far more records (user guide).
+        How the first stage scores features. "gumbel" takes the magnitude of the mean gradient at 0, with rows
+        clipped in the sup norm. "votes" is the published way: blocks of records fit sparse models of their own
+        and vote. It needs far more records (user guide).
     n_blocks : int or "auto", default="auto"
-        Number of blocks that vote; "auto" is half the square root of the number of records (or groups). Only for
-        ``selection="votes"``.
-    row_norm : float or "adaptive", default="adaptive"
-        Largest l2 norm of a record's features on the chosen support; longer rows are scaled down. "adaptive"
-        releases a number near the median norm.
+        Number of blocks that vote. "auto" is half the square root of the number of records (or groups). It is
+        used with ``selection="votes"`` only.
+    {row_norm}
+        Only the features on the chosen support count.
     second_stage : {"output", "amp"}, default="output"
-        How the model is fitted on the support. "output": noise on the minimiser of the penalised loss. "amp":
-        minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only; its coefficients are
-        more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by basic composition.
-    alpha : float or "auto", default="auto"
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss of the second stage, > 0.
-        "auto" balances bias and noise, from public numbers.
-    {fit_intercept} {classes} {adjacency}
-    unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group's rows are
-        weighted by one over their number, and lie in one block.
-    {n_public} {accountant} {random_state}
-    verbose : bool, default=False
-        Has no effect: two releases show no progress. It is there as in the other private estimators.
+        How the model is fitted on the support. "output" adds noise to the minimiser of the penalised loss.
+        "amp" is minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only. Its
+        coefficients are more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by
+        basic composition.
+    {alpha.l2}
+        It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.
+    {fit_intercept} {classes} {adjacency} {unit.mean}
+        They lie in one block.
+    {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
-    {coef_} {intercept_} {support_.2} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
     n_iter_ : int
-        Number of stages: 1 where all features are kept, else 2.
+        Number of stages: 1 if all features are kept, otherwise 2.
     {row_norm_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    One record moves a score by at most ``2 C / n`` (replace-one; C the released sup-norm clip), and a count of
-    votes by at most 1, up for some features and down for others: each of the s choices is an eps0-bounded-range
-    choice with Gumbel noise of scale twice that over eps0. The support is released; the second stage restricts
-    the records to it before it clips them. The minimiser of the penalised mean loss moves by at most
-    ``2 G / (n alpha)`` in l2 norm, plus the solver's certified gap [2]_. Half of the budget (of mu^2) goes to each
+    **Privacy.** Replacing one record moves a score by at most ``2 C / n``, with C the released clip of the sup
+    norm, and a count of votes by at most 1. Some scores go up and others down, so each of the s choices is an
+    eps0-bounded-range choice with Gumbel noise of twice that over eps0, as in [Durfee2019]_.
+    The support is released. The second stage restricts the records to it before it clips them. The minimiser
+    of the penalised mean loss, whose gradients are at most G, moves by at most ``2 G / (n alpha)`` in l2 norm,
+    as [Chaudhuri2011]_ show; the solver's certified gap is added. Under zero-out
+    and add-remove these bounds are half as large, but for the votes. Half of the budget (of mu^2) goes to each
     stage.
+
+    {privacy.unprotected}
 
     References
     ----------
-    .. [1] D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk minimization and high-dimensional
-       regression", COLT 2012.
-    .. [2] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization",
-       JMLR 12 (2011).
-    .. [3] D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get
-       composition", NeurIPS 2019.
+    .. [Kifer2012]
+    .. [Durfee2019]
+    .. [Chaudhuri2011]
 
     Examples
     --------
@@ -205,48 +202,37 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     """Sparse linear regression in two stages, differentially private.
 
-    First a support of ``n_nonzero_coefs`` features is chosen by noisy scores, then a linear model is fitted on
-    it [1]_ [3]_. The guarantee is (epsilon, delta)-differential privacy for one fit, under the given
-    ``adjacency`` and ``unit``; `privacy_` says what it rests on.
+    The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
+    them. The method is after [Kifer2012]_.
+
+    {guarantee}
 
     Parameters
     ----------
     {epsilon} {delta} {n_nonzero_coefs}
     loss : {"squared", "huber"}, default="squared"
-        The second stage of the squared loss releases the normal equations (`DPAdaSSPRegressor`), that of
-        Huber's loss a noisy minimiser.
-    {huber_threshold} {selection} {n_blocks} {row_norm}
-    y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
-        Public range (low, high) of the targets. "adaptive" releases a median and a quantile of the
-        distances from it. All that is adaptive takes 5 % of the budget (of mu^2) together, up to 20 % where the
-        records are few.
-    alpha : float or "auto", default="auto"
-        Weight of the l2 penalty ``alpha / 2 * ||theta||^2``, added to the mean loss of the second stage. "auto":
-        AdaSSP's rule for the squared loss, else what balances bias and noise, from public numbers.
+        With the squared loss the second stage releases the normal equations (`DPAdaSSPRegressor`). With
+        Huber's loss it releases a noisy minimiser.
+    {huber_threshold} {selection} {n_blocks} {row_norm} {y_bounds} {alpha.l2}
+        It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
+        balances bias and noise by public numbers.
     {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
-    {coef_.2} {intercept_.2} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_} {privacy_}
-    {n_features_in_} {feature_names_in_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
+    {privacy_} {n_features_in_} {feature_names_in_}
 
     Notes
     -----
-    One record moves a score by at most ``2 C / n`` (replace-one; C the released sup-norm clip), and a count of
-    votes by at most 1, up for some features and down for others: each of the s choices is an eps0-bounded-range
-    choice with Gumbel noise of scale twice that over eps0. The support is released; the second stage restricts
-    the records to it before it clips them. For the squared loss it is `DPAdaSSPRegressor`; the minimiser of
-    the penalised Huber loss moves by at most ``2 G / (n alpha)`` in l2 norm, plus the solver's certified gap [2]_.
-    Half of the budget (of mu^2) goes to each stage.
+    {Notes}
+
+    With the squared loss the second stage is a Gaussian release of the normal equations, as in
+    `DPAdaSSPRegressor`. A median and a quantile of the targets are released by noisy counts.
 
     References
     ----------
-    .. [1] D. Kifer, A. Smith and A. Thakurta, "Private convex empirical risk minimization and high-dimensional
-       regression", COLT 2012.
-    .. [2] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk minimization",
-       JMLR 12 (2011).
-    .. [3] D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get
-       composition", NeurIPS 2019.
+    {References}
 
     Examples
     --------

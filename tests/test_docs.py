@@ -1,0 +1,239 @@
+"""What the docstrings of the estimators say about parameters and attributes is so, and shared texts are used."""
+
+import ast
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier
+
+import skdp
+from skdp import _docs
+from skdp._docs import REFERENCES, TEXTS, document
+
+ROOT = Path(skdp.__file__).parent
+ALL = dict(skdp.all_estimators())
+each = pytest.mark.parametrize("name", sorted(ALL))
+
+
+def sections(doc):
+    """Lines of each section by title; the summary is under ''."""
+    lines = inspect.cleandoc(doc).split("\n")
+    found, title = {"": []}, ""
+    for line, below in zip(lines, [*lines[1:], ""]):
+        if below and set(below) == {"-"} and len(below) == len(line):
+            title = line
+            found[title] = []
+        elif not (line and set(line) == {"-"}):
+            found[title].append(line)
+    return found
+
+
+def entries(lines):
+    """Types by name; one entry for each name of ``a, b : float``."""
+    heads = [line.partition(" : ") for line in lines if line and not line.startswith(" ")]
+    assert all(bar for _, bar, _ in heads), heads
+    return {name: kind for names, _, kind in heads for name in names.split(", ")}
+
+
+def sources():
+    """(class, its docstring in the source, the class given to `document`) of every documented class."""
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for mark in node.decorator_list:
+                if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "document":
+                    like = mark.args[0].id if mark.args else None
+                    yield node.name, ast.get_docstring(node, clean=False), like
+
+
+def shared_keys(source, like):
+    """Keys that are looked up among the shared texts."""
+    own = {} if like is None else _docs._pieces(_docs._EXPANDED[ALL[like]])
+    lines = filter(_docs._PLACEHOLDERS.fullmatch, source.split("\n"))
+    return {key for line in lines for key in re.findall(r"[\w.]+", line)} - set(own)
+
+
+def test_every_linear_model_is_documented_with_shared_texts():
+    assert {name for name, _, _ in sources()} == set(ALL) - {"PublicBinsEncoder"}
+
+
+def test_every_shared_text_is_used():
+    for cls in ALL.values():
+        assert cls.__doc__
+    used = set().union(*(shared_keys(source, like) for _, source, like in sources()))
+    assert used == set(TEXTS)
+
+
+def test_every_paper_is_cited():
+    cited = {key for _, source, _ in sources() for key in re.findall(r"\[(\w+\d{4})\]_", source)}
+    cited |= {key for text in TEXTS.values() for key in re.findall(r"\[(\w+\d{4})\]_", text)}
+    assert cited == set(REFERENCES)
+
+
+@each
+def test_nothing_is_left_to_be_replaced(name):
+    doc = ALL[name].__doc__
+    assert not any(_docs._PLACEHOLDERS.fullmatch(line) for line in doc.split("\n"))
+    assert not re.search(r"\[[A-Z]\w*\d{4}\]", doc)
+    for title in sections(doc):
+        assert sections(doc)[title] != [], title
+
+
+@each
+def test_references_are_numbered_and_each_is_cited(name):
+    found = sections(ALL[name].__doc__)
+    listed = [
+        int(n) for line in found.get("References", []) for n in re.findall(r"^\.\. \[(\d+)\]", line)
+    ]
+    text = "\n".join(
+        line for title, lines in found.items() if title != "References" for line in lines
+    )
+    assert listed == list(range(1, len(listed) + 1))
+    assert {int(n) for n in re.findall(r"\[(\d+)\]_", text)} == set(listed)
+
+
+@each
+def test_parameters_are_those_of_the_signature_with_their_defaults(name):
+    signature = inspect.signature(ALL[name]).parameters
+    documented = entries(sections(ALL[name].__doc__)["Parameters"])
+    assert list(documented) == list(signature)
+    for key, kind in documented.items():
+        told = ast.literal_eval(re.search(r", default=(.+)$", kind)[1])
+        default = signature[key].default
+        assert (type(told), told) == (type(default), default), key
+        words = re.match(r"\{(.+)\}", kind)
+        if words:
+            assert default in ast.literal_eval(f"[{words[1]}]"), key
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Public attributes of one small fit of each estimator."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 4)), columns=list("abcd"))
+    found = {}
+    for name, cls in ALL.items():
+        model = cls()
+        known = model.get_params()
+        if "classes" in known:
+            model.set_params(classes=[0, 1])
+        y = (X["a"] > 0).astype(int) if is_classifier(model) else X["a"] + rng.normal(size=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        found[name] = {k for k in dir(model) if k.endswith("_") and not k.startswith("_")}
+    return found
+
+
+@each
+def test_attributes_are_those_of_a_fit(name, fitted):
+    assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
+
+
+@each
+def test_every_class_says_what_its_privacy_rests_on(name):
+    notes = "\n".join(sections(ALL[name].__doc__)["Notes"])
+    assert "**Privacy.**" in notes
+    if "epsilon" in inspect.signature(ALL[name]).parameters:
+        assert "zero-out" in notes
+        assert "not protected" in notes
+
+
+@each
+def test_decorated_classes_are_plain_estimators(name):
+    model = ALL[name]()
+    assert type(clone(model)) is ALL[name]
+    assert set(vars(model)) == set(inspect.signature(ALL[name]).parameters)
+
+
+def make(doc, like=None):
+    return document(like)(type("Made", (), {"__doc__": inspect.cleandoc(doc)}))
+
+
+def test_entries_descriptions_and_paragraphs():
+    first = make(
+        """First.
+
+        {privacy.unprotected}
+
+        Parameters
+        ----------
+        {epsilon} {delta}
+            More of delta.
+        alpha : float, default=0.5
+            {alpha}
+        choice : {"a", "b"}, default="a"
+            One of {a, b}.
+
+        Notes
+        -----
+        By [Wang2021]_.
+
+        References
+        ----------
+        .. [Wang2021] Chapter 2.
+        """
+    )
+    second = make("""Second.
+
+        Parameters
+        ----------
+        {alpha} {choice} {epsilon}
+
+        Notes
+        -----
+        After [Abadi2016]_.
+
+        {Notes}
+
+        References
+        ----------
+        .. [Abadi2016]
+        {References}
+        """, first)  # fmt: skip
+    found = sections(first.__doc__)
+    assert "\n".join(found[""]).count("not protected") == 1
+    assert found["Parameters"][:5] == [
+        *TEXTS["epsilon"].split("\n"), *TEXTS["delta"].split("\n"), "    More of delta.",
+    ]  # fmt: skip
+    assert found["Parameters"][5:9] == [
+        "alpha : float, default=0.5",
+        *TEXTS["alpha"].split("\n")[1:],
+        'choice : {"a", "b"}, default="a"',
+        "    One of {a, b}.",
+    ]
+    assert found["Notes"][0] == "By Wang (2021) [1]_."
+    found = sections(second.__doc__)
+    assert next(iter(entries(found["Parameters"]).values())) == "float, default=0.5"
+    assert found["Notes"][:3] == ["After Abadi et al. (2016) [1]_.", "", "By Wang (2021) [2]_."]
+    assert found["References"][-2:][0].startswith(".. [2] L. Wang")
+
+
+@pytest.mark.parametrize(
+    "doc",
+    [
+        "A.\n\nParameters\n----------\n{epsilom}\n",
+        "A.\n\nBy [Nobody1999]_.\n",
+        "A.\n\nBy [Wang2021]_, which no section References lists.\n",
+        "A.\n\nReferences\n----------\n.. [Nobody1999]\n",
+    ],
+)
+def test_unknown_texts_and_papers_are_refused(doc):
+    with pytest.raises(KeyError):
+        make(doc)
+
+
+def test_without_docstrings():
+    code = "import skdp; print({cls.__doc__ for name, cls in skdp.all_estimators()})"
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT.parent
+    )
+    assert done.stdout.strip() == "{None}", done.stderr
