@@ -39,7 +39,7 @@ moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-ou
 of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
 multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
     "privacy.unprotected": """\
-Time and memory depend on the data and are not protected. All parameters are public: do not choose them by
+Time and memory depend on the data and are not protected. Parameters count as public: do not choose them by
 looking at private scores.""",
     # ---------------------------------------------------------------- parameters of privacy
     "epsilon": """\
@@ -422,5 +422,6 @@ def _numbered(lines: list[str]) -> list[str]:
         else:
             margin, key, more = match.groups()
             text = f"{margin}.. [{number[key]}] {REFERENCES[key][1]} {more}"
-            found += textwrap.wrap(text, _WIDTH, subsequent_indent=margin + "   ")
+            below = margin + "   "
+            found += textwrap.wrap(text, _WIDTH, subsequent_indent=below, break_on_hyphens=False)
     return found

@@ -1,14 +1,14 @@
-"""Transformers that learn nothing from the data, so that they cost no privacy."""
+"""Transformers that learn nothing from the data. So they cost no privacy budget."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-_NAMES = {"PublicBinsEncoder": "skdp.preprocessing._public_bins"}
+_NAMES = {"PublicBinsEncoder": "skdp.preprocessing.public_bins"}
 
 __all__ = ["PublicBinsEncoder"]
 
 if TYPE_CHECKING:
-    from skdp.preprocessing._public_bins import PublicBinsEncoder
+    from skdp.preprocessing.public_bins import PublicBinsEncoder
 
 
 def __getattr__(name: str) -> Any:
