@@ -55,7 +55,7 @@ def check_categories(categories: Any, label: str) -> list[Any]:
 
 
 def _to_float(column: np.ndarray, label: str) -> np.ndarray:
-    """Return numbers as float64 and missing values as NaN. Each cell is read by itself, and no message quotes it."""
+    """Return numbers as float64, missing values as NaN. Each cell is read by itself; no message quotes it."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64, copy=False)
     advice = "Give its public values in `categories`, or leave the column out."

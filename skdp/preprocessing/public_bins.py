@@ -34,8 +34,8 @@ def _is_frame(X: Any) -> bool:
 def _frame_column(X: Any, j: int) -> np.ndarray:
     """Return a column of a frame of pandas or polars.
 
-    It keeps its type if that is a NumPy type or has a NumPy twin. Otherwise it is of objects: so are nullable types
-    and booleans of polars, because a missing value must not decide the type.
+    It keeps its type if that is a NumPy type or has a NumPy twin. Otherwise it is of objects: so are nullable
+    types and booleans of polars, because a missing value must not decide the type.
     """
     if hasattr(X, "iloc"):
         column = X.iloc[:, j]
@@ -54,9 +54,9 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     estimator in a ``Pipeline``. Choose edges and categories from public knowledge (round numbers, code books,
     laws), never by looking at the records.
 
-    A column with edges ``e1 < ... < ek`` gets the bins ``(-inf, e1), [e1, e2), ..., [ek, inf)`` and one for missing
-    values. A column with categories gets one bin for each category, one for all other values and one for missing
-    values. So every value falls into exactly one bin, infinities included.
+    A column with edges ``e1 < ... < ek`` gets the bins ``(-inf, e1), [e1, e2), ..., [ek, inf)`` and one for
+    missing values. A column with categories gets one bin for each category, one for all other values and one for
+    missing values. So every value falls into exactly one bin, infinities included.
 
     Each cell is looked up by itself, so no record decides how another one is read. A number has the category of
     equal value (as float64; True is 1). A text has the category of equal text, and ``"1"`` is never 1. In a column
@@ -99,8 +99,9 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters, the number of columns
-    and their names. So one record decides one encoded row and nothing else, and no budget is spent. `fit` looks at the records only to refuse what `transform` would refuse.
+    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters, the number of
+    columns and their names. So one record decides one encoded row and nothing else, and no budget is spent.
+    `fit` looks at the records only to refuse what `transform` would refuse.
 
     Examples
     --------
