@@ -85,7 +85,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Only if X had string column names.
+        Names of the columns of X, if they are all strings.
     n_features_out_ : int
         Number of output columns. It follows from the parameters and ``n_features_in_``.
     row_norm_ : float

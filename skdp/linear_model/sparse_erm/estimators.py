@@ -67,7 +67,9 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
+        {coef_.classifier}
     intercept_ : float or ndarray of shape (n_classes,)
+        {intercept_.classifier}
     {support_}
     n_iter_ : int
         Number of steps, without those of a refit.
