@@ -253,6 +253,11 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         The radius given, or the one that "auto" became.
     {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPSparseERMClassifier : Releases a few entries of the gradient in each step.
+    DPIGHTClassifier : Noisy gradient steps that keep a number of features.
+
     Notes
     -----
     **Privacy.** A row's gradient is clipped to L = ``clip_norm`` in the sup norm. So replacing one record (or
@@ -351,6 +356,11 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_} {target_center_}
     {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERMRegressor : Releases a few entries of the gradient in each step.
+    DPIGHTRegressor : Noisy gradient steps that keep a number of features.
 
     Notes
     -----

@@ -192,6 +192,11 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         Standard deviation of the noise of a label.
     {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPIGHTClassifier : Noisy gradient steps that keep a number of features.
+    DPTwoStageClassifier : Chooses features first, then fits a convex model on them.
+
     Notes
     -----
     **Privacy.** A row with the intercept's feature has norm at most R. The derivative of the loss is at most
@@ -297,6 +302,11 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
     {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPIGHTRegressor : Noisy gradient steps that keep a number of features.
+    DPTwoStageRegressor : Chooses features first, then fits a convex model on them.
 
     Notes
     -----

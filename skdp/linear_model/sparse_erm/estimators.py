@@ -81,6 +81,11 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         The threshold of the last step.
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPSparseERMClassifier : The same fit for labels.
+    DPSparseERMRegressor : The same fit for the squared and Huber's loss.
+
     Notes
     -----
     **Privacy.** Each row's gradient is clipped in the sup norm. Replacing one record (or group) moves an entry
@@ -188,6 +193,11 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     {threshold_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPSparseERM : The same fit for any loss.
+    DPFrankWolfeClassifier : Chooses one coefficient in each step.
+
     Notes
     -----
     {Notes}
@@ -282,6 +292,11 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERM : The same fit for any loss.
+    DPFrankWolfeRegressor : Chooses one coefficient in each step.
 
     Notes
     -----
