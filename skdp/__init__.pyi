@@ -33,7 +33,7 @@ from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
 from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
-from skdp.preprocessing._public_bins import PublicBinsEncoder as PublicBinsEncoder
+from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 from skdp.privacy import BudgetAccountant as BudgetAccountant
 from skdp.privacy import PrivacyReport as PrivacyReport
 from skdp.privacy import PrivacySession as PrivacySession

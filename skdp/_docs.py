@@ -39,7 +39,7 @@ moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-ou
 of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
 multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
     "privacy.unprotected": """\
-Time and memory depend on the data and are not protected. All parameters are public: do not choose them by
+Time and memory depend on the data and are not protected. Parameters count as public: do not choose them by
 looking at private scores.""",
     # ---------------------------------------------------------------- parameters of privacy
     "epsilon": """\
@@ -54,7 +54,9 @@ delta : float, default=1e-5
     privacy. `privacy_` then reports the sampler's error as a delta below 1e-20.""",
     "adjacency": """\
 adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-    What a neighbouring data set is. "add-remove" needs ``n_public``.""",
+    What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
+    values. With "zero-out" it is replaced by an absent one, which adds 0 to every sum. With "add-remove"
+    it comes or goes; this needs ``n_public``.""",
     "unit": """\
 unit : {"record", "group"}, default="record"
     Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`.""",
@@ -168,10 +170,18 @@ verbose : bool, default=False
 callback : callable, default=None
     Called as ``callback(iteration, coef)`` with each released iterate.""",
     # ---------------------------------------------------------------- attributes
-    "coef_.classifier": "coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)",
-    "coef_.regressor": "coef_ : ndarray of shape (n_features,)",
-    "intercept_.classifier": "intercept_ : ndarray of shape (1,) or (n_classes,)",
-    "intercept_.regressor": "intercept_ : float",
+    "coef_.classifier": """\
+coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    Coefficients of the features.""",
+    "coef_.regressor": """\
+coef_ : ndarray of shape (n_features,)
+    Coefficients of the features.""",
+    "intercept_.classifier": """\
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    Intercept, 0 without ``fit_intercept``.""",
+    "intercept_.regressor": """\
+intercept_ : float
+    Intercept, 0 without ``fit_intercept``.""",
     "support_": """\
 support_ : ndarray of int64
     Indices of the features whose coefficients are not all 0, sorted.""",
@@ -202,10 +212,12 @@ target_center_ : float
     "privacy_": """\
 privacy_ : PrivacyReport
     What this fit cost.""",
-    "n_features_in_": "n_features_in_ : int",
+    "n_features_in_": """\
+n_features_in_ : int
+    Number of columns of X.""",
     "feature_names_in_": """\
 feature_names_in_ : ndarray of shape (n_features_in_,)
-    Only if X had string column names.""",
+    Names of the columns of X, if they are all strings.""",
 }
 
 # How the text names a paper, and the paper.
@@ -422,5 +434,6 @@ def _numbered(lines: list[str]) -> list[str]:
         else:
             margin, key, more = match.groups()
             text = f"{margin}.. [{number[key]}] {REFERENCES[key][1]} {more}"
-            found += textwrap.wrap(text, _WIDTH, subsequent_indent=margin + "   ")
+            below = margin + "   "
+            found += textwrap.wrap(text, _WIDTH, subsequent_indent=below, break_on_hyphens=False)
     return found

@@ -36,7 +36,7 @@ ESTIMATORS = {
     "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
     "IGHTClassifier": "skdp.linear_model.ight.estimators",
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
-    "PublicBinsEncoder": "skdp.preprocessing._public_bins",
+    "PublicBinsEncoder": "skdp.preprocessing.public_bins",
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 

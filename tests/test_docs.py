@@ -148,6 +148,12 @@ def test_every_class_says_what_its_privacy_rests_on(name):
 
 
 @each
+def test_docstrings_are_valid_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    assert validate(f"skdp.{name}")["errors"] == []
+
+
+@each
 def test_decorated_classes_are_plain_estimators(name):
     model = ALL[name]()
     assert type(clone(model)) is ALL[name]

@@ -223,6 +223,11 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         Number of rounds. It is 1 without privacy.
     {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPTwoStageRegressor : Chooses features first, for many features.
+    DPIGHTRegressor : Noisy gradient steps, for sparse models.
+
     Notes
     -----
     **Privacy.** Rows have norm at most R, the intercept's feature included, and the target is scaled to at

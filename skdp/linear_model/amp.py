@@ -205,7 +205,9 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features)
+        {coef_.classifier}
     intercept_ : ndarray of shape (1,)
+        {intercept_.classifier}
     {support_}
     classes_ : ndarray of shape (2,)
         {classes_}

@@ -229,13 +229,13 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     {epsilon} {delta.pure}
         ``delta=0`` needs numbers for ``radius`` and ``clip_norm``.
     radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients of all classes together. "auto" is 0.32 sqrt(n mu) g
-        / m^2, at most 100 g / m^2. Here m is the released median sup norm of the rows, and g that of the
-        gradients at 0, which follows from m.
+        Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
+        ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
+        rows, and g that of the gradients at 0, which follows from m.
     {max_iter}
-        Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is 0.3 (n
-        mu)^(2/3), at least 2 and at most 1000, with n the number of records or groups and mu the Gaussian-DP
-        parameter of (epsilon, delta). With ``delta=0`` it is 0.5 sqrt(n epsilon).
+        Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is
+        ``0.3 (n mu)^(2/3)``, at least 2 and at most 1000, with n the number of records or groups and mu the
+        Gaussian-DP parameter of (epsilon, delta). With ``delta=0`` it is ``0.5 sqrt(n epsilon)``.
     {clip_norm.sup}
         "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
         budget is spent on them if both parameters are numbers.
@@ -252,6 +252,11 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     radius_ : float
         The radius given, or the one that "auto" became.
     {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERMClassifier : Releases a few entries of the gradient in each step.
+    DPIGHTClassifier : Noisy gradient steps that keep a number of features.
 
     Notes
     -----
@@ -336,8 +341,8 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     ----------
     {epsilon} {delta}
     radius : float or "auto", default="auto"
-        Radius of the l1 ball that holds the coefficients. "auto" is 0.7 (n mu)^(1/3) g / m^2, at most 30 g /
-        m^2. Here m is the released median sup norm of the rows, and g that of the gradients at 0.
+        Radius of the l1 ball that holds the coefficients. "auto" is ``0.7 (n mu)^(1/3) g / m^2``, at most
+        ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at 0.
     {max_iter} {clip_norm} {loss} {huber_threshold}
     fit_intercept : bool, default=True
         Whether to fit an intercept. A number near the median of y is released first, subtracted from y and
@@ -351,6 +356,11 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_} {target_center_}
     {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERMRegressor : Releases a few entries of the gradient in each step.
+    DPIGHTRegressor : Noisy gradient steps that keep a number of features.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Transformers that learn nothing from the data, so that they cost no privacy."""
+"""Transformers that learn nothing from the data. So they cost no privacy budget."""
 
 from skdp._lazy import lazy_exports
 from skdp.registry import estimators_of

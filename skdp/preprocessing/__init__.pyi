@@ -1,6 +1,6 @@
 # Written by tools/make_stubs.py.
 
-from skdp.preprocessing._public_bins import PublicBinsEncoder as PublicBinsEncoder
+from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 
 __all__ = [
     "PublicBinsEncoder",

@@ -136,6 +136,8 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
             Neither copied (if it is float32 or float64) nor changed.
         y : array-like of shape (n_samples,)
             Targets.
+        **weights : dict
+            ``sample_weight`` of shape (n_samples,).
 
         Returns
         -------

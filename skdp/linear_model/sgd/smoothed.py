@@ -217,8 +217,8 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
     {average}
     {clip_norm}
         With an intercept, another 5 % (up to 20 % if the records are few) go to the median of y, which is
-        subtracted. It is not released if both parameters are numbers, or if the records are fewer than 50 /
-        mu. In these cases subtract a public centre of y yourself.
+        subtracted. It is not released if both parameters are numbers, or if the records are fewer than
+        ``50 / mu``. In these cases subtract a public centre of y yourself.
     {penalty} {alpha} {fit_intercept} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 

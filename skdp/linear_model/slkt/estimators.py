@@ -192,6 +192,11 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         Standard deviation of the noise of a label.
     {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPIGHTClassifier : Noisy gradient steps that keep a number of features.
+    DPTwoStageClassifier : Chooses features first, then fits a convex model on them.
+
     Notes
     -----
     **Privacy.** A row with the intercept's feature has norm at most R. The derivative of the loss is at most
@@ -200,7 +205,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     [Chaudhuri2011]_ show. Under zero-out and add-remove it is half of that. The
     gap of the solver, which is the same on all data, is added. Labels are the teacher's linear predictors of
     public inputs P. So they differ by at most ``||P||_2`` times that; the spectral norm is certified from
-    above. The labels are released once with Gaussian noise, and the sparse student sees nothing else.
+    above. The labels are released once with Gaussian noise. The sparse student sees released values and public
+    inputs only. With ``teacher="private-support"`` the features and the first fit are released before, as in
+    `DPIGHTClassifier`, from the same budget.
 
     Erratum of [Wang2021]_: the proof of Theorem 3.3.3 uses a first-order condition that holds for convex
     sets only. A teacher under a sparsity constraint is not stable: replacing one of 1001 records can move it
@@ -295,6 +302,11 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
     {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPIGHTRegressor : Noisy gradient steps that keep a number of features.
+    DPTwoStageRegressor : Chooses features first, then fits a convex model on them.
 
     Notes
     -----

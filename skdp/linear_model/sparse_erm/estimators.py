@@ -67,7 +67,9 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
+        {coef_.classifier}
     intercept_ : float or ndarray of shape (n_classes,)
+        {intercept_.classifier}
     {support_}
     n_iter_ : int
         Number of steps, without those of a refit.
@@ -78,6 +80,11 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
     threshold_ : float
         The threshold of the last step.
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERMClassifier : The same fit for labels.
+    DPSparseERMRegressor : The same fit for the squared and Huber's loss.
 
     Notes
     -----
@@ -186,6 +193,11 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
     {threshold_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPSparseERM : The same fit for any loss.
+    DPFrankWolfeClassifier : Chooses one coefficient in each step.
+
     Notes
     -----
     {Notes}
@@ -280,6 +292,11 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPSparseERM : The same fit for any loss.
+    DPFrankWolfeRegressor : Chooses one coefficient in each step.
 
     Notes
     -----

@@ -153,13 +153,13 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     Notes
     -----
     **Privacy.** The estimate v_0 is a mean over the first batch of gradients clipped to C1. Then ``v_t`` is
-    ``(1 - g) v_{t-1}``, which is released already, plus a mean over batch t of ``(1 - g) clip(grad_i(theta_t)
-    - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)``. Both parts are clipped, so nothing is assumed
-    of the loss. A record (or group) adds at most ``C1 / b0`` in l2 norm to the first mean, and at most
-    ``((1 - g) C2 + g C1) / b`` to a later one; b0 and b are the public expected batch sizes. Replacing it
-    moves a mean by at most twice that, and by at most that under zero-out and add-remove. Minibatches are
-    Poisson samples, whose privacy loss distributions are composed numerically. All noise is planned before the
-    data are read, and the claim is that of the plan.
+    ``(1 - g) v_{t-1}``, which is released already, plus a mean over batch t of
+    ``(1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)``. Both parts are
+    clipped, so nothing is assumed of the loss. A record (or group) adds at most ``C1 / b0`` in l2 norm to the
+    first mean, and at most ``((1 - g) C2 + g C1) / b`` to a later one; b0 and b are the public expected batch
+    sizes. Replacing it moves a mean by at most twice that, and by at most that under zero-out and add-remove.
+    Minibatches are Poisson samples, whose privacy loss distributions are composed numerically. All noise is
+    planned before the data are read, and the claim is that of the plan.
 
     Errata of [Wang2021]_: section 4.7.1 swaps C1 and C2 in the sensitivity and loses b; section 4.5 is
     correct. The noise constants of Theorem 4.5.1 are not used.

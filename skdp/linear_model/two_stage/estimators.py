@@ -109,6 +109,11 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
         Number of stages: 1 if all features are kept, otherwise 2.
     {row_norm_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
+    See Also
+    --------
+    DPAMPClassifier : Minima perturbation on all features.
+    DPIGHTClassifier : Noisy gradient steps that keep a number of features.
+
     Notes
     -----
     **Privacy.** Replacing one record moves a score by at most ``2 C / n``, with C the released clip of the sup
@@ -222,6 +227,11 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
     {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPAdaSSPRegressor : Its second stage with the squared loss, on all features.
+    DPIGHTRegressor : Noisy gradient steps that keep a number of features.
 
     Notes
     -----

@@ -13,7 +13,7 @@ __all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
 
 
 def check_edges(edges: Any, label: str) -> np.ndarray:
-    """Return the edges as a float64 vector, or raise: finite, strictly increasing, at least one."""
+    """Return the edges as a float64 vector. They must be finite and strictly increasing, and at least one."""
     if isinstance(edges, str) or not isinstance(edges, Iterable):
         raise TypeError(f"The edges of {label} must be a sequence of numbers, got {edges!r}.")
     values = list(edges)
@@ -31,7 +31,7 @@ def check_edges(edges: Any, label: str) -> np.ndarray:
 
 
 def check_categories(categories: Any, label: str) -> list[Any]:
-    """Return the categories as a list, or raise: strings or numbers, all different."""
+    """Return the categories as a list. They must be all strings or all numbers, and all different."""
     if isinstance(categories, str) or not isinstance(categories, Iterable):
         raise TypeError(f"The categories of {label} must be a sequence, got {categories!r}.")
     values = list(categories)
@@ -55,7 +55,7 @@ def check_categories(categories: Any, label: str) -> list[Any]:
 
 
 def _to_float(column: np.ndarray, label: str) -> np.ndarray:
-    """Numbers as float64, missing values as NaN, each cell by itself; no message quotes a record."""
+    """Return numbers as float64, missing values as NaN. Each cell is read by itself; no message quotes it."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64, copy=False)
     advice = "Give its public values in `categories`, or leave the column out."
@@ -71,7 +71,7 @@ def _to_float(column: np.ndarray, label: str) -> np.ndarray:
 
 
 def _short(edge: float) -> str:
-    """Shortest text that gives the edge back: 0.1, 65, 1e+06."""
+    """Return the shortest text that reads as the edge: 0.1, 65, 1e+06."""
     text = f"{edge:g}"
     return text if float(text) == edge else repr(float(edge))
 
@@ -84,37 +84,41 @@ class EdgeBlock(NamedTuple):
 
     @property
     def width(self) -> int:
+        """Number of bins."""
         return self.edges.size + 2
 
     def encode(self, column: np.ndarray, label: str) -> np.ndarray:
-        """The bin of each cell of the column."""
+        """Return the bin of each cell of the column."""
         values = _to_float(column, label)
         bins = np.searchsorted(self.edges, values, side="right")
         bins[np.isnan(values)] = self.edges.size + 1
         return bins
 
     def names(self, name: str) -> list[str]:
+        """Return a name for each bin of the column ``name``."""
         edges = [_short(edge) for edge in self.edges]
         inner = [f"{name} in [{low}, {high})" for low, high in pairwise(edges)]
         return [f"{name} < {edges[0]}", *inner, f"{name} >= {edges[-1]}", f"{name} missing"]
 
 
 class CategoryBlock(NamedTuple):
-    """One bin per public category, one for every other value and one for missing values."""
+    """One bin for each public category, one for all other values and one for missing values."""
 
     column: int
     categories: list[Any]
 
     @property
     def width(self) -> int:
+        """Number of bins."""
         return len(self.categories) + 2
 
     @property
     def texts(self) -> bool:
+        """Whether the categories are strings."""
         return isinstance(self.categories[0], str)
 
     def encode(self, column: np.ndarray, label: str) -> np.ndarray:
-        """The bin of each cell of the column; its type may be refused, a cell never is."""
+        """Return the bin of each cell of the column. The type of the column may be refused, a cell never is."""
         if self.texts and column.dtype.kind in "biuf":
             raise TypeError(f"{label} holds numbers, but its public categories are strings.")
         if not self.texts and column.dtype.kind in "US":
@@ -130,6 +134,7 @@ class CategoryBlock(NamedTuple):
         return bins
 
     def _look_up(self, column: np.ndarray) -> np.ndarray:
+        """Return the bin of each cell of a column of objects."""
         wanted = "text" if self.texts else "number"
         read = str if self.texts else number
         place = {read(category): bin_ for bin_, category in enumerate(self.categories)}
@@ -144,4 +149,5 @@ class CategoryBlock(NamedTuple):
         return np.fromiter(map(look_up, column), dtype=np.intp, count=column.size)
 
     def names(self, name: str) -> list[str]:
+        """Return a name for each bin of the column ``name``."""
         return [*(f"{name} = {c}" for c in self.categories), f"{name} other", f"{name} missing"]

@@ -1,9 +1,8 @@
 """One-hot bins with public edges: a table becomes a sparse 0/1 matrix, and nothing is learnt.
 
-Quantiles, vocabularies and scalers read the records, so they would have to be paid for. Here every
-edge and every category comes from the user; ``fit`` learns the shape and the column names and
-nothing else. Each output row has the same number of ones, so its Euclidean norm is a public
-constant (``row_norm_``) that can serve as a bound.
+Quantiles, vocabularies and scalers read the records, so they would cost privacy budget. Here every edge and every
+category comes from the user. `fit` learns only the shape and the column names. Each output row has the same
+number of ones, so its l2 norm is a public constant, ``row_norm_``, which can serve as a bound.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,11 +18,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._cells import as_table
-from skdp.preprocessing._blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
+from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 
 __all__ = ["PublicBinsEncoder"]
 
-# Half decades on both sides of zero: serves standardised, counted and monetary columns alike.
+# Half decades on both sides of zero. They suit standardised values, counts and amounts of money.
 _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
 
@@ -33,9 +32,10 @@ def _is_frame(X: Any) -> bool:
 
 
 def _frame_column(X: Any, j: int) -> np.ndarray:
-    """A column of a frame of pandas or polars, of a NumPy type where its own type has such a twin.
+    """Return a column of a frame of pandas or polars.
 
-    A missing value must not decide about that, so nullable types and polars' booleans are objects.
+    It keeps its type if that is a NumPy type or has a NumPy twin. Otherwise it is of objects: so are nullable
+    types and booleans of polars, because a missing value must not decide the type.
     """
     if hasattr(X, "iloc"):
         column = X.iloc[:, j]
@@ -50,50 +50,47 @@ def _frame_column(X: Any, j: int) -> np.ndarray:
 class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     """One-hot encode columns by fixed public bins, public categories and crosses of them.
 
-    Nothing is learnt from the records, so the encoder costs no privacy and may stand before a
-    private estimator in a ``Pipeline``. Choose edges and categories from public knowledge (round
-    numbers, code books, laws), never by looking at the records.
+    The encoder learns nothing from the records. So it costs no privacy budget and may stand before a private
+    estimator in a ``Pipeline``. Choose edges and categories from public knowledge (round numbers, code books,
+    laws), never by looking at the records.
 
-    A column with edges ``e1 < ... < ek`` gets the bins ``(-inf, e1), [e1, e2), ..., [ek, inf)``
-    and one for missing values. A column with categories gets one bin for each, one for every other
-    value and one for missing values. So every number, infinite ones included, falls into
-    exactly one bin.
+    A column with edges ``e1 < ... < ek`` gets the bins ``(-inf, e1), [e1, e2), ..., [ek, inf)`` and one for
+    missing values. A column with categories gets one bin for each category, one for all other values and one for
+    missing values. So every value falls into exactly one bin, infinities included.
 
-    Each cell is looked up by itself, so that no record decides how the others are read: a number is the
-    category of equal value (as float64; True is 1), a text is the category of equal text, and ``"1"`` is
-    never 1. In a column with edges a text is read as Python's ``float`` reads it. ``None``, NaN, NaT and
-    ``pandas.NA`` are missing; a number beyond float64 counts as infinite. Only the type that an array or a
-    column of a dataframe declares for all of its cells is taken as it is.
+    Each cell is looked up by itself, so no record decides how another one is read. A number has the category of
+    equal value (as float64; True is 1). A text has the category of equal text, and ``"1"`` is never 1. In a column
+    with edges a text is read as Python's ``float`` reads it. ``None``, NaN, NaT and ``pandas.NA`` are missing. A
+    number beyond float64 counts as infinite. The type that an array or a dataframe declares for a whole column is
+    taken as it is.
 
     Parameters
     ----------
     bins : sequence of float or dict, default=None
-        Finite, strictly increasing edges. A sequence holds for every column that `categories` does
-        not name. A dict maps a column (name, or position for input without names) to its edges;
-        columns that neither `bins` nor `categories` names are left out. ``None`` is
-        the public grid 0, ±0.1, ±0.3, ±1, ..., ±300, ±1000 for every column that `categories` does
-        not name.
+        Finite, strictly increasing edges. A sequence holds for every column that ``categories`` does not name. A
+        dict maps a column to its edges; a column that neither ``bins`` nor ``categories`` names is left out. A
+        column is given by its name, or by its position in input without names. None is the public grid 0, ±0.1,
+        ±0.3, ±1, ..., ±300, ±1000 for every column that ``categories`` does not name.
     categories : dict, default=None
-        Maps a column (name or position) to the list of its public values, all strings or all
-        numbers.
+        Maps a column (name or position) to the list of its public values, all strings or all numbers.
     crosses : sequence of tuple, default=()
-        Each tuple names two or more encoded columns; one output column is added for each
-        combination of their bins.
+        Each tuple names two or more encoded columns. One output column is added for each combination of their
+        bins.
     sparse_output : bool, default=True
-        Return a ``scipy.sparse.csr_matrix``, else a NumPy array.
+        Whether to return a ``scipy.sparse.csr_matrix`` or a NumPy array.
         ``set_output(transform="pandas")`` and ``"polars"`` need ``sparse_output=False``.
 
     Attributes
     ----------
     n_features_in_ : int
-        Number of columns seen in ``fit``.
+        Number of columns seen in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, where the input has names that are all strings.
+        Names of the columns of X, if they are all strings.
     n_features_out_ : int
-        Number of output columns, fixed by the parameters and by `n_features_in_`.
+        Number of output columns. It follows from the parameters and ``n_features_in_``.
     row_norm_ : float
-        Euclidean norm of every output row: the square root of the number of encoded columns and
-        crosses. It is a public constant.
+        The l2 norm of every output row, a public constant: the square root of the number of encoded columns and
+        crosses.
 
     See Also
     --------
@@ -102,8 +99,9 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    **Privacy.** ``transform`` acts on each row alone and ``fit`` depends on the shape and the column
-    names only: under every adjacency, encoding is a record-by-record map fixed in advance.
+    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters, the number of
+    columns and their names. So one record decides one encoded row and nothing else, and no budget is spent.
+    `fit` looks at the records only to refuse what `transform` would refuse.
 
     Examples
     --------
@@ -133,7 +131,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None) -> "PublicBinsEncoder":
-        """Check the parameters against the columns and that each value can be encoded.
+        """Check the parameters against the columns, and that each value can be encoded.
 
         Parameters
         ----------
@@ -150,10 +148,10 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         TypeError
-            A parameter, or an edge or category in it, has the wrong type.
+            If a parameter, or an edge or category in it, has the wrong type.
         ValueError
-            Edges that do not increase, repeated categories, a column that `X` does not have or
-            that is named twice, a cross of a column that is not encoded.
+            If edges do not increase, categories repeat, ``X`` does not have a named column, a column is named
+            twice, or a cross names a column that is not encoded.
         """
         scratch = copy(self)
         scratch._fit(X)
@@ -167,22 +165,21 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or dataframe of shape (n_samples, n_features)
-            The records; numbers, missing values, infinities, and strings in the columns with
-            categories.
+            The records: numbers, missing values, infinities, and strings in the columns with categories.
 
         Returns
         -------
         X_out : csr_matrix or ndarray of shape (n_samples, n_features_out_), float64
-            Zeros and ones; every row holds ``row_norm_ ** 2`` ones.
+            Zeros and ones. Every row has ``row_norm_ ** 2`` ones.
 
         Raises
         ------
         TypeError
-            A column with edges holds a cell that is neither a number nor text, or an array's type says that
-            a column is text where its categories are numbers, or the other way round.
+            If a column with edges holds a cell that is neither a number nor text, or if the declared type of a
+            column is text and its categories are numbers, or the other way round.
         ValueError
-            The columns are not those of ``fit``, or a column with edges holds text that is not a number
-            (named, never quoted).
+            If the columns are not those of `fit`, or a column with edges holds text that is not a number. The
+            message names the column and quotes no cell.
         """
         check_is_fitted(self)
         n_rows, column = self._read(X, reset=False)
@@ -213,13 +210,12 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Must equal `feature_names_in_` where that exists. Without names in ``fit`` the default
-            is x0, x1, ...
+            It must equal ``feature_names_in_`` if that exists. The default is x0, x1, ... without names in `fit`.
 
         Returns
         -------
         names : ndarray of str objects
-            One name per output column.
+            One name for each output column.
         """
         check_is_fitted(self)
         inputs = self._check_names(input_features)
@@ -239,6 +235,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return tags
 
     def _fit(self, X: Any) -> None:
+        """Set the attributes of this object, which `fit` throws away if something is refused."""
         categories = self._check_parameters()
         _, column_of = self._read(X, reset=True)
         blocks: dict[int, EdgeBlock | CategoryBlock] = {}
@@ -255,13 +252,13 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
                 blocks.setdefault(column, EdgeBlock(column, edges))
         self._set_blocks([blocks[column] for column in sorted(blocks)])
         for block in self._blocks:
-            # What transform refuses is refused here already; numbers never are, only their type.
+            # What `transform` would refuse is refused here. Numbers are never refused, only their type.
             values = column_of(block.column)
             none_left_out = values.dtype.kind not in "biuf"
             block.encode(values if none_left_out else values[:0], self._label(block.column))
 
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
-        """Number of rows, and the function that gives a column by its position."""
+        """Return the number of rows, and the function that gives a column by its position."""
         if not _is_frame(X):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]
@@ -275,7 +272,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return X.shape[0], lambda j: _frame_column(X, j)
 
     def _validated(self, X: Any, reset: bool) -> Any:
-        """scikit-learn's validation, whose messages quote an array that is not a table."""
+        """Validate an array. scikit-learn's messages that quote cells are replaced."""
         try:
             return validate_data(self, X=X, dtype=None, ensure_all_finite=False, reset=reset)
         except (TypeError, ValueError) as error:
@@ -293,7 +290,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         raise refused
 
     def _check_parameters(self) -> Mapping[Any, Any]:
-        """Types of the parameters that need no data; the categories, empty where there are none."""
+        """Check the types of the parameters, and return the categories (empty if there are none)."""
         if not isinstance(self.sparse_output, (bool, np.bool_)):
             raise TypeError(f"`sparse_output` must be True or False, got {self.sparse_output!r}.")
         if self.categories is not None and not isinstance(self.categories, Mapping):
@@ -308,7 +305,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return self.categories or {}
 
     def _position(self, key: Any, parameter: str) -> int:
-        """Position of a column given by name or by position."""
+        """Return the position of a column that is given by its name or position."""
         if isinstance(key, str):
             names = getattr(self, "feature_names_in_", None)
             if names is None:
@@ -329,6 +326,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return int(key)
 
     def _new_column(self, key: Any, blocks: Mapping[int, Any], parameter: str) -> int:
+        """Return the position of a column that no block encodes yet."""
         column = self._position(key, parameter)
         if column in blocks:
             raise ValueError(
@@ -338,7 +336,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         return column
 
     def _set_blocks(self, blocks: list[EdgeBlock | CategoryBlock]) -> None:
-        """Resolve the crosses, then store everything that depends on the parameters."""
+        """Resolve the crosses, and store everything that depends on the parameters."""
         by_column = {block.column: block for block in blocks}
         crosses = []
         for cross in self.crosses:
@@ -360,10 +358,12 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.row_norm_ = sqrt(len(widths))
 
     def _label(self, column: int) -> str:
+        """Return how error messages name a column."""
         names = getattr(self, "feature_names_in_", None)
         return f"Column {column}" if names is None else f"Column {names[column]!r}"
 
     def _check_names(self, input_features: Any) -> list[str]:
+        """Return the names of the input columns, given or known."""
         known = getattr(self, "feature_names_in_", None)
         if input_features is None:
             return [f"x{i}" for i in range(self.n_features_in_)] if known is None else list(known)
