@@ -1,32 +1,39 @@
 """Gradient sums over dense rows, C order and Fortran order, compiled by numba.
 
-theta and the accumulator are (K, p): one contiguous vector per output, the intercept last. Four
-rows share one load and one store of the accumulator.
+theta and the accumulator are (K, p): one contiguous vector per output, the intercept last. Four rows
+share one load and one store of the accumulator.
+
+Helpers take the array and a row number, never a view of the row: numba counts the references of a view
+that it hands to another function, and that costs as much as a row of 50 numbers.
 """
 
 import numpy as np
 
 from skdp.kernels._jit import jit, jit_any_order
-from skdp.kernels._prefetch import AHEAD, prefetch_row
+from skdp.kernels._prefetch import AHEAD, prefetch_entry, prefetch_row
 from skdp.kernels._rows import (
     NORMS,
     PLAIN,
     UNDERFLOW,
     clip_scale,
-    derivative,
     derivatives,
     factors,
+    row_of,
 )
 
 __all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
 
 # Entries of a block of rows that stays in the first-level cache between its two uses.
-ROW_BLOCK = 2048
+ROW_BLOCK = 4096
+# So many entries before a row is read it is asked for, where rows are short: the processor's own guesses
+# stop at the end of a block.
+NEXT, SHORT = 4096, 2048
 
 
 @jit_any_order
-def _dot(x, w, size):
-    """Dot product of the first ``size`` entries."""
+def dot(X, i, w, size):
+    """Dot product of the first ``size`` entries of row i."""
+    x = X[i]
     total = 0.0
     for j in range(size):
         total += x[j] * w[j]
@@ -34,8 +41,9 @@ def _dot(x, w, size):
 
 
 @jit_any_order
-def _dot_and_square(x, w, size):
+def _dot_and_square(X, i, w, size):
     """The same, and the sum of squares in float64."""
+    x = X[i]
     total = 0.0
     square = 0.0
     for j in range(size):
@@ -46,8 +54,9 @@ def _dot_and_square(x, w, size):
 
 
 @jit_any_order
-def _square(x, size):
-    """Sum of squares of a float64 vector."""
+def sum_of_squares(X, i, size):
+    """Sum of squares of a row of float64."""
+    x = X[i]
     total = 0.0
     for j in range(size):
         total += x[j] * x[j]
@@ -55,18 +64,21 @@ def _square(x, size):
 
 
 @jit
-def _masked_square(x, mask, size):
+def _masked_square(X, i, mask, size):
     """Sum of squares in float64 of the entries that the mask keeps."""
     total = 0.0
     for j in range(size):
         if mask[j]:
-            value = np.float64(x[j])
+            value = np.float64(X[i, j])
             total += value * value
     return total
 
 
 @jit
-def _add_one(a, x, c, size, plain):
+def add_row(acc, k, X, i, c, size, plain):
+    """Add c times row i to the sum of output k."""
+    a = acc[k]
+    x = X[i]
     if plain:
         for j in range(size):
             a[j] += c * x[j]
@@ -76,7 +88,12 @@ def _add_one(a, x, c, size, plain):
 
 
 @jit
-def _add_four(a, x0, x1, x2, x3, c0, c1, c2, c3, size, plain):
+def _add_four_rows(acc, k, X, rows, i, c, q, size, plain):
+    """The same for the rows i to i + 3 of the chosen ones."""
+    a = acc[k]
+    x0, x1 = X[row_of(rows, i)], X[row_of(rows, i + 1)]
+    x2, x3 = X[row_of(rows, i + 2)], X[row_of(rows, i + 3)]
+    c0, c1, c2, c3 = c[k, q], c[k, q + 1], c[k, q + 2], c[k, q + 3]
     if plain:
         for j in range(size):
             a[j] += (c0 * x0[j] + c1 * x1[j]) + (c2 * x2[j] + c3 * x3[j])
@@ -88,225 +105,145 @@ def _add_four(a, x0, x1, x2, x3, c0, c1, c2, c3, size, plain):
 
 
 @jit
-def _row(rows, i):
-    """Where the i-th row lies; the same code is compiled once for all rows and once for a choice."""
-    if rows is None:
-        return i
-    return rows[i]
+def rows_in_block(p):
+    """Rows of a block; a multiple of four."""
+    return max(4, min(256, ROW_BLOCK // max(1, p) // 4 * 4))
 
 
 @jit
 def dense_rows(
-    X,
-    y,
-    weight,
-    rows,
-    lo,
-    hi,
-    theta,
-    mask,
-    code,
-    parameter,
-    kappa,
-    limit,
-    inverse_unit,
-    mode,
-    acc,
+    X, y, weight, rows, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit, mode, acc,
     norms,
-):
+):  # fmt: skip
     """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array; one output.
 
     ``rows`` is None, or the indices of the rows that are meant: the same code is compiled for each.
     """
-    d = X.shape[1]
-    w = theta[0]
-    a = acc[0] if mode != NORMS else w
-    intercept = w[d] if w.size > d else 0.0
-    one = kappa * kappa if w.size > d and (mask.size == 0 or mask[d]) else 0.0
-    slack = np.sqrt(w.size) * UNDERFLOW
-    c = np.zeros(4)
-    squares = np.zeros(4)
+    d, p = X.shape[1], theta.shape[1]
+    block = rows_in_block(p)
+    scores = np.empty((1, block))
+    squares = np.empty(block)
     total = 0.0
-    for first in range(lo, hi, 4):
-        m = min(4, hi - first)
-        if rows is not None:
-            for q in range(first + AHEAD, first + AHEAD + m):
-                ahead = rows[min(hi - 1, q)]
-                prefetch_row(X[ahead])
-                prefetch_row(y[ahead : ahead + 1])
-        for q in range(m):
-            c[q], squares[q] = _dot_and_square(X[_row(rows, first + q)], w, d)
-        if mask.size:
-            for q in range(m):
-                squares[q] = _masked_square(X[_row(rows, first + q)], mask, d)
-        clean = m == 4
-        for q in range(m):
-            i = _row(rows, first + q)
-            r = derivative(code, parameter, c[q] + intercept, y[i])
-            if weight.size:
-                r *= weight[i]
-            if mode != PLAIN:
-                size = abs(r) * (np.sqrt(squares[q] + one) + slack)
-                if mode == NORMS:
-                    norms[i] = size
-                scale = clip_scale(size, limit, inverse_unit)
-                r = r * scale if scale > 0.0 else 0.0
-                clean = clean and scale > 0.0
-            c[q] = r
+    for first in range(lo, hi, block):
+        m = min(block, hi - first)
+        row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares)
+        clean = factors(
+            scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
         if mode != NORMS:
-            if clean:
-                x0, x1 = X[_row(rows, first)], X[_row(rows, first + 1)]
-                x2, x3 = X[_row(rows, first + 2)], X[_row(rows, first + 3)]
-                _add_four(a, x0, x1, x2, x3, c[0], c[1], c[2], c[3], d, mode == PLAIN)
+            row_sums(X, rows, first, m, scores, clean, acc, mode == PLAIN)
             for q in range(m):
-                # A dropped row is left out: 0 times a stored infinity is not 0.
-                if c[q] != 0.0 and not clean:
-                    _add_one(a, X[_row(rows, first + q)], c[q], d, mode == PLAIN)
-                total += c[q] * kappa if mode == PLAIN else np.rint(c[q] * kappa)
-    if w.size > d and mode != NORMS:
+                total += scores[0, q] * kappa if mode == PLAIN else np.rint(scores[0, q] * kappa)
+    if p > d and mode != NORMS:
         acc[0, d] += total
 
 
 @jit
 def dense_outputs(
-    X,
-    y,
-    weight,
-    lo,
-    hi,
-    theta,
-    mask,
-    code,
-    parameter,
-    kappa,
-    limit,
-    inverse_unit,
-    mode,
-    acc,
-    norms,
+    X, y, weight, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit, mode, acc, norms
 ):
     """The same for K outputs."""
+    d = X.shape[1]
     n_outputs, p = theta.shape
-    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
-    scores = np.empty((n_outputs, rows))
-    squares = np.empty(rows)
-    for first in range(lo, hi, rows):
-        m = min(rows, hi - first)
-        _row_scores(X, first, m, theta, mask, kappa, scores, squares)
+    block = min(64, max(4, 2048 // max(1, p) // 4 * 4))
+    scores = np.empty((n_outputs, block))
+    squares = np.empty(block)
+    for first in range(lo, hi, block):
+        m = min(block, hi - first)
+        row_scores(X, None, first, m, hi, y, theta, mask, kappa, scores, squares)
         clean = factors(
-            scores,
-            squares,
-            first,
-            m,
-            y,
-            weight,
-            code,
-            parameter,
-            p,
-            limit,
-            inverse_unit,
-            mode,
-            norms,
-        )
+            scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
         if mode != NORMS:
-            _row_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
+            row_sums(X, None, first, m, scores, clean, acc, mode == PLAIN)
+            if p > d:
+                add_intercepts(scores, m, acc, mode == PLAIN, kappa)
 
 
 @jit
-def _row_scores(X, first, rows, theta, mask, kappa, scores, squares):
+def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
     """Linear predictors of a block and squared norms of its (x, kappa)."""
     n_outputs, p = theta.shape
     d = X.shape[1]
     one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
-    for q in range(rows):
-        x = X[first + q]
-        scores[0, q], square = _dot_and_square(x, theta[0], d)
-        if mask.size:
-            square = _masked_square(x, mask, d)
-        squares[q] = square + one
+    ahead = NEXT // max(1, d)
+    w = theta[0]
+    for q in range(m):
+        if rows is not None:
+            later = rows[min(hi - 1, first + q + AHEAD)]
+            prefetch_row(X, later)
+            prefetch_entry(y, later)
+        elif d <= SHORT:
+            prefetch_row(X, min(hi - 1, first + q + ahead))
+        i = row_of(rows, first + q)
+        scores[0, q], squares[q] = _dot_and_square(X, i, w, d)
         for k in range(1, n_outputs):
-            scores[k, q] = _dot(x, theta[k], d)
-        if p > d:
-            for k in range(n_outputs):
+            scores[k, q] = dot(X, i, theta[k], d)
+    if mask.size:
+        for q in range(m):
+            squares[q] = _masked_square(X, row_of(rows, first + q), mask, d)
+    for q in range(m):
+        squares[q] += one
+    if p > d:
+        for k in range(n_outputs):
+            for q in range(m):
                 scores[k, q] += theta[k, d]
 
 
 @jit
-def _row_sums(X, first, rows, c, clean, acc, plain, kappa):
+def row_sums(X, rows, first, m, c, clean, acc, plain):
     """Add c[k, q] times row q to acc[k]. A dropped row is left out: 0 times infinity is not 0."""
     d = X.shape[1]
-    fours = rows // 4 * 4 if clean else 0
+    fours = m // 4 * 4 if clean else 0
     for q in range(0, fours, 4):
-        i = first + q
         for k in range(acc.shape[0]):
-            _add_four(
-                acc[k], X[i], X[i + 1], X[i + 2], X[i + 3],
-                c[k, q], c[k, q + 1], c[k, q + 2], c[k, q + 3], d, plain,
-            )  # fmt: skip
-    for q in range(fours, rows):
+            _add_four_rows(acc, k, X, rows, first + q, c, q, d, plain)
+    for q in range(fours, m):
         for k in range(acc.shape[0]):
             if c[k, q] != 0.0:
-                _add_one(acc[k], X[first + q], c[k, q], d, plain)
-    if acc.shape[1] > d:
-        _add_intercepts(c, rows, acc, plain, kappa)
+                add_row(acc, k, X, row_of(rows, first + q), c[k, q], d, plain)
 
 
 @jit
-def _add_intercepts(c, rows, acc, plain, kappa):
+def add_intercepts(c, m, acc, plain, kappa):
+    """Add what the rows of a block add to the intercepts."""
     for k in range(acc.shape[0]):
         total = 0.0
-        for q in range(rows):
+        for q in range(m):
             total += c[k, q] * kappa if plain else np.rint(c[k, q] * kappa)
         acc[k, -1] += total
 
 
 @jit
-def column_rows(
-    X,
-    y,
-    weight,
-    lo,
-    hi,
-    theta,
-    mask,
-    code,
-    parameter,
-    kappa,
-    limit,
-    inverse_unit,
-    mode,
-    acc,
-    norms,
-):
-    """The same for a Fortran-ordered array: column by column over small blocks of rows."""
-    n_outputs, p = theta.shape
-    rows = max(64, min(2048, 262144 // max(1, p)))
-    scores = np.empty((n_outputs, rows))
-    squares = np.empty(rows)
-    for first in range(lo, hi, rows):
-        m = min(rows, hi - first)
-        _column_scores(X, first, m, theta, mask, kappa, scores, squares)
-        clean = factors(
-            scores,
-            squares,
-            first,
-            m,
-            y,
-            weight,
-            code,
-            parameter,
-            p,
-            limit,
-            inverse_unit,
-            mode,
-            norms,
-        )
-        if mode != NORMS:
-            _column_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
+def rows_in_column_block(p):
+    """Rows of a block of a Fortran-ordered array."""
+    return max(64, min(2048, 262144 // max(1, p)))
 
 
 @jit
-def _column_scores(X, first, m, theta, mask, kappa, scores, squares):
+def column_rows(
+    X, y, weight, lo, hi, theta, mask, code, parameter, kappa, limit, inverse_unit, mode, acc, norms
+):
+    """The same for a Fortran-ordered array: column by column over small blocks of rows."""
+    n_outputs, p = theta.shape
+    block = rows_in_column_block(p)
+    scores = np.empty((n_outputs, block))
+    squares = np.empty(block)
+    for first in range(lo, hi, block):
+        m = min(block, hi - first)
+        column_scores(X, first, m, theta, mask, kappa, scores, squares)
+        clean = factors(
+            scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
+        if mode != NORMS:
+            column_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
+
+
+@jit
+def column_scores(X, first, m, theta, mask, kappa, scores, squares):
     """Predictors and squared norms of a block, eight columns at a time and then the rest."""
     n_outputs, p = theta.shape
     d = X.shape[1]
@@ -323,12 +260,12 @@ def _column_scores(X, first, m, theta, mask, kappa, scores, squares):
             x3 = X[first : first + m, four + 3]
             for k in range(1, n_outputs):
                 w = theta[k, four : four + 4]
-                _add_four(scores[k], x0, x1, x2, x3, w[0], w[1], w[2], w[3], m, True)
+                _add_four_columns(scores[k], x0, x1, x2, x3, w, m)
     for j in range(whole, d):
         x = X[first : first + m, j]
         _add_square(squares, x, m)
         for k in range(n_outputs):
-            _add_one(scores[k], x, theta[k, j], m, True)
+            _add_column(scores[k], x, theta[k, j], m)
     if mask.size:
         squares[:m] = 0.0
         for j in range(d):
@@ -336,6 +273,19 @@ def _column_scores(X, first, m, theta, mask, kappa, scores, squares):
                 _add_square(squares, X[first : first + m, j], m)
     if p > d and (mask.size == 0 or mask[d]):
         squares[:m] += kappa * kappa
+
+
+@jit
+def _add_four_columns(scores, x0, x1, x2, x3, w, m):
+    w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
+    for q in range(m):
+        scores[q] += (w0 * x0[q] + w1 * x1[q]) + (w2 * x2[q] + w3 * x3[q])
+
+
+@jit
+def _add_column(scores, x, w, m):
+    for q in range(m):
+        scores[q] += w * x[q]
 
 
 @jit
@@ -367,7 +317,7 @@ def _add_eight(scores, squares, X, first, j, w, m):
 
 
 @jit
-def _column_sums(X, first, m, c, clean, acc, plain, kappa):
+def column_sums(X, first, m, c, clean, acc, plain, kappa):
     n_outputs, p = acc.shape
     d = X.shape[1]
     for j in range(d):
@@ -376,11 +326,20 @@ def _column_sums(X, first, m, c, clean, acc, plain, kappa):
             if not clean:
                 acc[k, j] += _kept_sum(x, c[k], m, plain)
             elif plain:
-                acc[k, j] += _dot(x, c[k], m)
+                acc[k, j] += _column_dot(x, c[k], m)
             else:
                 acc[k, j] += _rounded_dot(x, c[k], m)
     if p > d:
-        _add_intercepts(c, m, acc, plain, kappa)
+        add_intercepts(c, m, acc, plain, kappa)
+
+
+@jit_any_order
+def _column_dot(x, c, m):
+    """Sum of the products, which are not private."""
+    total = 0.0
+    for q in range(m):
+        total += x[q] * c[q]
+    return total
 
 
 @jit_any_order
@@ -410,23 +369,25 @@ def dense_groups(
     """Add the contributions of groups ``lo`` to ``hi``; ``v`` (K, p) holds one group's gradient."""
     d = X.shape[1]
     n_outputs, p = theta.shape
+    last = starts[hi] - 1
     z = np.empty(n_outputs)
     for g in range(lo, hi):
         v[:] = 0.0
-        for i in order[starts[g] : starts[g + 1]]:
-            x = X[i]
+        for e in range(starts[g], starts[g + 1]):
+            prefetch_row(X, order[min(last, e + AHEAD)])
+            i = order[e]
             for k in range(n_outputs):
-                z[k] = _dot(x, theta[k], d)
+                z[k] = dot(X, i, theta[k], d)
                 if p > d:
                     z[k] += theta[k, d]
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
             for k in range(n_outputs):
-                _add_one(v[k], x, z[k], d, True)
+                add_row(v, k, X, i, z[k], d, True)
                 if p > d:
                     v[k, d] += z[k] * kappa
         square = 0.0
         for k in range(n_outputs):
-            square += _masked_square(v[k], mask, p) if mask.size else _square(v[k], p)
+            square += _masked_square(v, k, mask, p) if mask.size else sum_of_squares(v, k, p)
         size = np.sqrt(square) + np.sqrt(v.size) * UNDERFLOW
         if mode == NORMS:
             norms[g] = size
@@ -434,4 +395,4 @@ def dense_groups(
         scale = clip_scale(size, limit, inverse_unit)
         if scale != 0.0:
             for k in range(n_outputs):
-                _add_one(acc[k], v[k], scale, p, False)
+                add_row(acc, k, v, k, scale, p, False)

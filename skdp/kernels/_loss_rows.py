@@ -7,8 +7,15 @@ import math
 
 import numpy as np
 
-from skdp.kernels._dense import ROW_BLOCK, _column_scores, _dot, _row_scores
+from skdp.kernels._dense import (
+    column_scores,
+    dot,
+    row_scores,
+    rows_in_block,
+    rows_in_column_block,
+)
 from skdp.kernels._jit import jit
+from skdp.kernels._prefetch import AHEAD, prefetch_row
 from skdp.kernels._sparse import _scores
 
 __all__ = [
@@ -72,12 +79,12 @@ def dense_losses(
 ):  # fmt: skip
     """Add the losses of rows ``lo`` to ``hi`` of a C-ordered array to ``acc`` (m,)."""
     p = theta.shape[1]
-    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
+    rows = rows_in_block(p)
     scores = np.empty((theta.shape[0], rows))
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _row_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares)
         _add_losses(
             scores, first, m, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip
@@ -89,12 +96,12 @@ def column_losses(
 ):  # fmt: skip
     """The same for a Fortran-ordered array."""
     p = theta.shape[1]
-    rows = max(64, min(2048, 262144 // max(1, p)))
+    rows = rows_in_column_block(p)
     scores = np.empty((theta.shape[0], rows))
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
         _add_losses(
             scores, first, m, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip
@@ -123,13 +130,16 @@ def dense_groups_losses(
     """Add the losses of groups ``lo`` to ``hi``; a group's is the sum of its rows'."""
     d = X.shape[1]
     p = theta.shape[1]
+    last = starts[hi] - 1
     z = np.empty(theta.shape[0])
     losses = np.empty(acc.size)
     for g in range(lo, hi):
         losses[:] = 0.0
-        for i in order[starts[g] : starts[g + 1]]:
+        for e in range(starts[g], starts[g + 1]):
+            prefetch_row(X, order[min(last, e + AHEAD)])
+            i = order[e]
             for k in range(z.size):
-                z[k] = _dot(X[i], theta[k], d)
+                z[k] = dot(X, i, theta[k], d)
                 if p > d:
                     z[k] += theta[k, d]
             _add_row(z, i, n_outputs, y, weight, code, parameter, losses)

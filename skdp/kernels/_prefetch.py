@@ -9,7 +9,14 @@ from numba.extending import intrinsic
 
 from skdp.kernels._jit import jit
 
-__all__ = ["AHEAD", "copy_columns", "copy_rows", "prefetch_row"]
+__all__ = [
+    "AHEAD",
+    "copy_columns",
+    "copy_rows",
+    "prefetch_entry",
+    "prefetch_row",
+    "prefetch_span",
+]
 
 # Rows between the one at work and the one that is asked for.
 AHEAD = 12
@@ -35,8 +42,9 @@ def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
 
 
 @jit
-def prefetch_row(row):
-    """Ask for all cache lines of a contiguous row: random rows defeat the hardware's guesses."""
+def prefetch_row(X, i):
+    """Ask for all cache lines of row i of a C-ordered array: random rows defeat the hardware's guesses."""
+    row = X[i]
     last = row.size * row.itemsize - 1
     for offset in range(0, last, 64):
         _prefetch(row, offset)
@@ -44,11 +52,25 @@ def prefetch_row(row):
 
 
 @jit
+def prefetch_span(x, start, stop):
+    """Ask for the entries ``start`` to ``stop`` of a vector."""
+    for offset in range(start * x.itemsize, stop * x.itemsize, 64):
+        _prefetch(x, offset)
+    _prefetch(x, stop * x.itemsize - 1)
+
+
+@jit
+def prefetch_entry(x, i):
+    """Ask for one entry of a vector."""
+    _prefetch(x, i * x.itemsize)
+
+
+@jit
 def copy_rows(X, rows, out):
     """Copy the chosen rows of a C-ordered array to the first rows of ``out``."""
     last = rows.size - 1
     for q in range(rows.size):
-        prefetch_row(X[rows[min(last, q + AHEAD)]])
+        prefetch_row(X, rows[min(last, q + AHEAD)])
         x, to = X[rows[q]], out[q]
         for j in range(x.size):
             to[j] = x[j]

@@ -7,16 +7,19 @@ are those of ``_dense`` and ``_sparse`` with other factors between predictors an
 import numpy as np
 
 from skdp.kernels._dense import (
-    ROW_BLOCK,
-    _add_one,
-    _column_scores,
-    _column_sums,
-    _dot,
-    _row_scores,
-    _row_sums,
-    _square,
+    add_intercepts,
+    add_row,
+    column_scores,
+    column_sums,
+    dot,
+    row_scores,
+    row_sums,
+    rows_in_block,
+    rows_in_column_block,
+    sum_of_squares,
 )
 from skdp.kernels._jit import jit
+from skdp.kernels._prefetch import AHEAD, prefetch_row
 from skdp.kernels._rows import UNDERFLOW, clip_scale, derivatives
 from skdp.kernels._sparse import _add_plain, _add_rounded, _scores
 
@@ -86,17 +89,19 @@ def dense_recursive(
 ):  # fmt: skip
     """Add the contributions of rows ``lo`` to ``hi`` of a C-ordered array."""
     n_outputs, p = acc.shape
-    rows = max(4, min(64, ROW_BLOCK // max(1, p) // 4 * 4))
+    rows = rows_in_block(p)
     scores = np.empty((2 * n_outputs, rows))
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _row_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares)
         clean = _recursive_factors(
             scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
             momentum, inverse_unit,
         )  # fmt: skip
-        _row_sums(X, first, m, scores, clean, acc, False, kappa)
+        row_sums(X, None, first, m, scores, clean, acc, False)
+        if p > X.shape[1]:
+            add_intercepts(scores, m, acc, False, kappa)
 
 
 @jit
@@ -106,17 +111,17 @@ def column_recursive(
 ):  # fmt: skip
     """The same for a Fortran-ordered array."""
     n_outputs, p = acc.shape
-    rows = max(64, min(2048, 262144 // max(1, p)))
+    rows = rows_in_column_block(p)
     scores = np.empty((2 * n_outputs, rows))
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        _column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
+        column_scores(X, first, m, theta, NO_MASK, kappa, scores, squares)
         clean = _recursive_factors(
             scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
             momentum, inverse_unit,
         )  # fmt: skip
-        _column_sums(X, first, m, scores, clean, acc, False, kappa)
+        column_sums(X, first, m, scores, clean, acc, False, kappa)
 
 
 @jit
@@ -160,20 +165,22 @@ def dense_groups_recursive(
     """Add the contributions of groups ``lo`` to ``hi``; ``v`` (2 K, p) holds one group's gradients."""
     d = X.shape[1]
     n_outputs, p = acc.shape
+    last = starts[hi] - 1
     z = np.empty(2 * n_outputs)
     for g in range(lo, hi):
         v[:] = 0.0
-        for i in order[starts[g] : starts[g + 1]]:
-            x = X[i]
+        for e in range(starts[g], starts[g + 1]):
+            prefetch_row(X, order[min(last, e + AHEAD)])
+            i = order[e]
             w = weight[i] if weight.size else 1.0
             for k in range(2 * n_outputs):
-                z[k] = _dot(x, theta[k], d)
+                z[k] = dot(X, i, theta[k], d)
                 if p > d:
                     z[k] += theta[k, d]
             derivatives(code, parameter, z[:n_outputs], y[i], w)
             derivatives(code, parameter, z[n_outputs:], y[i], w)
             for k in range(2 * n_outputs):
-                _add_one(v[k], x, z[k], d, True)
+                add_row(v, k, X, i, z[k], d, True)
                 if p > d:
                     v[k, d] += z[k] * kappa
         now, before = v[:n_outputs], v[n_outputs:]
@@ -182,8 +189,8 @@ def dense_groups_recursive(
         for k in range(n_outputs):
             for j in range(p):
                 before[k, j] = now[k, j] - before[k, j]
-            square += _square(now[k], p)
-            moved += _square(before[k], p)
+            square += sum_of_squares(now, k, p)
+            moved += sum_of_squares(before, k, p)
         slack = np.sqrt(acc.size) * UNDERFLOW
         a, b = recursive_scales(
             np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,

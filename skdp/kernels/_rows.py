@@ -19,6 +19,7 @@ __all__ = [
     "derivative",
     "derivatives",
     "factors",
+    "row_of",
 ]
 
 LOSS_CODES = {"squared": 0, "huber": 1, "logistic": 2, "multinomial": 3}
@@ -110,35 +111,64 @@ def derivatives(code, parameter, z, target, weight):
 
 
 @jit
-def factors(
-    scores, squares, first, rows, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
-):
-    """Turn the predictors (K, rows) of a block into what multiplies its rows; true if none is 0.
+def row_of(rows, i):
+    """The i-th of the chosen rows; without a choice (None) it is row i."""
+    if rows is None:
+        return i
+    return rows[i]
 
-    ``squares`` are the rows' squared norms, the intercept's feature included. With ``mode == NORMS`` the
-    bounds on the gradient norms are stored instead.
+
+@jit
+def _slopes(scores, rows, first, m, y, weight, code, parameter):
+    """Replace linear predictors of rows with one output by weighted derivatives.
+
+    One plain loop for each loss: the compiler works on eight rows at a time.
+    """
+    if code == 2:
+        for q in range(m):
+            scores[q] = derivative(2, parameter, scores[q], y[row_of(rows, first + q)])
+    elif code == 1:
+        for q in range(m):
+            scores[q] = derivative(1, parameter, scores[q], y[row_of(rows, first + q)])
+    else:
+        for q in range(m):
+            scores[q] = derivative(0, parameter, scores[q], y[row_of(rows, first + q)])
+    if weight.size:
+        for q in range(m):
+            scores[q] *= weight[row_of(rows, first + q)]
+
+
+@jit
+def factors(
+    scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
+):
+    """Turn the predictors (K, m) of a block into what multiplies its rows; true if none is dropped.
+
+    ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With
+    ``mode == NORMS`` the bounds on the gradient norms are stored instead.
     """
     slack = np.sqrt(p) * UNDERFLOW
-    clean = True
-    for q in range(rows):
-        i = first + q
-        w = weight[i] if weight.size else 1.0
-        if code == 3:
+    if code != 3:
+        _slopes(scores[0], rows, first, m, y, weight, code, parameter)
+        for q in range(m):
+            squares[q] = abs(scores[0, q]) * (np.sqrt(squares[q]) + slack)
+    else:
+        for q in range(m):
+            i = row_of(rows, first + q)
+            w = weight[i] if weight.size else 1.0
             size = derivatives(code, parameter, scores[:, q], y[i], w)
-        else:
-            scores[0, q] = derivative(code, parameter, scores[0, q], y[i]) * w
-            size = abs(scores[0, q])
-        if mode == PLAIN:
-            continue
-        size *= np.sqrt(squares[q]) + slack
-        if mode == NORMS:
-            norms[i] = size
-            continue
-        scale = clip_scale(size, limit, inverse_unit)
-        if scale == 0.0:
-            scores[:, q] = 0.0
-            clean = False
-        else:
-            for k in range(scores.shape[0]):
-                scores[k, q] *= scale
-    return clean
+            squares[q] = size * (np.sqrt(squares[q]) + slack)
+    if mode == PLAIN:
+        return True
+    if mode == NORMS:
+        for q in range(m):
+            norms[row_of(rows, first + q)] = squares[q]
+        return True
+    kept = 0
+    for q in range(m):
+        squares[q] = clip_scale(squares[q], limit, inverse_unit)
+        kept += squares[q] > 0.0
+    for k in range(scores.shape[0]):
+        for q in range(m):
+            scores[k, q] = scores[k, q] * squares[q] if squares[q] > 0.0 else 0.0
+    return kept == m

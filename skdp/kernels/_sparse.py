@@ -112,20 +112,9 @@ def csr_rows(
             scores[0, q] += intercept
             squares[q] += one
         factors(
-            scores,
-            squares,
-            first,
-            m,
-            y,
-            weight,
-            code,
-            parameter,
-            p,
-            limit,
-            inverse_unit,
-            mode,
-            norms,
-        )
+            scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
         if mode != NORMS:
             _add_rows(
                 data, indices, begins, ends, first, m, d, scores[0], mode == PLAIN, kappa, acc
@@ -179,20 +168,9 @@ def csr_outputs(
             scores[:, q] = z
             squares[q] = one + _square(data, indices, begins[first + q], ends[first + q], mask)
         factors(
-            scores,
-            squares,
-            first,
-            m,
-            y,
-            weight,
-            code,
-            parameter,
-            p,
-            limit,
-            inverse_unit,
-            mode,
-            norms,
-        )
+            scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
         if mode == NORMS:
             continue
         for q in range(m):

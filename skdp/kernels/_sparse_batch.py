@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import prefetch_row
+from skdp.kernels._prefetch import prefetch_span
 from skdp.kernels._recursive_rows import csr_recursive
 from skdp.kernels._sparse import csr_rows
 
@@ -18,8 +18,8 @@ def _ask(data, indices, begins, ends, lo, hi):
     for q in range(lo, hi):
         start, stop = np.int64(begins[q]), np.int64(ends[q])
         if start < stop:
-            prefetch_row(data[start:stop])
-            prefetch_row(indices[start:stop])
+            prefetch_span(data, start, stop)
+            prefetch_span(indices, start, stop)
 
 
 @jit

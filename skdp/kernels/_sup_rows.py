@@ -5,7 +5,7 @@ Rows come as a list, so that a batch costs what its rows cost. Dense theta and s
 
 import numpy as np
 
-from skdp.kernels._dense import _dot
+from skdp.kernels._dense import dot
 from skdp.kernels._jit import jit
 from skdp.kernels._rows import clip_scale, derivatives
 from skdp.kernels._sparse import _scores
@@ -81,7 +81,7 @@ def dense_sup(
         i = rows[e]
         x = X[i]
         for k in range(n_outputs):
-            z[k] = _dot(x, theta[k], d)
+            z[k] = dot(X, i, theta[k], d)
             if p > d:
                 z[k] += theta[k, d]
         w = weight[i] if weight.size else 1.0
