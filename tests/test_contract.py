@@ -718,6 +718,8 @@ def test_add_remove_needs_a_public_n(name):
 # ------------------------------------------------------------------ with the rest of scikit-learn
 
 
+# tests/test_around.py looks for the warnings of what wraps a fit.
+@pytest.mark.filterwarnings("ignore:.* around this fit")
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
 def test_meta_estimators(cls):
     X, y = data("DPIGHTClassifier", n=200)
@@ -738,6 +740,8 @@ def test_meta_estimators(cls):
     assert ovr.predict(three[0]).shape == (200,)
 
 
+# The next test looks for this warning.
+@pytest.mark.filterwarnings("ignore:a scikit-learn search chose")
 @pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
 def test_grid_search(cls):
     X, y = data("DPIGHTRegressor", n=200)
@@ -759,6 +763,8 @@ def test_a_search_is_named_as_unpaid(name):
     assert not any("covers the choice" in a for a in alone.privacy_.assumptions)
 
 
+# scikit-learn warns that its splitters do not use the groups.
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 @each_grouped
 def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
     X, y = data(name)

@@ -73,6 +73,8 @@ def test_classification_learns_with_defaults(n_classes):
     assert model.score(X, y) > np.bincount(y).max() / 3000 + 0.1
 
 
+# The published setting has a large delta.
+@pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n")
 def test_gradient_scores_beat_votes_on_the_published_setting():
     X, y, theta = make_sparse_regression(1000, 1000, n_informative=10, coef=True, random_state=0)
     found = {}
