@@ -311,6 +311,7 @@ def test_bagging_seeds_every_copy_with_31_bits_and_an_accountant_refuses():
     assert accountant.ledger() == []
 
 
+@pytest.mark.slow
 def test_frames_are_not_on_the_stack_of_a_worker():
     """What the guide says of them; the seed is seen all the same."""
     bag = BaggingClassifier(classifier(), n_estimators=2, n_jobs=2)

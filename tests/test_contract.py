@@ -124,7 +124,20 @@ def test_classes_are_chosen_by_what_they_are():
 # ------------------------------------------------------------------ scikit-learn's own contract
 
 
-@each
+def slow_for(*slow):
+    """Parametrise over all estimators; those in ``slow`` fit for seconds."""
+    names = [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in sorted(ALL)]
+    return pytest.mark.parametrize("name", names)
+
+
+@slow_for(
+    "DPAGDClassifier",
+    "DPRRPSGDClassifier",
+    "DPSRMClassifier",
+    "DPSparseERM",
+    "DPSparseERMClassifier",
+    "DPSparseERMRegressor",
+)
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
