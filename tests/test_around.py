@@ -298,7 +298,8 @@ def test_several_steps_are_named_in_one_warning():
 
 
 def test_bagging_seeds_every_copy_with_31_bits_and_an_accountant_refuses():
-    bag = BaggingClassifier(classifier(), n_estimators=3).fit(X, Y)
+    with pytest.warns(PrivacyLeakWarning, match="BaggingClassifier around this fit"):
+        bag = BaggingClassifier(classifier(), n_estimators=3).fit(X, Y)
     seeds = [model.random_state for model in bag.estimators_]
     assert all(isinstance(seed, int) and 0 <= seed < 2**31 for seed in seeds)
     assert all("seeded" in model.privacy_.noise for model in bag.estimators_)
@@ -310,6 +311,7 @@ def test_bagging_seeds_every_copy_with_31_bits_and_an_accountant_refuses():
     assert accountant.ledger() == []
 
 
+@pytest.mark.slow
 def test_frames_are_not_on_the_stack_of_a_worker():
     """What the guide says of them; the seed is seen all the same."""
     bag = BaggingClassifier(classifier(), n_estimators=2, n_jobs=2)

@@ -214,6 +214,8 @@ def test_groups_of_two_types_are_different_groups():
         encode_groups(["a", 1, pd.NA], 3)
 
 
+# The target is a feature, so residuals shrink to nothing.
+@pytest.mark.filterwarnings("ignore:the released clip_norm is tiny")
 def test_batch_groups_of_two_types():
     X = np.random.default_rng(0).normal(size=(40, 3))
     labels = np.array([1, "1"] * 20, dtype=object)

@@ -337,6 +337,7 @@ def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):
     assert str(picture) in said
 
 
+@pytest.mark.slow
 def test_demo_as_json_and_again_with_the_same_seed(short_demo, capsys, tmp_path, monkeypatch):
     # Without matplotlib there is no picture, and the words say how to get it.
     monkeypatch.setattr(_demo, "find_spec", lambda name: None)

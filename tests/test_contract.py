@@ -124,7 +124,20 @@ def test_classes_are_chosen_by_what_they_are():
 # ------------------------------------------------------------------ scikit-learn's own contract
 
 
-@each
+def slow_for(*slow):
+    """Parametrise over all estimators; those in ``slow`` fit for seconds."""
+    names = [pytest.param(n, marks=pytest.mark.slow) if n in slow else n for n in sorted(ALL)]
+    return pytest.mark.parametrize("name", names)
+
+
+@slow_for(
+    "DPAGDClassifier",
+    "DPRRPSGDClassifier",
+    "DPSRMClassifier",
+    "DPSparseERM",
+    "DPSparseERMClassifier",
+    "DPSparseERMRegressor",
+)
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -718,6 +731,8 @@ def test_add_remove_needs_a_public_n(name):
 # ------------------------------------------------------------------ with the rest of scikit-learn
 
 
+# tests/test_around.py looks for the warnings of what wraps a fit.
+@pytest.mark.filterwarnings("ignore:.* around this fit")
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
 def test_meta_estimators(cls):
     X, y = data("DPIGHTClassifier", n=200)
@@ -738,6 +753,8 @@ def test_meta_estimators(cls):
     assert ovr.predict(three[0]).shape == (200,)
 
 
+# The next test looks for this warning.
+@pytest.mark.filterwarnings("ignore:a scikit-learn search chose")
 @pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
 def test_grid_search(cls):
     X, y = data("DPIGHTRegressor", n=200)
@@ -759,6 +776,8 @@ def test_a_search_is_named_as_unpaid(name):
     assert not any("covers the choice" in a for a in alone.privacy_.assumptions)
 
 
+# scikit-learn warns that its splitters do not use the groups.
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 @each_grouped
 def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
     X, y = data(name)

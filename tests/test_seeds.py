@@ -187,6 +187,7 @@ def test_print_options_have_no_influence():
             assert usual == seed_context({"a": one}) != seed_context({"a": other})
 
 
+@pytest.mark.slow
 def test_another_process_has_the_same_contexts():
     code = (
         "import json, sys; sys.path.insert(0, 'tests'); from skdp.privacy.seed_context import seed_context as c\n"

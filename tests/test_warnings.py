@@ -65,9 +65,12 @@ def through_cross_validation(model, X, y):
 
 
 ROUTES = [
-    direct, through_a_pipeline, through_a_search, through_a_search_of_pipelines,
+    direct,
+    through_a_pipeline,
+    through_a_search,
+    pytest.param(through_a_search_of_pipelines, marks=pytest.mark.slow),
     through_cross_validation,
-]  # fmt: skip
+]
 each_route = pytest.mark.parametrize("route", ROUTES)
 
 

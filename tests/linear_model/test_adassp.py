@@ -201,6 +201,7 @@ def attack(runs=300, **params):
     return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
+@pytest.mark.slow
 def test_a_whole_fit_stays_below_its_claim():
     # The flip moves the matrix by 2 sqrt(2) w of sqrt(2) (1 + w^2), w = 1/2: 0.8 of the claimed mu. The release
     # alone is tested on the worst pair in test_moments.
@@ -209,6 +210,7 @@ def test_a_whole_fit_stays_below_its_claim():
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.4 * EPSILON
 
 
+@pytest.mark.slow
 def test_a_whole_fit_in_rounds_stays_below_its_claim():
     assert attack(n_rounds=3) <= accounting.gaussian_mu(EPSILON, DELTA)
 

@@ -306,6 +306,7 @@ def attack(runs=RUNS, targets=(-1e9, 1e9), one=run_algorithm, **params):
     return mu_lower(low, high, math.floor(0.5 * (np.mean(low) + np.mean(high))) + 0.5)
 
 
+@pytest.mark.slow
 def test_honest_algorithm_stays_below_its_claim_and_the_pair_hurts():
     found = attack(runs=4000)
     assert found <= CLAIM
@@ -313,6 +314,7 @@ def test_honest_algorithm_stays_below_its_claim_and_the_pair_hurts():
     assert reached >= 0.6 * EPSILON, f"the attack shows only {reached:.2f} of {EPSILON}"
 
 
+@pytest.mark.slow
 def test_whole_estimator_stays_below_its_claim():
     assert 0.4 * CLAIM < attack(runs=600, one=run_estimator) <= CLAIM
 

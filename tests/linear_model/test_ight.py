@@ -229,13 +229,16 @@ def test_the_twins_are_equal_where_the_docstring_says_so(cls):
 
 
 def test_zero_gradients_stay_put():
-    model = DPIGHTRegressor(epsilon=math.inf).fit(np.zeros((30, 2)), np.zeros(30))
+    with pytest.warns(UserWarning, match="the smallest that can be released"):
+        model = DPIGHTRegressor(epsilon=math.inf).fit(np.zeros((30, 2)), np.zeros(30))
     assert np.array_equal(model.coef_, [0.0, 0.0])
 
 
 # ------------------------------------------------------------------ released scales
 
 
+# The smallest of these scales is named as suspicious.
+@pytest.mark.filterwarnings("ignore:the released clip_norm is tiny")
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_clip_norm_follows_the_scale_of_the_data(scale):
     X, y = make_sparse_classification(2000, 20, n_informative=5, random_state=0)
