@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 _NAMES = {
-    "BatchGroup": "skdp.privacy.session.batches",
+    "BatchGroup": "skdp.privacy.batches",
     "Bounded": "skdp.privacy.bounded",
     "BudgetAccountant": "skdp.privacy.budget",
     "PrivacyReport": "skdp.privacy.report",
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from skdp.privacy.batches import BatchGroup
     from skdp.privacy.bounded import Bounded
     from skdp.privacy.budget import BudgetAccountant
     from skdp.privacy.records import PrivateRecords
     from skdp.privacy.report import PrivacyReport
     from skdp.privacy.session import PrivacySession
-    from skdp.privacy.session.batches import BatchGroup
     from skdp.privacy.shape import PublicShape
     from skdp.privacy.statistics.vertices import VertexScores
 
