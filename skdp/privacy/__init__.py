@@ -5,7 +5,7 @@ from skdp._lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "BatchGroup": "skdp.privacy.session.batches",
+        "BatchGroup": "skdp.privacy.batches",
         "Bounded": "skdp.privacy.bounded",
         "BudgetAccountant": "skdp.privacy.budget",
         "PrivacyReport": "skdp.privacy.report",

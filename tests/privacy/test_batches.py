@@ -16,9 +16,9 @@ from scipy import stats
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
+from skdp.privacy import batches as _batches
 from skdp.privacy.accounting.minibatch import sampled_epsilon
-from skdp.privacy.session import batches as _batches
-from skdp.privacy.session.batches import Batch, BatchPlan, _binomial, draw_units
+from skdp.privacy.batches import Batch, BatchPlan, _binomial, draw_units
 
 P_VALUE = 1e-7
 
@@ -376,7 +376,7 @@ def test_a_replaced_record_moves_a_batch_statistic_within_its_sensitivity(classe
         sums = []
         for data in ((X, y), (X2, y2)):
             records = PrivateRecords(*data)
-            batch = Batch._make(plan, units, records._family)
+            batch = Batch._make(plan, units, records._rows.family)
             statistic = records.recursive_gradient(
                 loss,
                 theta,

@@ -304,7 +304,7 @@ def test_replaced_record_of_labels_that_are_no_class(label):
     found = []
     for one in records:
         made = one.perturbed_minimizer(LogisticLoss(), penalty=5.0, row_norm=1.0)
-        found.append(made._domain(1.0).minimizer(one, np.zeros(1)))
+        found.append(made._domain(1.0).minimizer(one._rows, np.zeros(1)))
     assert np.linalg.norm(found[0] - found[1]) <= 2 / 5.0  # a gradient of at most 1 each
 
 

@@ -357,7 +357,7 @@ def test_computed_point_is_within_its_distance(loss, intercept):
     made = records.perturbed_minimizer(loss, penalty=0.5, row_norm=2.0)
     domain = made._domain(3.0)
     b = 3.0 * RNG.normal(size=records.n_parameters)
-    theta = domain.minimizer(records, b)
+    theta = domain.minimizer(records._rows, b)
     length = np.linalg.norm(X, axis=1)
     scale = np.minimum(1, 2.0 / length)
     rows = X * scale[:, None]
@@ -382,7 +382,7 @@ def test_a_record_moves_the_gradient_by_no_more_than_claimed():
                 )
                 made = records.perturbed_minimizer(loss, penalty=1.0, row_norm=1.5)
                 domain = made._domain(1.0)
-                objective = domain.objective(records)
+                objective = domain.objective(records._rows)
                 for theta in (np.zeros(3), np.array([50.0, -50.0, 50.0])):
                     gradients.append(objective.gradient(theta) - objective.alpha * theta)
         largest = max(np.linalg.norm(a - b) for a in gradients for b in gradients)
@@ -421,7 +421,7 @@ def test_a_record_changes_no_bit_of_the_targets_of_others(change, lie):
             made = records.perturbed_minimizer(
                 HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=0.3
             )
-            bits.append(made._domain(1.0).objective(records).y[1:])
+            bits.append(made._domain(1.0).objective(records._rows).y[1:])
         assert np.array_equal(*bits)
 
 
@@ -432,10 +432,10 @@ def test_a_target_shrinks_with_its_row():
     made = records.perturbed_minimizer(
         HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1e308
     )
-    objective = made._domain(1.0).objective(records)
+    objective = made._domain(1.0).objective(records._rows)
     assert np.abs(objective.y).max() <= 1000
     made = records.perturbed_minimizer(HuberLoss(1.0), penalty=1.0, row_norm=1.0, target_center=1.0)
-    found = made._domain(1.0).objective(records).y
+    found = made._domain(1.0).objective(records._rows).y
     assert found[:2] == pytest.approx([2.0, 10.0], rel=1e-12)
     assert found[2] == pytest.approx(1 / (1.5 * math.sqrt(2)), rel=1e-9)
     assert found[3] == 1000

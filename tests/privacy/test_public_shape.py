@@ -113,18 +113,17 @@ READERS = {
     ("base.py", "encode_groups"),
     ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
-    ("privacy/records.py", "__init__"),
+    ("privacy/rows.py", "rows_from"),
     ("privacy/session/minibatches.py", "draw"),
     ("privacy/session/minibatches.py", "partition"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
     # sums over all rows, row by row: the value of a statistic, never a decision
-    ("privacy/records.py", "count"),
-    ("privacy/records.py", "_row_norms"),
-    ("privacy/records.py", "_largest"),
-    ("privacy/statistics/sup.py", "norms"),
-    ("privacy/statistics/sup.py", "_rows_of"),
+    ("privacy/rows.py", "largest"),
+    ("privacy/rows.py", "rows_of"),
+    ("privacy/statistics/norm_counts.py", "count"),
+    ("privacy/statistics/norm_counts.py", "_row_norms"),
     ("privacy/statistics/moments.py", "_blocks"),
     ("privacy/statistics/moments.py", "dense_block"),
     ("privacy/statistics/moments.py", "predictions"),
@@ -132,7 +131,7 @@ READERS = {
     ("privacy/statistics/minimizer.py", "objective"),
     ("privacy/statistics/votes.py", "block_vote"),
 }
-PRIVATE_NAMES = {"_count", "n_rows", "nnz"}
+PRIVATE_NAMES = {"_count", "n_real_units", "n_rows", "nnz"}
 DATA_NAMES = {"X", "_X", "y", "_y", "rows", "block", "data", "_groups", "groups", "labels"}
 
 
@@ -181,7 +180,7 @@ def test_the_enumeration_sees_a_reader():
     old = """
 def on_grid(self, unit):
     bits = 20 if len(self.y) <= 2**21 else 16
-    return self.records._count
+    return self.records._rows.n_real_units
 """
     assert sum(_reads(node) for node in ast.walk(ast.parse(old))) == 2
 

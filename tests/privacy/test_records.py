@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy.session.batches import Partition
+from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
 
@@ -26,7 +26,7 @@ def records(**params):
 
 def partition(r, blocks):
     """Blocks of the test's choice, as a session would draw them for these records."""
-    return Partition._make(np.asarray(blocks), r._family)
+    return Partition._make(np.asarray(blocks), r._rows.family)
 
 
 def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
@@ -201,7 +201,7 @@ def test_intercept_value_is_the_feature():
             PrivateRecords(v, y, groups=groups, fit_intercept=k < 1, intercept_value=0.3)
             .mean_gradient(loss, theta, 0.5)
             ._value.plain()
-            for k, v in enumerate((convert(X), whole._X))
+            for k, v in enumerate((convert(X), whole._rows.X))
         )
         assert np.allclose(a, b, rtol=1e-9, atol=1e-9)
 

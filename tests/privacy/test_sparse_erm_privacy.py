@@ -397,7 +397,7 @@ def test_fresh_samples_have_their_size_and_are_uniform():
     for batch in batches:
         units = batch.units
         assert len(np.unique(units)) == b == batch.divisor
-        assert np.array_equal(records._rows_of(units), np.flatnonzero(np.isin(groups, units)))
+        assert np.array_equal(records._rows.rows_of(units), np.flatnonzero(np.isin(groups, units)))
         counts[units] += 1
         pairs += 0 in units and 1 in units
     # Counts of n units under sampling without replacement: (n-1)/n times a chi-square of n-1 degrees.

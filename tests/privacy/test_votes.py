@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import skdp.privacy.mechanisms
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy.session.batches import Partition
+from skdp.privacy.batches import Partition
 from skdp.privacy.statistics.votes import block_vote
 from tests.privacy.audit import epsilon_lower
 
@@ -27,7 +27,7 @@ LOSSES = {
 
 def votes(X, y, loss, s, blocks, groups=None):
     records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
-    blocks = Partition._make(np.asarray(blocks), records._family)
+    blocks = Partition._make(np.asarray(blocks), records._rows.family)
     return records.support_votes(loss, s, blocks, adjacency="replace-one")._value.on_grid(1.0)
 
 

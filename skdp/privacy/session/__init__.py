@@ -22,11 +22,11 @@ from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.adjacency import check_adjacency, check_unit
+from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.budget import BudgetAccountant, check_accountant, payer
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session.batches import Batch, BatchGroup, BatchPlan, Partition
 from skdp.privacy.session.ledger import GaussianPlan, check_number, check_share
 from skdp.privacy.session.minibatches import MinibatchReleases, batch_slack_of
 from skdp.privacy.session.objective import ObjectiveReleases

@@ -20,9 +20,9 @@ from skdp.exceptions import (
 from skdp.privacy import accounting, noise
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
+from skdp.privacy.batches import BatchPlan
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.report import PrivacyReport
-from skdp.privacy.session.batches import BatchPlan
 
 __all__ = ["GaussianPlan", "SessionLedger", "check_number", "check_share"]
 

@@ -21,8 +21,7 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
-from skdp.privacy.bounded import Bounded
-from skdp.privacy.session.batches import (
+from skdp.privacy.batches import (
     Batch,
     BatchGroup,
     BatchPlan,
@@ -31,6 +30,7 @@ from skdp.privacy.session.batches import (
     draw_units,
     empty_bits,
 )
+from skdp.privacy.bounded import Bounded
 from skdp.privacy.session.ledger import SessionLedger, check_number, check_share
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ class MinibatchReleases(SessionLedger):
                     "batches without replacement need the real number of units as n_units, and records "
                     "without n_public"
                 )
-            return Batch._make(plan, self._sample_units(plan, records._count), records._family)
+            return Batch._make(
+                plan, self._sample_units(plan, records._rows.n_real_units), records._rows.family
+            )
 
     def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
         """Draw a block for every unit without looking at the records.
@@ -186,10 +188,10 @@ class MinibatchReleases(SessionLedger):
         self._check_open()
         n_blocks = check_number(n_blocks, "n_blocks")
         if self.adjacency == "add-remove":
-            blocks = self.integers(n_blocks, records._count)
+            blocks = self.integers(n_blocks, records._rows.n_real_units)
         else:
-            blocks = self.permutation(records._count) % n_blocks
-        return Partition._make(blocks, records._family)
+            blocks = self.permutation(records._rows.n_real_units) % n_blocks
+        return Partition._make(blocks, records._rows.family)
 
     def integers(self, bound: int, size: int) -> "NDArray[np.int64]":
         """Independent uniform integers; `PrivacySession` draws them."""

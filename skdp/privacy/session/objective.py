@@ -102,13 +102,13 @@ class ObjectiveReleases(SessionLedger):
         # The second grid holds every point that the minimiser can be.
         least = domain.reach / (plan.noise_multiplier * 2.0**29)
         eta = max(domain.distance(grid), least)
-        records = minimizer._records
+        rows = minimizer._rows
         solved: list[NDArray[np.float64]] = []
         source = rounded_source(
             lambda: solved[0],
-            owner=records._kernels,
-            unit=records.shape.unit,
-            needs_public_n=records.shape.n_public is None,
+            owner=rows,
+            unit=rows.shape.unit,
+            needs_public_n=rows.shape.n_public is None,
         )
         computed = Bounded.from_source(source, (p,), l2=2 * eta, adjacency=self.adjacency)
         # Everything that could be refused is refused before b is drawn.
@@ -134,7 +134,7 @@ class ObjectiveReleases(SessionLedger):
             replaced=terms.replaced,
         )
         self._write(line, purpose)
-        solved.append(domain.minimizer(records, drawn * np.float64(grid)))
+        solved.append(domain.minimizer(rows, drawn * np.float64(grid)))
         return self.gaussian(computed, plan)
 
     def _exact_minimizer(
@@ -143,7 +143,7 @@ class ObjectiveReleases(SessionLedger):
         self._check_plan(plan, plan.releases)
         self._use(plan)
         domain = minimizer._domain(0.0)
-        return domain.minimizer(minimizer._records, np.zeros(minimizer.n_parameters))
+        return domain.minimizer(minimizer._rows, np.zeros(minimizer.n_parameters))
 
     def gaussian(self, bounded: Bounded, plan: GaussianPlan) -> NDArray[np.float64]:
         """Release a statistic with the noise of ``plan``; `PrivacySession` does it."""

@@ -1,8 +1,10 @@
 """A public matrix times a statistic, and the certified spectral norm that its sensitivity needs.
 
+Privacy
+-------
 If two neighbours' statistics differ by at most s in l2 norm, their images under a public matrix A differ by at
 most ||A||_2 s (the columns of a matrix statistic: the same, in Frobenius norm). ||A||_2 must be bounded from
-above: power iteration, Lanczos and svds approach it from below and would give too little noise (REFEREE 6).
+above: power iteration, Lanczos and svds approach it from below and would give too little noise.
 """
 
 import math

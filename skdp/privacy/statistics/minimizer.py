@@ -1,5 +1,7 @@
 """The minimiser of an l2-regularised mean loss, and what one unit can change in it.
 
+Privacy
+-------
 Let F(theta) = (1/n) sum_i l_i(theta) + (alpha/2) ||theta - c||^2 with every coordinate penalised, the intercept
 too, a public (or released) center c, 0 by default, and ||grad l_i|| <= G at every theta. F is alpha-strongly
 convex, so for any theta with minimiser theta*
@@ -37,10 +39,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.protocols import Loss
+from skdp.privacy.rows import Rows
 
 __all__ = ["lipschitz", "ridge_minimizer"]
 
@@ -58,7 +62,7 @@ DEPTH = (
 )  # roundings that a term of a sum over rows meets, however many rows there are: `added`
 
 
-def lipschitz(loss: Any) -> float:
+def lipschitz(loss: Loss) -> float:
     """Largest norm of the loss derivative with respect to the linear predictor.
 
     Raises
@@ -69,7 +73,7 @@ def lipschitz(loss: Any) -> float:
     if loss.name == "logistic":
         return 1.0
     if loss.name == "huber":
-        return float(loss.threshold)
+        return threshold(loss)
     if loss.name == "multinomial":
         return math.sqrt(2.0)
     raise ValueError(
@@ -78,26 +82,68 @@ def lipschitz(loss: Any) -> float:
     )
 
 
+def threshold(loss: Loss) -> float:
+    """Where the Huber loss becomes linear."""
+    return float(getattr(loss, "threshold"))  # noqa: B009
+
+
 def ridge_minimizer(
-    records: Any,
-    loss: Any,
+    rows: Rows,
+    loss: Loss,
     *,
     alpha: float,
     row_norm: float,
     adjacency: str,
-    mask: Any = None,
-    center: Any = None,
+    mask: ArrayLike | None = None,
+    center: ArrayLike | None = None,
 ) -> Bounded:
-    """Make the statistic described by `PrivateRecords.ridge_minimizer`."""
+    """Minimiser of the mean loss plus ``alpha / 2 * ||theta - center||^2``, the intercept penalised too.
+
+    Rows are restricted to ``mask``, then clipped to ``row_norm``, then the intercept's feature is appended.
+    A row weighs nothing if its target is not finite, or is no class index 0, 1, ... of a classification loss.
+    A group's loss is the mean over its rows.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+        Logistic, multinomial or Huber. The squared loss has unbounded gradients and is refused.
+    alpha : float
+        Weight of the penalty, > 0.
+    row_norm : float
+        Largest l2 norm of a row, > 0.
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+        The session's. Where ``n_public`` was given, at most 16 ``n_public`` units are assumed.
+    mask : ndarray of bool of shape (n_parameters,), default=None
+        Coordinates that may differ from 0. Public or released.
+    center : ndarray of shape (n_parameters,) or (n_parameters, n_classes), default=None
+        Where the penalty is 0; None is the origin. Public or released.
+
+    Returns
+    -------
+    Bounded
+        Of shape (n_parameters,) or (n_parameters, n_classes), the intercept last; computed at its release.
+
+    Raises
+    ------
+    ValueError
+        For the squared loss, sample weights, add-remove without ``n_public``, or numbers out of range.
+
+    Notes
+    -----
+    **Privacy.** With G the largest gradient norm of a unit (the loss's Lipschitz constant times
+    ``hypot(row_norm, intercept_value)``) neighbours' minimisers differ by at most ``factor * G / (n_units *
+    alpha)`` in l2 norm, factor 2 under replace-one and 1 otherwise (Chaudhuri, Monteleoni and Sarwate 2011).
+    The solver's gap, which no data set can widen, is added. Proof: ``skdp.privacy.statistics.minimizer``.
+    """
     steepness = lipschitz(loss)
     for name, number in (("alpha", alpha), ("row_norm", row_norm)):
         if not 1e-50 <= number <= 1e50:
             raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {number!r}")
-    if records._weight is not None:
+    if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the minimiser weighs every unit alike")
-    if adjacency == "add-remove" and records.n_public is None:
+    if adjacency == "add-remove" and rows.shape.n_public is None:
         raise ValueError("under adjacency='add-remove' give n_public, which the mean divides by")
-    p, k = records.n_parameters, loss.n_outputs
+    p, k = rows.n_parameters, loss.n_outputs
     chosen = np.ones(p, dtype=bool) if mask is None else np.array(mask, dtype=bool)
     if chosen.shape != (p,):
         raise ValueError(f"mask must have shape ({p},), got {chosen.shape}")
@@ -105,13 +151,13 @@ def ridge_minimizer(
     middle = np.zeros(shape) if center is None else np.array(center, dtype=np.float64)
     if middle.shape != shape:
         raise ValueError(f"center must have shape {shape}, got {middle.shape}")
-    domain = Domain(records, loss, float(alpha), float(row_norm), chosen, center=middle[chosen])
+    domain = Domain(rows, loss, float(alpha), float(row_norm), chosen, center=middle[chosen])
     solved: list[Array] = []
 
     def value() -> Array:
         if not solved:
             theta = np.zeros(shape)
-            theta[chosen] = domain.center + solve(domain.objective(records), domain.tau)
+            theta[chosen] = domain.center + solve(domain.objective(rows), domain.tau)
             theta.setflags(write=False)
             solved.append(theta)
         return solved[0]
@@ -120,11 +166,11 @@ def ridge_minimizer(
     source = rounded_source(
         value,
         magnitude=reach,
-        owner=records._kernels,
-        unit=records.unit,
-        needs_public_n=records.n_public is None,
+        owner=rows,
+        unit=rows.shape.unit,
+        needs_public_n=rows.shape.n_public is None,
     )
-    n, gradient = records.n_units, steepness * domain.radius
+    n, gradient = rows.shape.n_units, steepness * domain.radius
     moved = factor(adjacency) * gradient / (n * domain.alpha) + 2 * domain.tau / domain.alpha
     if domain.far:  # the center is added in float64
         moved += 2 * UNIT * reach
@@ -156,23 +202,23 @@ class Domain:
 
     def __init__(
         self,
-        records: Any,
-        loss: Any,
+        rows: Rows,
+        loss: Loss,
         alpha: float,
         row_norm: float,
-        mask: Any,
+        mask: NDArray[np.bool_],
         *,
-        center: Any = None,
+        center: Array | None = None,
     ) -> None:
         self.loss, self.alpha, self.row_norm = loss, alpha, row_norm
-        d, n = records.n_features, records.n_units
+        d, n = rows.shape.n_features, rows.shape.n_units
         self.mask = mask
-        self.intercept = records.intercept_value if mask[d:].any() else None
+        self.intercept = rows.intercept_value if mask[d:].any() else None
         self.radius = math.hypot(row_norm, self.intercept or 0.0) * (1 + 2.0**-50)
         self.width = int(mask.sum())
-        self.center = center
+        self.center = np.zeros(0) if center is None else center
         self.far = 0.0 if center is None else norm(center) * (1 + (center.size + 16) * UNIT)
-        self.mass = mass = records.shape.mass
+        self.mass = mass = rows.shape.mass
         self.gradient = mass * lipschitz(loss) * self.radius + self.push
         self.smoothness = mass * loss.smoothness * self.radius**2 + alpha
         farthest = self.farthest(mass)
@@ -197,18 +243,17 @@ class Domain:
         total = (DEPTH + 2 * k + 32) * lipschitz(loss) * self.radius * mass
         return UNIT * (predictor + total + 4 * self.alpha * size)
 
-    def objective(self, records: Any) -> "Objective":
+    def objective(self, rows: Rows) -> "Objective":
         """Read the records."""
-        d = records.n_features
-        X, y = records._X, np.asarray(records._y)
+        d, n = rows.shape.n_features, rows.shape.n_units
+        y = np.asarray(rows.y)
         columns = None if self.mask[:d].all() else np.flatnonzero(self.mask[:d])
-        rows, weight, kept = clipped_rows(X, columns, self.row_norm)
-        if records._groups is not None:
-            weight = weight / np.bincount(records._groups)[records._groups]
+        short, weight, kept = clipped_rows(rows.X, columns, self.row_norm)
+        if rows.groups is not None:
+            weight = weight / np.bincount(rows.groups)[rows.groups]
         sound = in_domain(self.loss, y)
         weight, y = np.where(sound, weight, 0.0), np.where(sound, y, 0.0)
-        mass = records._count / records.n_units
-        return Objective(self, rows, self.targets(y, kept), weight / records.n_units, mass)
+        return Objective(self, short, self.targets(y, kept), weight / n, rows.n_real_units / n)
 
     def targets(self, y: Array, kept: Array) -> Array:
         """Targets of rows of which the part ``kept`` is left: here as they are."""
@@ -278,7 +323,7 @@ class Objective:
 
         else:
             if self.loss.name == "huber":
-                second = self.weight * (np.abs(z - self.y) < self.loss.threshold)
+                second = self.weight * (np.abs(z - self.y) < threshold(self.loss))
             else:
                 share = self.loss.derivative(z, 0.0)
                 second = self.weight * share * (1 - share)
@@ -488,7 +533,7 @@ def scaled(rows: Any, scale: Array) -> Any:
     return sp.csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
-def in_domain(loss: Any, y: Array) -> NDArray[np.bool_]:
+def in_domain(loss: Loss, y: Array) -> NDArray[np.bool_]:
     """Whether the bounds on the loss hold at each target; the records of others weigh nothing."""
     if loss.name == "huber":
         return np.isfinite(y)

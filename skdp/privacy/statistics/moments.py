@@ -1,12 +1,14 @@
 """The second moment of rows and targets, summed in integers: what a private ridge regression needs.
 
+Privacy
+-------
 A record becomes z = (x, w (R / Y) y) with ||x|| <= R and |y| <= Y, so ||z||^2 <= B^2 = (1 + w^2) R^2; the
 statistic is the sum of z z^T. Two facts bound what one unit moves. A unit's contribution A is positive
 semidefinite (a sum of z z^T) with trace at most B^2:
 
 * absent instead of A: ||A||_F <= trace A <= B^2;
 * C instead of A: ||A - C||_F^2 = ||A||_F^2 + ||C||_F^2 - 2 <A, C> <= 2 B^4, because the inner product of two
-  positive semidefinite matrices is not negative. So sqrt(2) B^2, attained by orthogonal z (REFEREE 12, w = 1).
+  positive semidefinite matrices is not negative. So sqrt(2) B^2, which orthogonal z attain.
 
 Both hold for any semidefinite matrices with that trace, so a group may add any number of rows whose squared norms
 add up to at most B^2: its rows are weighted by one over their number.
@@ -27,14 +29,77 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.kernels import is_cupy
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.rows import Rows
 
-__all__ = ["RowMoments"]
+__all__ = ["RowMoments", "predictions", "second_moment"]
 
 _BITS = 20  # log2 of the largest integer norm of a row
 _BLOCK_CELLS = 2**22
+
+
+def second_moment(
+    rows: Rows,
+    row_norm: float,
+    target_bound: float,
+    *,
+    adjacency: str,
+    target_center: float = 0.0,
+    target_weight: float = 1.0,
+    mask: ArrayLike | None = None,
+) -> Bounded:
+    """Sum of z z^T over the records, z = (row, intercept's feature, scaled target).
+
+    A row that is longer than ``row_norm`` (with the intercept's feature: than R, the norm of
+    ``row_norm`` and that feature) is scaled down together with its target; then the target, less
+    ``target_center``, is clipped to ``target_bound`` and multiplied by ``w R / target_bound``.
+    A group's rows are weighted by one over their number.
+
+    Parameters
+    ----------
+    row_norm, target_bound : float
+        Finite and > 0; public or released.
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+        The session's.
+    target_center : float, default=0.0
+    target_weight : float, default=1.0
+        The weight w. Less of it moves noise from the rows' moments to the targets'.
+    mask : ndarray of bool of shape (n_parameters,), default=None
+        Coordinates to which rows are restricted, before their norm is taken.
+
+    Returns
+    -------
+    Bounded
+        Of shape (k + 1, k + 1) for k coordinates, symmetric before the noise.
+
+    Notes
+    -----
+    **Privacy.** ``||z||^2 <= B^2 = (1 + w^2) R^2``. So the matrix moves by at most ``sqrt(2) B^2`` in Frobenius
+    norm when a unit is replaced, and by ``B^2`` when it is absent. Proofs: ``skdp.privacy.statistics.moments``.
+    """
+    if rows.weight is not None:
+        raise ValueError("the second moment has no weighted form; fit without sample_weight")
+    kept = np.ones(rows.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)
+    intercept = rows.intercept_value if rows.fit_intercept and kept[-1] else None
+    moments = RowMoments(
+        rows.X,
+        np.asarray(rows.y, dtype=np.float64),
+        rows.groups,
+        np.flatnonzero(kept[: rows.shape.n_features]),
+        intercept,
+        math.hypot(row_norm, intercept or 0.0),
+        float(target_bound),
+        float(target_center),
+        float(target_weight),
+    )
+    contribution = moments.radius**2 * (1 + 2.0**-50)
+    source = rows.source(moments.on_grid, moments.plain, contribution=contribution, roundings=1)
+    moved = math.sqrt(2.0) * contribution if adjacency == "replace-one" else contribution
+    size = moments.width
+    return Bounded.from_source(source, (size, size), l2=moved, adjacency=adjacency)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,21 @@ with the number of rows, and eta is small enough for a second noise that does no
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.statistics.minimizer import UNIT, Domain, Objective, lipschitz, solve
+from skdp.privacy.protocols import Loss
+from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.minimizer import (
+    UNIT,
+    Domain,
+    Objective,
+    lipschitz,
+    solve,
+    threshold,
+)
 
 __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
@@ -47,13 +56,13 @@ class PerturbedMinimizer:
     n_parameters : int
     """
 
-    loss: Any
+    loss: Loss
     penalty: float
     radius: float
     row_norm: float
     target_center: float
     n_parameters: int
-    _records: Any
+    _rows: Rows
 
     def _domain(self, noise_std: float) -> "PerturbedDomain":
         return PerturbedDomain(self, noise_std)
@@ -64,16 +73,46 @@ class PerturbedMinimizer:
             f"row_norm={self.row_norm:.6g}, n_parameters={self.n_parameters})"
         )
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> Any:
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("a PerturbedMinimizer holds private records and cannot be copied")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
 
 
 def perturbed_minimizer(
-    records: Any, loss: Any, *, penalty: float, row_norm: float, target_center: float = 0.0
+    rows: Rows, loss: Loss, *, penalty: float, row_norm: float, target_center: float = 0.0
 ) -> PerturbedMinimizer:
-    """Make the objective described by `PrivateRecords.perturbed_minimizer`."""
+    """Objective for `PrivacySession.objective_perturbation`: sum of losses plus an l2 penalty.
+
+    Rows are clipped to ``row_norm`` and the intercept's feature is appended; every coordinate is penalised.
+
+    Parameters
+    ----------
+    loss : LogisticLoss or HuberLoss
+    penalty : float
+        Weight of ``||theta||^2 / 2`` beside the **sum** of the losses, > 0.
+    row_norm : float
+        Largest l2 norm of a row, > 0.
+    target_center : float, default=0.0
+        Public or released number that is subtracted from the targets of a regression; then a target is
+        scaled down with its row, and clipped to 1000 Huber thresholds.
+
+    Returns
+    -------
+    PerturbedMinimizer
+        Not an array: only a session can solve and release it.
+
+    Raises
+    ------
+    ValueError
+        For other losses, groups, sample weights, or numbers out of range.
+
+    Notes
+    -----
+    **Privacy.** One record changes the gradient by at most the loss's Lipschitz constant times
+    ``hypot(row_norm, intercept_value)``, twice that under replace-one. The user guide, "Minima perturbation", has
+    the theorem.
+    """
     for name, value in (("penalty", penalty), ("row_norm", row_norm)):
         if not 1e-50 <= value <= 1e50:
             raise ValueError(f"{name} must be a number between 1e-50 and 1e50, got {value!r}")
@@ -81,14 +120,14 @@ def perturbed_minimizer(
         raise ValueError(
             "objective perturbation is proven for one linear predictor, not for softmax"
         )
-    if records.unit != "record":
+    if rows.shape.unit != "record":
         raise ValueError(
             "objective perturbation protects records: a group's gradient has no one direction"
         )
-    if records._weight is not None:
+    if rows.weight is not None:
         raise ValueError("sample_weight is not supported: the objective weighs every record alike")
     lipschitz(loss)
-    intercept = records.intercept_value if records.fit_intercept else 0.0
+    intercept = rows.intercept_value if rows.fit_intercept else 0.0
     radius = math.hypot(row_norm, intercept) * (1 + 2.0**-50)
     if not math.isfinite(target_center):
         raise ValueError(f"target_center must be finite, got {target_center!r}")
@@ -98,8 +137,8 @@ def perturbed_minimizer(
         radius,
         float(row_norm),
         float(target_center),
-        records.n_parameters,
-        records,
+        rows.n_parameters,
+        rows,
     )
 
 
@@ -117,18 +156,18 @@ class PerturbedDomain(Domain):
     gap = GAP
 
     def __init__(self, made: PerturbedMinimizer, noise_std: float) -> None:
-        records, n, p = made._records, made._records.n_units, made.n_parameters
+        rows, n, p = made._rows, made._rows.shape.n_units, made.n_parameters
         self.push = REACH * noise_std * math.sqrt(p) / n * (1 + 2.0**-40)
         mask = np.ones(p, dtype=bool)
-        super().__init__(records, made.loss, made.penalty / n, made.row_norm, mask)
-        self.penalty, self.n_units, self.center = made.penalty, n, made.target_center
+        super().__init__(rows, made.loss, made.penalty / n, made.row_norm, mask)
+        self.penalty, self.n_units, self.target_center = made.penalty, n, made.target_center
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
         if self.loss.name == "logistic":
             start = math.log(2.0)
         else:
-            start = LIMIT * self.loss.threshold**2
+            start = LIMIT * threshold(self.loss) ** 2
         # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
         root = math.sqrt(self.push**2 + 2 * self.alpha * mass * start)
         self.reach = (self.push + root) / self.alpha * (1 + 2.0**-40)
@@ -143,13 +182,13 @@ class PerturbedDomain(Domain):
         """Centred and clipped; a row that was scaled down takes its target along."""
         if self.loss.name != "huber":
             return y
-        limit = LIMIT * self.loss.threshold
+        limit = LIMIT * threshold(self.loss)
         with np.errstate(all="ignore"):  # an infinite difference times 0 is no number
-            return np.clip(np.nan_to_num((y - self.center) * kept), -limit, limit)
+            return np.clip(np.nan_to_num((y - self.target_center) * kept), -limit, limit)
 
-    def minimizer(self, records: Any, b: Array) -> Array:
+    def minimizer(self, rows: Rows, b: Array) -> Array:
         """Read the records and return the computed minimiser."""
-        base = self.objective(records)
+        base = self.objective(rows)
         made = PerturbedObjective(self, base.rows, base.y, base.weight, base.mass)
         made.linear = b / self.n_units
         return solve(made, self.tau)

@@ -5,13 +5,17 @@ anew in every step, with the same bits and so the same draws from the same key s
 """
 
 import math
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.bounded import Bounded, Source
-from skdp.privacy.records import PrivateRecords
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.noise import KeyStream
+from skdp.privacy.protocols import Loss
+
+if TYPE_CHECKING:
+    from skdp.privacy.records import PrivateRecords
 
 __all__ = ["VertexScores"]
 
@@ -54,8 +58,8 @@ class VertexScores:
 
     def __init__(
         self,
-        records: PrivateRecords,
-        loss: Any,
+        records: "PrivateRecords",
+        loss: Loss,
         clip_norm: float,
         *,
         lazy: bool = True,
@@ -66,18 +70,19 @@ class VertexScores:
             raise ValueError(f"clip_norm must be finite and positive, got {clip_norm!r}")
         from skdp.kernels import vertex_kernel
 
+        rows = records._rows
         self._kernel = vertex_kernel(
-            records._X,
-            records._y,
+            rows.matrix,
+            rows.y,
             loss,
-            fit_intercept=records.fit_intercept,
-            intercept_value=records.intercept_value,
-            row_weight=records._balance(),
-            sample_weight=records._weight,
+            fit_intercept=rows.fit_intercept,
+            intercept_value=rows.intercept_value,
+            row_weight=rows.balance(),
+            sample_weight=rows.weight,
             tolerance=tolerance,
         )
         self._clip = float(clip_norm)
-        self._shape = records.shape
+        self._shape = rows.shape
         self._divisor = float(self._shape.n_units)
         self._lazy, self._ratio = bool(lazy), float(refresh_ratio)
         self._steps, self._next = 0, 1.0
@@ -86,16 +91,12 @@ class VertexScores:
         # Features that changed since the tree was brought up to date, or that any may have.
         self._pending: list[NDArray[np.int64]] = []
         self._all_pending = False
-        self._stream: Any = None
+        self._stream: KeyStream | None = None
         self._spare = np.empty(0, dtype=np.uint64)
-        source = Source(
+        source = rows.source(
             self._on_grid,
             lambda: self._on_grid(self._fine()) * np.float64(self._fine()),
-            roundings=0,
             magnitude=self._clip * self._shape.most_units / self._divisor,
-            owner=records._kernels,
-            unit=self._shape.unit,
-            needs_public_n=self._shape.n_public is None,
             choose=self._choose,
         )
         self._scores = Bounded.from_source(
@@ -152,7 +153,7 @@ class VertexScores:
         flat = self._kernel.sums.ravel()
         return np.stack([-flat, flat], axis=1).ravel()
 
-    def _choose(self, unit: float, scale: float, stream: Any) -> int:
+    def _choose(self, unit: float, scale: float, stream: KeyStream) -> int:
         from skdp.privacy.noise import weight_tree as trees
 
         if unit != self._unit:
@@ -182,7 +183,7 @@ class VertexScores:
             chosen = int(trees.select(words, self._tree, self._levels))
         return chosen
 
-    def _drawn(self, stream: Any, count: int) -> NDArray[np.uint64]:
+    def _drawn(self, stream: KeyStream, count: int) -> NDArray[np.uint64]:
         """The next words, fetched for many steps at once; what is left is never used for another stream."""
         if stream is not self._stream or self._spare.size < count:
             self._stream, self._spare = stream, stream.words(64 * count)

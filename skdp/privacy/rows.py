@@ -1,0 +1,291 @@
+"""Rows: the data of one fit, as the statistics of `skdp.privacy.statistics` read them.
+
+`PrivateRecords` holds one and hands it to the statistics. No other room sees it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy.bounded import Source
+from skdp.privacy.protocols import GradientKernel, Loss, Matrix, SupKernel
+from skdp.privacy.shape import PublicShape
+
+if TYPE_CHECKING:
+    from skdp.privacy.batches import Batch
+
+__all__ = ["Rows"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Rows:
+    """The records of one fit: private values, never copied out.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n, n_features)
+    y : ndarray of shape (n,), or None
+    groups : ndarray of int of shape (n,), or None
+        Group codes from 0; None means that the record is the unit.
+    weight : ndarray of shape (n,), or None
+        Sample weights.
+    fit_intercept : bool
+    intercept_value : float
+        The constant feature that is appended to each row.
+    shape : PublicShape
+        Everything that is public.
+    n_real_units : int
+        The real number of units: for sums, samplers and a solver's own arithmetic, never for a decision.
+    family : object
+        The same for all that is derived from the same records: batches and partitions are drawn for a family.
+
+    Notes
+    -----
+    Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix while X
+    is the same, ``_of_y`` holds the kernels while X and y are the same. A kernel's key is all else that it
+    depends on. Both are freed with the last rows that hold them. ``_norms`` is of these rows alone.
+    """
+
+    X: Any
+    y: Any
+    groups: NDArray[np.int64] | None
+    weight: Any
+    fit_intercept: bool
+    intercept_value: float
+    shape: PublicShape
+    n_real_units: int
+    family: object
+    _of_X: dict[str, Any] = field(default_factory=dict)
+    _of_y: dict[Any, Any] = field(default_factory=dict)
+    _norms: list[Any] = field(default_factory=list)
+
+    # ---------------------------------------------------------------- rows from rows
+
+    def with_intercept(self, value: float) -> "Rows":
+        """The same records with another constant as the intercept's feature."""
+        return replace(self, intercept_value=float(value), _norms=[])
+
+    def with_targets(self, y: NDArray[np.float64]) -> "Rows":
+        """The same features with other targets."""
+        return replace(self, y=y, _of_y={}, _norms=[])
+
+    def restricted(self, features: ArrayLike) -> "Rows":
+        """The same records with some columns only."""
+        few = self.matrix[:, np.array(features, dtype=np.intp)]
+        if self.shape.n_records is None:
+            few = in_rows(few)
+        shape = self.shape.with_features(few.shape[1])
+        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms=[])
+
+    # ---------------------------------------------------------------- what statistics ask for
+
+    @property
+    def n_parameters(self) -> int:
+        """Features, and one more for the intercept."""
+        return self.shape.n_features + self.fit_intercept
+
+    @property
+    def matrix(self) -> Any:
+        """X, a CSR matrix with ascending columns and without duplicates: brought into this form once."""
+        if "matrix" not in self._of_X:
+            self._of_X["matrix"] = canonical(self.X)
+        return self._of_X["matrix"]
+
+    def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
+        """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
+        from skdp.kernels import gradient_kernel
+
+        groups = self.groups if by_group else None
+
+        def make() -> Any:
+            return gradient_kernel(
+                self.matrix, self.y, loss, sample_weight=self.weight, groups=groups, **self._feature
+            )
+
+        made: GradientKernel = self._kept(("l2", loss, groups is None), make)
+        return made
+
+    def sup_kernel(self, loss: Loss) -> SupKernel:
+        """Kernel of the rows' gradients, for the sup norm; a group's rows share one weight."""
+        from skdp.kernels import sup_gradient_kernel
+
+        def make() -> Any:
+            return sup_gradient_kernel(
+                self.matrix, self.y, loss, sample_weight=self.weight, row_weight=self.balance(),
+                **self._feature,
+            )  # fmt: skip
+
+        made: SupKernel = self._kept(("sup", loss), make)
+        return made
+
+    @property
+    def _feature(self) -> dict[str, Any]:
+        return {"fit_intercept": self.fit_intercept, "intercept_value": self.intercept_value}
+
+    def _kept(self, kind: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        key = (*kind, self.intercept_value if self.fit_intercept else None)
+        if key not in self._of_y:
+            self._of_y[key] = make()
+        return self._of_y[key]
+
+    def balance(self) -> NDArray[np.float64] | None:
+        """1 / (rows of the group) of every row; None where the unit is the record."""
+        if self.groups is None:
+            return None
+        balance: NDArray[np.float64] = 1.0 / np.bincount(self.groups)[self.groups]
+        return balance
+
+    def largest(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows' norms, or of each group the largest."""
+        if self.groups is None:
+            return norms
+        largest = np.zeros(self.n_real_units)
+        with np.errstate(all="ignore"):  # infinite norms make `maximum.at` warn, sometimes
+            np.maximum.at(largest, self.groups, norms)
+        return largest
+
+    def targets_less(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Targets less a number or one number each, without a warning: that would say what they are."""
+        with np.errstate(all="ignore"):
+            return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
+
+    def norms(self, key: Any, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The norms that ``compute`` gives; one search asks for the same ones again and again."""
+        if not self._norms or self._norms[0] != key:
+            self._norms[:] = (key, compute())
+        return np.asarray(self._norms[1])
+
+    def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
+        """The rows of some units; None means all."""
+        if units is None:
+            return None
+        if self.groups is None:
+            return np.array(units)
+        wanted = np.zeros(self.n_real_units, dtype=bool)
+        wanted[np.asarray(units)] = True
+        return np.flatnonzero(wanted[self.groups])
+
+    def units_of(self, batch: "Batch | None") -> NDArray[np.int64] | None:
+        """The units that a session drew; None means all."""
+        from skdp.privacy.batches import Batch
+
+        if batch is None:
+            return None
+        if not isinstance(batch, Batch):
+            raise TypeError(
+                "batch must come from session.draw(plan, records): a list of rows could be predicted, and "
+                "no epsilon of a sampled release would hold for it"
+            )
+        if batch._family is not self.family:
+            raise ValueError("the batch was drawn for other records")
+        return batch._units
+
+    def fine(self, bound: float) -> float:
+        """A grid for sums of units of norm ``bound`` where no release has fixed one."""
+        return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)
+
+    def source(
+        self,
+        on_grid: Callable[[float], NDArray[np.int64]],
+        plain: Callable[[], NDArray[np.float64]],
+        *,
+        contribution: float = math.inf,
+        **facts: Any,
+    ) -> Source:
+        """Source of a statistic of these records.
+
+        Parameters
+        ----------
+        on_grid, plain : callable
+            As in `Source`.
+        contribution : float, default=inf
+            The most that one unit adds to an entry: with the number of units it bounds the magnitude of a sum.
+        **facts
+            Fields of `Source` that are not the default of a sum over these records.
+        """
+        if "magnitude" not in facts:
+            facts["magnitude"] = contribution * self.shape.most_units
+            if contribution < math.inf:
+                facts["usual"] = contribution * self.shape.usual_units
+        known = {
+            "roundings": 0,
+            "owner": self,
+            "unit": self.shape.unit,
+            "needs_public_n": self.shape.n_public is None,
+        }
+        return Source(on_grid, plain, **{**known, **facts})
+
+    # ---------------------------------------------------------------- what nobody may do
+
+    def __repr__(self) -> str:
+        return f"Rows(unit={self.shape.unit!r}, n_features={self.shape.n_features})"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "Rows hold private values; they cannot be copied, indexed or read as an array"
+        )
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    __getstate__ = __setstate__ = __replace__ = _refuse  # type: ignore[assignment]
+    __array__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+
+
+def rows_from(
+    X: Matrix,
+    y: Any,
+    *,
+    groups: Any,
+    sample_weight: Any,
+    fit_intercept: bool,
+    intercept_value: float,
+    n_public: int | None,
+    n_classes: int | None,
+) -> Rows:
+    """Make the rows of a fit; see `PrivateRecords`."""
+    codes = None if groups is None else np.asarray(groups)
+    n_groups = None if codes is None else int(codes.max()) + 1
+    return Rows(
+        in_rows(X) if groups is not None or n_public is not None else X,
+        y,
+        codes,
+        sample_weight,
+        bool(fit_intercept),
+        float(intercept_value),
+        PublicShape.of(X, n_groups=n_groups, n_public=n_public, n_classes=n_classes),
+        X.shape[0] if n_groups is None else n_groups,
+        object(),
+    )
+
+
+def in_rows(X: Any) -> Any:
+    """An array in C order; a CSR matrix as it is.
+
+    An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders.
+    So the number of rows would change what a row adds, where it is private. (Taking some columns of an array
+    gives Fortran order, too.)
+    """
+    if hasattr(X, "indptr") or X.flags.c_contiguous:
+        return X
+    return X.copy(order="C")
+
+
+def canonical(X: Any) -> Any:
+    """A CSR matrix in which columns ascend within each row and none comes twice; anything else as it is.
+
+    A duplicate counts twice in a product, but its squares do not add up to the norm. Rows are sorted too, always:
+    else one record's duplicates would change the order of summation, and so the last bits, of every other record.
+    """
+    if not sp.issparse(X) or X.format != "csr":
+        return X
+    # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+    own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    if own.has_canonical_format:
+        return own
+    own = own.copy()
+    own.sum_duplicates()
+    return own

@@ -1,0 +1,107 @@
+"""The mean of clipped gradients, over all units or over a batch."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy.batches import Batch
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Loss
+from skdp.privacy.rows import Rows
+
+__all__ = ["mean_gradient", "mean_of_vectors", "point"]
+
+
+def mean_gradient(
+    rows: Rows,
+    loss: Loss,
+    theta: ArrayLike,
+    clip_norm: float,
+    *,
+    mask: ArrayLike | None = None,
+    batch: Batch | None = None,
+) -> Bounded:
+    """Mean over the units of the clipped loss gradient at ``theta``.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        The intercept is the last row.
+    clip_norm : float
+        Largest l2 norm of a unit's gradient. inf (no clipping) can only be released without noise.
+    mask : ndarray of bool of shape (n_parameters,), default=None
+        Coordinates to which the gradient is restricted, before its norm is taken.
+    batch : Batch, default=None
+        Of `PrivacySession.draw`. None takes all units. The sum over a batch is divided by the batch's
+        expected size, a constant.
+
+    Returns
+    -------
+    Bounded
+        With l2 bound ``clip_norm / n_units``, or ``clip_norm / batch_size``.
+
+    Notes
+    -----
+    **Privacy.** The kernel clips each unit's gradient to a ball whose radius is ``clip_norm`` less a margin, in
+    units of the grid. Then it rounds the entries to integers. The margin is half the root of the number of
+    entries, and some more for floating point, so the rounded vector has norm at most ``clip_norm`` exactly.
+    Integers are added without error. So a unit adds a vector of norm at most ``clip_norm``, and the divisor is
+    public.
+    """
+    kernel = rows.kernel(loss)
+    at = point(theta, kernel.shape)
+    chosen = None if mask is None else np.array(mask, dtype=bool)
+    clip_norm, units = float(clip_norm), rows.units_of(batch)
+
+    def on_grid(grid: float) -> NDArray[np.int64]:
+        return kernel.clipped_sum(at, clip_norm, grid, chosen, units)
+
+    def plain() -> NDArray[np.float64]:
+        if math.isinf(clip_norm):
+            return np.asarray(kernel.plain_sum(at, mask=chosen, rows=units))
+        fine = rows.fine(clip_norm)
+        return np.asarray(on_grid(fine) * fine)
+
+    return mean_of_vectors(rows, on_grid, plain, kernel.shape, clip_norm, batch)
+
+
+def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """A copy of ``theta``, checked."""
+    found = np.array(theta, dtype=np.float64)
+    if found.shape != shape:
+        raise ValueError(f"theta must have shape {shape}, got {found.shape}")
+    return found
+
+
+def mean_of_vectors(
+    rows: Rows,
+    on_grid: Callable[[float], NDArray[np.int64]],
+    plain: Callable[[], NDArray[np.float64]],
+    shape: tuple[int, ...],
+    radius: float,
+    batch: Batch | None,
+) -> Bounded:
+    """The sum of vectors in the ball of this radius, over the expected number of units.
+
+    Parameters
+    ----------
+    on_grid : callable
+        Gives the sum in multiples of a grid: integer vectors, each in the ball of ``radius / grid``.
+    plain : callable
+        Gives the sum as float64, for sessions without privacy.
+    shape : tuple of int
+    radius : float
+    batch : Batch or None
+        The units of the sum.
+    """
+    scale = 1.0 / (rows.shape.n_units if batch is None else batch.batch_size)
+    source = rows.source(
+        lambda unit: on_grid(unit / scale),
+        lambda: scale * plain(),
+        contribution=radius * scale,
+        batch=batch,
+    )
+    return Bounded.from_source(source, shape, l2=radius * scale)

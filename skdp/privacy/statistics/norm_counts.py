@@ -1,0 +1,182 @@
+"""Counts of the units whose row, gradient or target is not larger than a bound."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.losses import SquaredLoss
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Loss
+from skdp.privacy.rows import Rows
+
+__all__ = [
+    "gradient_norm_count",
+    "gradient_sup_norm_count",
+    "row_norm_count",
+    "row_sup_norm_count",
+    "target_count",
+]
+
+
+def row_norm_count(rows: Rows, bound: float) -> Bounded:
+    """Count the units whose feature row has norm at most ``bound``, centred.
+
+    Of a group the largest norm of its rows counts. A norm that is not finite is above every finite bound.
+
+    Parameters
+    ----------
+    bound : float
+
+    Returns
+    -------
+    Bounded
+        Of shape (1,), with l1 = l2 = linf = 1/2.
+
+    Notes
+    -----
+    **Privacy.** A unit adds +1/2 if its norm is at most ``bound``, and -1/2 otherwise; on the grid plus or
+    minus one and the same integer. So a unit that comes or goes moves the count by 1/2, and one that is
+    replaced by 1.
+    """
+
+    def norms() -> NDArray[np.float64]:
+        from skdp.kernels import gradient_kernel
+
+        return _row_norms(rows, gradient_kernel)
+
+    return _count(rows, "rows", norms, bound)
+
+
+def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
+    """Count the units whose feature row has sup norm at most ``bound``, centred; as `row_norm_count`.
+
+    Parameters
+    ----------
+    bound : float
+
+    Returns
+    -------
+    Bounded
+        Of shape (1,).
+    """
+
+    def norms() -> NDArray[np.float64]:
+        from skdp.kernels import sup_gradient_kernel
+
+        return _row_norms(rows, sup_gradient_kernel)
+
+    return _count(rows, "sup rows", norms, bound)
+
+
+def gradient_norm_count(
+    rows: Rows, loss: Loss, theta: ArrayLike, bound: float, *, each_row: bool = False
+) -> Bounded:
+    """Count the units whose gradient at ``theta`` has norm at most ``bound``, centred.
+
+    As `row_norm_count`, of the norms that `mean_gradient` clips.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    bound : float
+    each_row : bool, default=False
+        For groups: take the largest gradient norm of a group's rows, not the norm of their sum.
+
+    Returns
+    -------
+    Bounded
+        Of shape (1,).
+    """
+    at = np.array(theta, dtype=np.float64)
+
+    def norms() -> NDArray[np.float64]:
+        found = np.asarray(rows.kernel(loss, by_group=not each_row).norms(at))
+        return rows.largest(found) if each_row else found
+
+    return _count(rows, (loss, at.tobytes(), each_row), norms, bound)
+
+
+def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: float) -> Bounded:
+    """Count the units whose rows' gradients at ``theta`` have sup norm at most ``bound``, centred.
+
+    As `row_norm_count`, of the norms that `mean_sup_gradient` clips; a group's is the largest of its rows.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    bound : float
+
+    Returns
+    -------
+    Bounded
+        Of shape (1,).
+    """
+    at = np.array(theta, dtype=np.float64)
+
+    def norms() -> NDArray[np.float64]:
+        return rows.largest(np.asarray(rows.sup_kernel(loss).norms(at)))
+
+    return _count(rows, ("sup", loss, at.tobytes()), norms, bound)
+
+
+def target_count(
+    rows: Rows, bound: float, *, center: float = 0.0, absolute: bool = False
+) -> Bounded:
+    """Count the units whose target is at most ``bound``, centred, as `row_norm_count` does.
+
+    Parameters
+    ----------
+    bound : float
+    center : float, default=0.0
+        Subtracted from the targets; public or released.
+    absolute : bool, default=False
+        Compare ``|y - center|``; of a group the largest. Without it a group's mean target counts.
+
+    Returns
+    -------
+    Bounded
+        Of shape (1,).
+    """
+
+    def targets() -> NDArray[np.float64]:
+        values = rows.targets_less(center)
+        if absolute:
+            return rows.largest(np.abs(values))
+        if rows.groups is None:
+            return values
+        with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
+            return np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+
+    return _count(rows, ("target", center, absolute), targets, bound)
+
+
+def _count(rows: Rows, key: Any, norms: Callable[[], NDArray[np.float64]], bound: float) -> Bounded:
+    def count() -> int:
+        """Units at most ``bound`` less the others."""
+        return 2 * int(np.count_nonzero(rows.norms(key, norms) <= bound)) - rows.n_real_units
+
+    def on_grid(grid: float) -> NDArray[np.int64]:
+        half = math.floor(0.5 / grid)
+        # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
+        most = 2**60 // max(1, half)
+        return np.array([half * max(-most, min(count(), most))], dtype=np.int64)
+
+    source = rows.source(
+        on_grid,
+        lambda: np.array([0.5 * count()]),
+        magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
+        needs_public_n=False,
+    )
+    return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
+
+
+def _row_norms(rows: Rows, kernel: Callable[..., Any]) -> NDArray[np.float64]:
+    # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
+    ones = np.full(rows.X.shape[0], -1.0)
+    made = kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)
+    return rows.largest(np.asarray(made.norms(np.zeros(rows.shape.n_features))))

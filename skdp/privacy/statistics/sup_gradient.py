@@ -1,0 +1,105 @@
+"""The mean of gradients clipped in the sup norm, and the magnitudes of its entries."""
+
+import math
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Loss
+from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.mean_gradient import point
+
+__all__ = ["gradient_scores", "mean_sup_gradient"]
+
+_Number = TypeVar("_Number", np.float64, np.int64)
+
+
+def mean_sup_gradient(
+    rows: Rows,
+    loss: Loss,
+    theta: ArrayLike,
+    clip_norm: float,
+    *,
+    units: ArrayLike | None = None,
+    divisor: float | None = None,
+) -> Bounded:
+    """Mean loss gradient at ``theta`` of rows clipped in the sup norm: no entry moves by more than one row's.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        The intercept is the last row.
+    clip_norm : float
+        Largest absolute entry of a row's gradient. inf (no clipping) can only be released without noise.
+    units : ndarray of int, default=None
+        Different numbers of records (or groups): the batch, chosen without looking at the records. None
+        takes all.
+    divisor : float, default=None
+        A public constant; None takes ``n_units``.
+
+    Returns
+    -------
+    Bounded
+        With linf bound ``clip_norm / divisor``; l1 and l2 follow from it.
+
+    Notes
+    -----
+    **Privacy.** Every row's gradient is clipped to ``clip_norm`` in the sup norm and cut toward zero to the
+    grid, so its integers never pass the clip. A row of a group counts 1 / (rows of its group), before it is
+    cut. So a group adds no more than one row would, whatever its size.
+    """
+    kernel = rows.sup_kernel(loss)
+    at, chosen, clip_norm = point(theta, kernel.shape), rows.rows_of(units), float(clip_norm)
+
+    def on_grid(grid: float) -> NDArray[np.int64]:
+        return kernel.clipped_sum(at, clip_norm, grid, rows=chosen)
+
+    def plain() -> NDArray[np.float64]:
+        if math.isinf(clip_norm):
+            return np.asarray(kernel.plain_sum(at, rows=chosen), dtype=np.float64)
+        fine = rows.fine(clip_norm)
+        return np.asarray(on_grid(fine) * fine)
+
+    # The rows of a batch add up to no more than all units do.
+    source = rows.source(on_grid, plain, contribution=clip_norm)
+    bounded = Bounded.from_source(source, kernel.shape, linf=clip_norm)
+    return bounded * (1.0 / float(rows.shape.n_units if divisor is None else divisor))
+
+
+def gradient_scores(rows: Rows, loss: Loss, theta: ArrayLike, clip_norm: float) -> Bounded:
+    """Magnitude of every feature's entry in the mean loss gradient, rows clipped in the sup norm.
+
+    ``|mean gradient_j|``; with several classes the largest over them.
+
+    Parameters
+    ----------
+    loss : object from `skdp.losses`
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    clip_norm : float
+
+    Returns
+    -------
+    Bounded
+        Of shape (n_features,): the intercept takes no part.
+
+    Notes
+    -----
+    **Privacy.** An absolute value and a maximum are 1-Lipschitz in the sup norm. So one unit moves a score by
+    at most what it adds to an entry of `mean_sup_gradient`.
+    """
+    mean = mean_sup_gradient(rows, loss, theta, clip_norm)
+    gradient, d = mean._value, rows.shape.n_features
+
+    def sizes(entries: NDArray[_Number]) -> NDArray[_Number]:
+        return np.asarray(np.abs(entries[:d]).reshape(d, -1).max(axis=1))
+
+    source = rows.source(
+        lambda unit: sizes(gradient.on_grid(unit)),
+        lambda: sizes(gradient.plain()),
+        roundings=gradient.roundings,
+        magnitude=gradient.magnitude,
+    )
+    return Bounded.from_source(source, (d,), linf=mean.linf)
