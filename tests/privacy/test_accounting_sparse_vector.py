@@ -9,7 +9,8 @@ from scipy.special import gammaln
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacyReport, PrivacySession, accounting
-from skdp.privacy.accounting import adapter, ledger, recheck
+from skdp.privacy.accounting import adapter, ledger
+from skdp.privacy.accounting.recheck import ledger as recheck
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 PURE = ("above_threshold", "sampled_pure", "laplace")

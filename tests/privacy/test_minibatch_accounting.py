@@ -15,14 +15,14 @@ from scipy.stats import norm
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting import (
-    _pld,
-    _rdp,
     adapter,
     calibrate_batches,
     gaussian_epsilon,
     gaussian_mu,
     minibatch,
     noise_multiplier,
+    pld,
+    rdp,
     recheck_epsilon,
     sampled_epsilon,
 )
@@ -134,8 +134,8 @@ def test_both_directions_are_taken(monkeypatch):
     larger = set()
     for z, rate, delta in ((1.0, 0.9, 0.3), (0.5, 0.01, 1e-5), (0.4, 0.5, 0.45)):
         by_direction = [
-            _pld.composed_epsilon((_pld.Release(kind, z, rate, 1),), delta)
-            for kind in (_pld.OUT, _pld.TAKEN_IN)
+            pld.composed_epsilon((pld.Release(kind, z, rate, 1),), delta)
+            for kind in (pld.OUT, pld.TAKEN_IN)
         ]
         found = sampled_epsilon([(z, rate, 1)], delta, adjacency="zero-out")
         assert found == pytest.approx(max(by_direction), rel=1e-9)
@@ -147,9 +147,9 @@ def test_both_directions_are_taken(monkeypatch):
 
 
 def test_privacy_loss_is_inverted():
-    for kind in (_pld.TWO_SIDED, _pld.OUT, _pld.TAKEN_IN, _pld.GAUSSIAN):
+    for kind in (pld.TWO_SIDED, pld.OUT, pld.TAKEN_IN, pld.GAUSSIAN):
         for spread, rate in ((0.05, 1e-6), (0.6, 1e-3), (3.0, 0.5), (1e4, 0.99)):
-            release = _pld.Release(kind, spread, rate, 1)
+            release = pld.Release(kind, spread, rate, 1)
             p, r = release.components()
             for x in np.array([-6.0, -1.0, 0.3, 2.0, 8.0]) * spread + 0.1:
                 loss = release.loss(x)
@@ -165,16 +165,16 @@ def test_privacy_loss_is_inverted():
                     assert release.loss(back) == pytest.approx(loss, rel=1e-8)
 
 
-@pytest.mark.parametrize("kind", [_pld.TWO_SIDED, _pld.OUT, _pld.TAKEN_IN, _pld.GAUSSIAN])
+@pytest.mark.parametrize("kind", [pld.TWO_SIDED, pld.OUT, pld.TAKEN_IN, pld.GAUSSIAN])
 @pytest.mark.parametrize("grid", [1e-3, 0.05, 0.7])
 def test_masses_on_a_grid_dominate(kind, grid):
     # Mass and E e^-loss are kept, and the hockey-stick curve is nowhere below the exact one.
-    release = _pld.Release(kind, 0.8, 0.3, 1)
-    found = _pld._discretised(release, grid, -40.0)
+    release = pld.Release(kind, 0.8, 0.3, 1)
+    found = pld._discretised(release, grid, -40.0)
     losses = (found.first + np.arange(found.masses.size)) * grid
     assert found.masses.sum() + found.infinite == pytest.approx(1.0, abs=1e-14)
     kept = float(np.sum(found.masses * np.exp(-losses)))
-    assert kept == pytest.approx(1.0, abs=1e-9) or kind == _pld.TAKEN_IN
+    assert kept == pytest.approx(1.0, abs=1e-9) or kind == pld.TAKEN_IN
     p, r = release.components()
     for epsilon in (-0.2, 0.0, 0.1, 0.55, 1.3, 3.0):
         exact = exact_delta(p, r, 0.8, epsilon)
@@ -315,18 +315,18 @@ def test_tiny_deltas_are_as_right_as_others():
 def test_fixed_size_curve_is_that_of_dp_accounting():
     from dp_accounting.rdp import rdp_privacy_accountant as theirs
 
-    small = _rdp.ORDERS <= 40
+    small = rdp.ORDERS <= 40
     for z, rate in ((0.65, 256 / 60000), (2.0, 1e-3), (5.0, 0.1)):
-        orders = _rdp.ORDERS[small]
+        orders = rdp.ORDERS[small]
         expected = theirs._compute_rdp_sample_wor_gaussian(rate, z, orders)
-        np.testing.assert_allclose(_rdp.curve(z, rate)[small], expected, rtol=1e-7)
+        np.testing.assert_allclose(rdp.curve(z, rate)[small], expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize("z", [0.4, 3.0, 300.0])
 def test_moments_of_the_likelihood_ratio(z):
     import mpmath
 
-    found = _rdp._log_moments(z, 256)
+    found = rdp._log_moments(z, 256)
     with mpmath.workdps(900):
         for k in (1, 7, 60, 128):
             terms = (
@@ -423,7 +423,7 @@ def test_recheck_notices_a_wrong_accountant(monkeypatch):
     right = minibatch._pld.composed_epsilon
     minibatch._epsilon.cache_clear()
     minibatch._calibrate.cache_clear()
-    monkeypatch.setattr(_pld, "composed_epsilon", lambda *args: 0.97 * right(*args))
+    monkeypatch.setattr(pld, "composed_epsilon", lambda *args: 0.97 * right(*args))
     groups = [(1.0, 0.013, 500)]
     scale = calibrate_batches(1.0, 1e-5, groups, adjacency="replace-one")
     minibatch._epsilon.cache_clear()
@@ -586,18 +586,18 @@ def test_poisson_samples_by_simulation():
     z, rate, steps, draws = 0.6, 0.3, 3, 400_000
     rng = np.random.default_rng(5)
     for kind, adjacency in (
-        (_pld.TWO_SIDED, "replace-one"),
-        (_pld.OUT, "zero-out"),
-        (_pld.TAKEN_IN, "zero-out"),
+        (pld.TWO_SIDED, "replace-one"),
+        (pld.OUT, "zero-out"),
+        (pld.TAKEN_IN, "zero-out"),
     ):
         spread = 2 * z if adjacency == "replace-one" else z
         taken = rng.random((draws, steps)) < rate
-        x = rng.normal(0.0, spread, (draws, steps)) + (taken if kind != _pld.TAKEN_IN else 0.0)
+        x = rng.normal(0.0, spread, (draws, steps)) + (taken if kind != pld.TAKEN_IN else 0.0)
         up = np.log1p(rate * np.expm1((x - 0.5) / spread**2))
         down = np.log1p(rate * np.expm1((-x - 0.5) / spread**2))
-        loss = {_pld.TWO_SIDED: up - down, _pld.OUT: up, _pld.TAKEN_IN: -down}[kind].sum(axis=1)
+        loss = {pld.TWO_SIDED: up - down, pld.OUT: up, pld.TAKEN_IN: -down}[kind].sum(axis=1)
         delta = 0.02
-        epsilon = _pld.composed_epsilon((_pld.Release(kind, spread, rate, steps),), delta)
+        epsilon = pld.composed_epsilon((pld.Release(kind, spread, rate, steps),), delta)
         parts = np.maximum(0.0, -np.expm1(epsilon - loss))
         assert parts.mean() == pytest.approx(delta, abs=6 * parts.std() / math.sqrt(draws))
         halved = np.maximum(0.0, -np.expm1(0.9 * epsilon - loss))

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp.privacy import noise
 from skdp.privacy.noise import (
     KeyStream,
     discrete_laplace,
     gaussian_slack,
     gumbel_top_k,
+    integers,
     laplace_slack,
     rounded_gaussian,
     selection_slack,
@@ -96,7 +96,7 @@ def test_laplace_distribution(scale):
 @pytest.mark.parametrize("twin", ["half", "shifted"])
 def test_broken_twins_are_caught(monkeypatch, sigma, twin):
     """The same test on half the noise and on a table moved by one cell must fail."""
-    honest = noise.gaussian_table
+    honest = integers.gaussian_table
 
     def broken(value):
         if twin == "half":
@@ -105,7 +105,7 @@ def test_broken_twins_are_caught(monkeypatch, sigma, twin):
         moved = [np.roll(a, 1, axis=0) for a in (table.high, table.low, table.alias)]
         return dataclasses.replace(table, high=moved[0], low=moved[1], alias=moved[2])
 
-    monkeypatch.setattr(noise, "gaussian_table", broken)
+    monkeypatch.setattr(integers, "gaussian_table", broken)
     values = rounded_gaussian(sigma, 4_000_000, 11)
     assert chi_square(values, gaussian_cdf, sigma) < ALARM
 
@@ -320,7 +320,7 @@ def test_threads_with_own_streams():
         sigma = 600.0 + seed % 5
         return rounded_gaussian(sigma, 20_000, seed), discrete_laplace(sigma, 20_000, seed)
 
-    noise.gaussian_table.cache_clear()
+    integers.gaussian_table.cache_clear()
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(draw, range(12)))
     for seed, (a, b) in enumerate(together):

@@ -138,7 +138,7 @@ def test_frequencies_are_the_exact_probabilities(n_hits, broken, monkeypatch):
         halved = SCALES[("threshold", "query", "value").index(broken)]
         draw = noise.discrete_laplace
         monkeypatch.setattr(
-            noise,
+            noise.sparse_vector,
             "discrete_laplace",
             lambda scale, *rest: draw(scale / 2 if scale == halved else scale, *rest),
         )
@@ -270,7 +270,7 @@ def test_noise_of_threshold_query_and_value_have_their_scales(monkeypatch):
     plan = s.plan_numeric_sparse(1, 5)
     bounded = large(1000, 3)
     unit, scales, total = mechanisms.numeric_sparse_grid(bounded, plan, "replace-one")
-    monkeypatch.setattr(noise, "discrete_laplace", record)
+    monkeypatch.setattr(noise.sparse_vector, "discrete_laplace", record)
     s.numeric_sparse(bounded, plan, 1e5)
     assert drawn == [(scales[0], 5), (scales[2], 5), (scales[1], 1000)]
     assert total * unit >= 2.0

@@ -246,7 +246,7 @@ def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
         first.append(scale)  # the threshold's noise is drawn first, the published scales differ
         return draw(scale / 2 if scale == first[0] else scale, size, stream)
 
-    monkeypatch.setattr(noise, "discrete_laplace", half)
+    monkeypatch.setattr(noise.sparse_vector, "discrete_laplace", half)
     assert all_below_but_one("published") > CHAIN_EPSILON
 
 
@@ -267,10 +267,12 @@ def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, m
 @pytest.mark.parametrize("twin", [False, True])
 def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
     """ERRATUM v1 (count > c1). Both entries are always above; each value shows its own move."""
-    scan, epsilon = noise._scan, 3.0
+    scan, epsilon = noise.sparse_vector._scan, 3.0
     if twin:
         monkeypatch.setattr(
-            noise, "_scan", lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest)
+            noise.sparse_vector,
+            "_scan",
+            lambda values, limit, hits, *rest: scan(values, limit, hits + 1, *rest),
         )
     plan = plans.NumericSparsePlan(1, 1, 0.25 * epsilon, 0.75 * epsilon, 0.5, epsilon, 1.0)
     rng = np.random.default_rng(0)

@@ -73,7 +73,7 @@ interactive differential privacy with adaptive privacy-loss parameters, CCS 2023
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
@@ -218,7 +218,7 @@ def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]
     return pure, 0.0
 
 
-def check_number(name: str, value: Any, low: float, high: float, what: str) -> float:
+def check_number(name: str, value: float, low: float, high: float, what: str) -> float:
     """`value` as a float strictly between `low` and `high`; TypeError or ValueError otherwise."""
     try:
         number = float(value)
@@ -229,7 +229,7 @@ def check_number(name: str, value: Any, low: float, high: float, what: str) -> f
     return number
 
 
-def check_delta(delta: Any) -> float:
+def check_delta(delta: float) -> float:
     """`delta` as a float in [0, 1)."""
     return check_number("delta", delta, -math.ulp(0.0), 1.0, "at least 0 and below 1") + 0.0
 

@@ -1,8 +1,9 @@
 """The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time.
 
 Each transaction that writes adds a row of the table `writes`: its number and a random token. A process
-remembers the last write that it saw of each ledger. A file in which this write is missing, or has another token,
-is not a later state of the file that was seen but a copy that was restored, or one of two that were both used.
+remembers the last write that it saw of each ledger. If a file lacks this write, or has another token for it, then
+the file is no later state of the one that was seen. It is a copy that was restored, or one of two that were both
+used.
 """
 
 import atexit
@@ -16,13 +17,15 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.filters import Ceiling, Charge
 
 __all__ = [
     "LOCK",
+    "FitRow",
+    "Write",
     "add_write",
     "charged_fits",
     "check_kind",
@@ -41,11 +44,26 @@ __all__ = [
 
 Write = tuple[int, str]
 
+
+class FitRow(TypedDict):
+    """One reservation, as the ledger shows it."""
+
+    estimator: str
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    time: str
+    pid: int
+    user: str
+    state: str
+
+
 _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
 _VERSION = 2
 _UNCOUNTED = 1  # the version before `writes`
 _BUSY_SECONDS = 60.0
-_COLUMNS = ("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
+_COLUMNS = tuple(FitRow.__annotations__)
 _SINCE_VERSION_2 = (
     f"PRAGMA user_version = {_VERSION}",
     "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
@@ -187,10 +205,10 @@ def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
     return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
 
 
-def fit_rows(connection: sqlite3.Connection) -> list[dict[str, Any]]:
+def fit_rows(connection: sqlite3.Connection) -> list[FitRow]:
     """All rows, for people to read."""
     rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM fits ORDER BY number")
-    return [dict(zip(_COLUMNS, row)) for row in rows]
+    return [cast("FitRow", dict(zip(_COLUMNS, row))) for row in rows]
 
 
 def open_or_create(

@@ -2,23 +2,25 @@
 
 The stream is OpenSSL's ChaCha20 (through ``cryptography``) under a fresh key from the operating
 system, or, for tests only, under a key expanded from a seed by HKDF-SHA256. It is never copied,
-pickled or continued in a forked process, because two owners of one stream draw the same noise and
-the difference of their releases would show the data.
+pickled or continued in a forked process. Two owners of one stream would draw the same noise, and the
+difference of their releases would show the data.
 """
 
 import os
 import threading
-from typing import Any, NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KeyStream", "check_seed"]
+__all__ = ["KeyStream", "Seed", "check_seed"]
+
+Seed: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 
 _CHUNK = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK))
-# OpenSSL counts 64-byte blocks in 32 bits (cryptography raises beyond). The last blocks of a key
-# are kept back, so that the next key can always be drawn from them.
+# OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
+# key are kept back, so that the next key can always be drawn from them.
 _BLOCK = 64
 _KEY_BLOCKS = 2**32 - 16
 
@@ -73,7 +75,7 @@ class KeyStream:
 
     __slots__ = ("_blocks_left", "_cipher", "_lock", "_pid", "_spare", "counter", "seeded")
 
-    def __init__(self, random_state: Any = None, *, info: bytes = b"") -> None:
+    def __init__(self, random_state: Seed = None, *, info: bytes = b"") -> None:
         if not isinstance(info, bytes):
             raise TypeError(f"info must be bytes, got {type(info).__name__}.")
         key = os.urandom(32) if random_state is None else _expand(random_state, info)
@@ -181,8 +183,8 @@ class KeyStream:
     def shuffle(self, order: NDArray[np.int64], start: int, stop: int) -> None:
         """Continue a Fisher-Yates shuffle of ``order`` in place, from ``start`` up to ``stop``.
 
-        Who needs only the beginning of a permutation, and finds out on the way how much of it, calls
-        this in blocks: 0 to a, a to b, and so on.
+        A caller that finds out on the way how much of a permutation it needs calls this in blocks:
+        0 to a, a to b, and so on.
 
         Parameters
         ----------
@@ -222,7 +224,7 @@ class KeyStream:
     def __repr__(self) -> str:
         return f"KeyStream(seeded={self.seeded}, counter={self.counter})"
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise TypeError("A KeyStream cannot be copied or pickled: two owners would draw one noise.")
 
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = __getstate__ = _refuse
@@ -236,7 +238,7 @@ def _whole(value: int, name: str, low: int, high: int) -> int:
     return int(value)
 
 
-def check_seed(random_state: Any) -> None:
+def check_seed(random_state: object) -> None:
     """Raise TypeError or ValueError unless ``random_state`` is None or something that gives a key."""
     if random_state is None:
         return
@@ -251,7 +253,7 @@ def check_seed(random_state: Any) -> None:
         raise ValueError("random_state must be a non-negative integer.")
 
 
-def _expand(random_state: Any, info: bytes) -> bytes:
+def _expand(random_state: int | np.random.RandomState | np.random.Generator, info: bytes) -> bytes:
     """Turn a seed into a 256-bit key by HKDF-SHA256."""
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF

@@ -54,6 +54,7 @@ from skdp.kernels import jit
 
 __all__ = [
     "build_tree",
+    "draw_left",
     "exp_minus",
     "exponent",
     "fill_offset",
@@ -256,7 +257,7 @@ def build_tree(scores: Integers, scale: float, gone: NDArray[np.bool_], tree: Fl
 
 
 @jit
-def _goes_left(words: Words, w: int, left: float, right: float) -> tuple[bool, int]:
+def draw_left(words: Words, w: int, left: float, right: float) -> tuple[bool, int]:
     """True with probability left / (left + right), and the next position."""
     p = min(left, right) / (left + right)
     hit = False
@@ -294,7 +295,7 @@ def select_top(
             build_tree(scores, scale, gone, tree)
         node = 1
         while node < n:
-            left, w = _goes_left(words, w, tree[2 * node], tree[2 * node + 1])
+            left, w = draw_left(words, w, tree[2 * node], tree[2 * node + 1])
             node = 2 * node if left else 2 * node + 1
         out[done] = node - n
         done += 1

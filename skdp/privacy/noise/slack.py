@@ -1,22 +1,18 @@
 """What the samplers' proven error adds to epsilon and delta of what is drawn with them.
 
-The errors are derived in ``_tables`` and ``_samplers``.
+`skdp.privacy.noise.tables` and `skdp.privacy.noise.samplers` derive the errors.
 """
 
 import functools
 from math import erfc, exp, inf, sqrt
-from numbers import Integral
-from typing import Any
 
-import numpy as np
+from skdp.privacy.noise.checks import check_count
 
 __all__ = [
     "NOISE_CUTOFF",
     "NOISE_LOG_ERROR",
     "SELECTION_CUTOFF",
     "SELECTION_LOG_ERROR",
-    "check_count",
-    "check_integer",
     "gaussian_slack",
     "laplace_slack",
     "numeric_sparse_slack",
@@ -154,18 +150,3 @@ def selection_slack(k: int, n_candidates: int, epsilon: float = 0.0) -> tuple[fl
         raise ValueError(f"n_candidates must be between 1 and 2**40, got {n_candidates}.")
     n = check_count(k, "k")
     return 2 * n * SELECTION_LOG_ERROR, n * SELECTION_CUTOFF * exp(min(epsilon, 600.0))
-
-
-def check_integer(value: Any, name: str) -> int:
-    """`value` as an int; booleans are refused."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
-    return int(value)
-
-
-def check_count(value: Any, name: str) -> int:
-    """`value` as an int >= 0."""
-    number = check_integer(value, name)
-    if number < 0:
-        raise ValueError(f"{name} must not be negative, got {number}.")
-    return number

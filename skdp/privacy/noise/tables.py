@@ -38,7 +38,6 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, factorial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +81,10 @@ class Table:
     offset_bits: int
     slope: float
     curve: float
+
+    def __post_init__(self) -> None:
+        for array in (self.high, self.low, self.alias):
+            array.flags.writeable = False
 
 
 def _exp_fixed(x: Fraction) -> int:
@@ -189,19 +192,11 @@ def _pack(masses: list[int], offset_bits: int, slope: Fraction, curve: Fraction)
     high = np.array([t >> 128 for t in thresholds], dtype=np.uint64)
     low = np.array([((t >> 64) & _WORD, t & _WORD) for t in thresholds], dtype=np.uint64)
     alias = np.array(aliases, dtype=np.uint16)
-    return _frozen(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
-
-
-def _frozen(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], alias: NDArray[np.uint16], *rest: Any
-) -> Table:
-    for array in (high, low, alias):
-        array.flags.writeable = False
-    return Table(high, low, alias, *rest)
+    return Table(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
 
 
 def _gaussian_shape(sigma: Fraction) -> tuple[int, Fraction, Fraction]:
-    """Offset bits, and the slope and curve of the acceptance (see ``_samplers``)."""
+    """Offset bits, and the slope and curve of the acceptance (see `skdp.privacy.noise.samplers`)."""
     offset_bits = 0 if sigma <= 512 else (int(sigma) >> 8).bit_length() - 1
     h2 = 1 / sigma**2
     slope = h2 * (Fraction(1, 2) - h2 / 24 + h2**2 / 720)
@@ -231,7 +226,7 @@ def gaussian_table(sigma: float) -> Table:
     with np.load(TABLE_FILE, allow_pickle=False) as file:
         high, low, alias = file["high"], file["low"], file["alias"]
     cell_bits = int(alias.size).bit_length() - 1
-    return _frozen(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
+    return Table(high, low, alias, cell_bits, offset_bits, float(slope), float(curve))
 
 
 @lru_cache(maxsize=32)

@@ -9,22 +9,21 @@ Reference. It is the largest score plus 24 scales when the tree is built, and th
 one when a score exceeds it or the root falls below 2^-64: a rule on present scores and reference alone.
 
 Error (u = 2^-53; compare `skdp.privacy.noise.samplers`). A weight exp(-t), t <= 144, carries 2 u t from the
-quotient and 4 u from the exponential, less than 292 u; numerator and denominator 584 u. With 2 u of the
-Bernoulli draws and 4 L u of the sums over L levels the log-error of a selection's probability is below (586 + 4
-L) u < 2^-43 = 1024 u for L <= 100. Leaves with t > 144 get weight 0: beside a root of at least 2^-64 they have
-probability below n e^-144 2^64 < n 2^-143 < 2^-100 for n <= 2^40. These are the two numbers that
+quotient and 4 u from the exponential, less than 292 u; numerator and denominator 584 u. With 2 u of the Bernoulli
+draws and 4 L u of the sums over L levels the log-error of a selection's probability is below
+(586 + 4 L) u < 2^-43 = 1024 u for L <= 100. Leaves with t > 144 get weight 0: beside a root of at least 2^-64 they
+have probability below n e^-144 2^64 < n 2^-143 < 2^-100 for n <= 2^40. These are the two numbers that
 `selection_slack` charges.
 """
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
-from skdp.privacy.noise.samplers import _goes_left
+from skdp.privacy.noise.samplers import draw_left
 
 __all__ = ["HEADROOM", "build", "decay", "layout", "select", "update"]
 
@@ -110,7 +109,7 @@ def _sweep(tree: Floats, starts: Integers) -> None:
 
 
 @jit
-def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> Any:
+def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> int | np.int64:
     """Build the tree with a new reference, which is returned."""
     top = np.int64(0)
     for q in range(sums.size):
@@ -124,7 +123,9 @@ def build(sums: Integers, scale: float, tree: Floats, starts: Integers) -> Any:
 
 
 @jit
-def rebuild(sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers) -> Any:
+def rebuild(
+    sums: Integers, scale: float, reference: int, tree: Floats, starts: Integers
+) -> int | np.int64:
     """Build the tree from scratch with the reference that `update` would leave; returns it."""
     for q in range(sums.size):
         if abs(sums[q]) > reference:
@@ -140,7 +141,7 @@ def rebuild(sums: Integers, scale: float, reference: int, tree: Floats, starts: 
 def update(
     sums: Integers, n_outputs: int, touched: Integers, scale: float, reference: int, tree: Floats,
     starts: Integers, mark: NDArray[np.bool_], nodes: Integers,
-) -> Any:  # fmt: skip
+) -> int | np.int64:  # fmt: skip
     """Follow the sums of the touched features; returns the reference, a new one if there had to be one.
 
     ``mark`` is false before and after, for every node above the leaves; ``nodes`` is workspace.
@@ -180,7 +181,7 @@ def _note(node: int, found: int, mark: NDArray[np.bool_], nodes: Integers) -> in
 
 
 @jit
-def select(words: Words, tree: Floats, starts: Integers) -> Any:
+def select(words: Words, tree: Floats, starts: Integers) -> int | np.int64:
     """Draw a leaf with probability proportional to its weight; -1 if there are too few words to be sure.
 
     A choice between two halves takes one word, on ties at most 18: a float64 has 1074 places.
@@ -193,7 +194,7 @@ def select(words: Words, tree: Floats, starts: Integers) -> Any:
             if w + 18 > words.size:
                 return np.int64(-1)
             left, right = _half(tree, at, half), _half(tree, at + half, half)
-            goes_left, w = _goes_left(words, w, left, right)
+            goes_left, w = draw_left(words, w, left, right)
             if not goes_left:
                 at += half
         at -= starts[level]

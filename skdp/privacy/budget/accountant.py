@@ -1,0 +1,533 @@
+"""What several fits on the same people cost together: a ceiling, kept in a ledger file.
+
+Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite
+file, so that threads, forked and spawned workers charge one ledger, and a worker that is killed
+stays charged.
+
+The total is (E, D)-DP, also when each fit is chosen by looking at earlier results. The rules and
+their proof are in `skdp.privacy.budget.filters`: pure fits whose epsilons add up to at most E, or fits
+whose mu^2 add up to at most M^2, M the largest mu that is (E, D)-DP (the filter for Gaussian
+differential privacy: tighter for Gaussian fits than zCDP's, as mu-GDP is converted exactly). A ledger
+whose first fit has no mu (objective perturbation) adds up (epsilon, delta) of all its fits.
+"""
+
+import contextlib
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import NoReturn, Self, TypedDict
+
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy.budget.blocks import enter_block, leave_block
+from skdp.privacy.budget.filters import (
+    Ceiling,
+    Charge,
+    admits,
+    check_charge,
+    check_delta,
+    check_number,
+    refusal,
+    remaining_after,
+    spent_by,
+)
+from skdp.privacy.budget.ledger_file import (
+    LOCK,
+    FitRow,
+    Write,
+    add_write,
+    charged_fits,
+    check_kind,
+    check_seen,
+    fit_rows,
+    last_write,
+    new_temporary_path,
+    open_or_create,
+    read_ceiling,
+    remember,
+    seen_writes,
+    set_seen,
+    user_name,
+    visit,
+)
+
+__all__ = ["BudgetAccountant", "Reservation", "check_accountant", "read_ledger"]
+
+_PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
+
+_HANDLES: dict[tuple[str, str], "BudgetAccountant"] = {}
+
+
+class LedgerSummary(TypedDict):
+    """What `read_ledger` finds in a file."""
+
+    path: str
+    epsilon: float
+    delta: float
+    spent: tuple[float, float]
+    remaining: tuple[float, float]
+    kept: bool
+    writes: int
+    fits: list[FitRow]
+
+
+class Reservation:
+    """The charge of one fit, made by `BudgetAccountant.reserve`.
+
+    Call `commit` before the first release, or `release` if nothing was released. A `with` block
+    hands it back if it fails before `commit`, else commits.
+    """
+
+    def __init__(self, accountant: "BudgetAccountant", number: int) -> None:
+        self._accountant = accountant
+        self._number = number
+        self._pid = os.getpid()
+        self._state = "reserved"
+        self._marked = False
+
+    @property
+    def state(self) -> str:
+        """`"reserved"`, `"spent"` or `"returned"`."""
+        return self._state
+
+    def commit(self) -> None:
+        """Mark the charge as spent. It cannot be handed back from now on."""
+        with LOCK:  # two threads may end a fit: the state here and that in the file change together
+            if self._state == "returned":
+                raise RuntimeError(
+                    "This reservation was handed back: reserve again before a release."
+                )
+            if not self._marked:
+                # First here: if the visit to the file is interrupted, the charge stays.
+                self._state = "spent"
+                self._accountant._mark(self._number, "spent")
+                self._marked = True
+
+    def release(self) -> None:
+        """Hand the charge back, which is right only if nothing was released.
+
+        A fit without mu that came first in its ledger stays charged once others are: the rule by which the
+        ledger adds up must not change (`skdp.privacy.budget.filters`). The state then is "spent".
+
+        Raises
+        ------
+        RuntimeError
+            After `commit`, and in a forked child: its parent may be using the reservation.
+        """
+        with LOCK:
+            if self._state == "spent" or self._pid != os.getpid():
+                raise RuntimeError(
+                    "Something was released under this reservation: it stays charged."
+                )
+            if self._state == "reserved":
+                self._state = self._accountant._hand_back(self._number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        elif self._state == "reserved":
+            self.release()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A Reservation belongs to the process that made it; it does not pickle.")
+
+    def __repr__(self) -> str:
+        return f"<Reservation {self._number} of {self._accountant.path}: {self._state}>"
+
+
+class BudgetAccountant:
+    """A ceiling on what several fits cost together, and the ledger that keeps it.
+
+    Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
+    copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
+    that would pass the ceiling is refused before it reads a value. A `with` block counts in its own thread or
+    asyncio task; while it is open, a fit elsewhere in the process that names no accountant is refused. An
+    estimator that is made in a worker process knows of no block. Of nested blocks the innermost is charged.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        Ceiling of everything that is charged.
+    delta : float in [0, 1)
+        With 0, only pure fits are admitted.
+    path : str or path-like, default=None
+        File that keeps the ledger across sessions; made if it is not there. Whoever may fit must be
+        able to write to it and its folder (no network drive: SQLite needs file locks). None uses a
+        temporary file that only this user can read, removed when this process exits.
+    allow_seeded : bool, default=False
+        For tests: also admit fits with ``random_state=``, whose noise can be subtracted by whoever knows or
+        guesses the seed. Their rows end in "(seeded, for testing only)". Kept in the file.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or the file is not a ledger or has another ceiling or
+        ``allow_seeded``.
+    PrivacyBudgetExceeded
+        If the file is an older copy of a ledger that this process has seen.
+
+    Notes
+    -----
+    One ledger holds one adjacency and one unit. The total is valid when later fits depend on
+    earlier results (proof in `skdp.privacy.budget.filters`). It does not cover the scores and the choices
+    of a search on private rows. Two handles are equal if they charge the same ledger.
+
+    Examples
+    --------
+    >>> from skdp.privacy import BudgetAccountant
+    >>> from skdp.privacy.accounting import gaussian_mu
+    >>> accountant = BudgetAccountant(2.0, 1e-5)
+    >>> with accountant.reserve(estimator="Mean", epsilon=1.0, delta=1e-5, unit="record",
+    ...                         adjacency="replace-one", mu=gaussian_mu(1.0, 1e-5)):
+    ...     pass  # read the data and release
+    >>> epsilon, delta = accountant.spent()
+    >>> round(epsilon, 6), delta
+    (1.0, 1e-05)
+    >>> round(accountant.remaining()[0], 4)
+    1.6584
+    """
+
+    __module__ = _PACKAGE
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        allow_seeded: bool = False,
+    ) -> None:
+        epsilon = check_number("epsilon", epsilon, 0.0, math.inf, "positive and finite")
+        delta = check_delta(delta)
+        if not isinstance(allow_seeded, bool):
+            raise TypeError(
+                f"allow_seeded must be True or False, got {type(allow_seeded).__name__}."
+            )
+        where = new_temporary_path() if path is None else os.path.abspath(os.fspath(path))
+        self._path = where
+        kept = path is not None
+        self._id = open_or_create(where, epsilon, delta, kept=kept, allow_seeded=allow_seeded)
+        self._made_in: int | None = os.getpid()
+        with LOCK:
+            # A handle that came in a pickle before is made here from now on.
+            _HANDLES.setdefault((where, self._id), self)._made_in = self._made_in
+
+    @property
+    def path(self) -> str:
+        """Absolute path of the ledger file."""
+        return self._path
+
+    @property
+    def epsilon(self) -> float:
+        """Ceiling of epsilon."""
+        return self._read()[0].epsilon
+
+    @property
+    def delta(self) -> float:
+        """Ceiling of delta, as the file has it."""
+        return self._read()[0].delta
+
+    @property
+    def made_here(self) -> bool:
+        """Whether this process made the handle, rather than received it in a pickle or a fork."""
+        return self._made_in == os.getpid()
+
+    def reserve(
+        self,
+        *,
+        estimator: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        unit: str,
+        mu: float | None = None,
+        pure: bool = False,
+        noise_error: tuple[float, float] = (0.0, 0.0),
+        samples: bool = False,
+        seeded: bool = False,
+    ) -> Reservation:
+        """Charge one fit, before it reads a value. The row is on file when this returns.
+
+        Parameters
+        ----------
+        estimator : str
+            Name, for the ledger.
+        epsilon : float > 0
+        delta : float in [0, 1)
+            What the fit claims by itself, noise error included.
+        adjacency, unit : str
+            The same for all fits of one ledger.
+        mu : float > 0, default=None
+            The fit, with exact noise, is mu-GDP. None, where `pure` is False: no mu is proven, so the fit
+            can be paid by basic composition only, in a ledger that began with such a fit.
+        pure : bool, default=False
+            The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
+        noise_error : (float >= 0, float >= 0), default=(0, 0)
+            On one data set the drawn noise agrees with the exact one up to a factor exp(first), but
+            for outputs of probability (second) that a neighbouring data set might never draw.
+        samples : bool, default=False
+            Whether minibatches are why no mu is proven: a refusal then says so. Nothing else follows from it.
+        seeded : bool, default=False
+            Whether the noise comes from a seed.
+
+        Returns
+        -------
+        Reservation
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
+            another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
+            its file is gone or an older copy. Nothing is charged.
+        """
+        fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with self._transaction("the fit is refused", write=True) as (connection, ceiling):
+            if seeded:
+                estimator = _seeded_name(estimator, ceiling)
+            check_kind(connection, adjacency, unit)
+            charged = charged_fits(connection)
+            if not admits([*charged, fit], ceiling):
+                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling, samples))
+            row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
+            marks = ", ".join("?" * len(row))
+            cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
+            number = cursor.lastrowid
+        assert number is not None
+        return Reservation(self, number)
+
+    def spent(self) -> tuple[float, float]:
+        """What everything charged costs together.
+
+        Returns
+        -------
+        (epsilon, delta)
+            (0.0, 0.0) when nothing is charged; else the smallest proven epsilon, with delta 0 (sum
+            of pure fits), the ceiling's delta or, for a single fit, its own.
+        """
+        ceiling, fits, _ = self._read()
+        return spent_by(fits, ceiling)
+
+    def remaining(self) -> tuple[float, float]:
+        """The largest single fit that would still be admitted.
+
+        Returns
+        -------
+        (epsilon, delta)
+            A Gaussian fit of this epsilon at the ceiling's delta would be admitted; or, where
+            everything charged is pure and this is more, a pure fit (delta 0). (0.0, 0.0) when
+            nothing is left. Two fits may hold more than this: mu^2 adds up, not epsilon.
+        """
+        ceiling, fits, _ = self._read()
+        return remaining_after(fits, ceiling)
+
+    def ledger(self) -> list[FitRow]:
+        """All reservations in order of time, also those handed back.
+
+        Returns
+        -------
+        list of dict
+            Keys estimator, epsilon, delta, adjacency, unit, time (ISO 8601, UTC), pid, user and
+            state: "reserved" (charged: running, or its process was killed), "spent" or "returned".
+        """
+        return self._read()[2]
+
+    def _read(self) -> tuple[Ceiling, list[Charge], list[FitRow]]:
+        with self._transaction("it cannot be read") as (connection, ceiling):
+            return ceiling, charged_fits(connection), fit_rows(connection)
+
+    def _hand_back(self, number: int) -> str:
+        with self._transaction("nothing is handed back", write=True) as (connection, _):
+            (first,) = connection.execute(
+                "SELECT min(number) FROM fits WHERE state <> 'returned'"
+            ).fetchone()
+            fits = charged_fits(connection)
+            state = "spent" if first == number and fits[0].approximate and fits[1:] else "returned"
+            self._change(connection, number, state)
+        return state
+
+    def _mark(self, number: int, state: str) -> None:
+        with self._transaction("nothing may be released", write=True) as (connection, _):
+            self._change(connection, number, state)
+
+    @staticmethod
+    def _change(connection: sqlite3.Connection, number: int, state: str) -> None:
+        changed = connection.execute(
+            "UPDATE fits SET state = ? WHERE number = ? AND state IN ('reserved', ?)",
+            (state, number, state),
+        )
+        if changed.rowcount != 1:
+            raise PrivacyBudgetExceeded(
+                "The reservation of this fit was handed back: nothing may be released under it."
+            )
+
+    @contextlib.contextmanager
+    def _transaction(
+        self, consequence: str, *, write: bool = False
+    ) -> Iterator[tuple[sqlite3.Connection, Ceiling]]:
+        try:
+            with LOCK:
+                with visit(self._path, write=write) as connection:
+                    ceiling = read_ceiling(connection, self._path)
+                    if ceiling is None or ceiling.identity != self._id:
+                        raise PrivacyBudgetExceeded(
+                            f"The ledger is gone ({self._path} holds another one): {consequence}."
+                        )
+                    check_seen(connection, self._path, self._id, consequence)
+                    yield connection, ceiling
+                    if write:
+                        add_write(connection)
+                    last = last_write(connection)
+                set_seen(self._id, last)  # after the commit: what is rolled back was not there
+        except sqlite3.Error as error:
+            if not os.path.exists(self._path):
+                raise PrivacyBudgetExceeded(
+                    f"The ledger is gone ({self._path}), as after the exit of the process that"
+                    f" made it or on another machine: {consequence}. Set another accountant, or"
+                    " none, to fit again."
+                ) from error
+            raise PrivacyBudgetExceeded(
+                f"The ledger {self._path} cannot be used ({error}): {consequence}."
+            ) from error
+
+    def __enter__(self) -> Self:
+        enter_block(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        leave_block(self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[..., "BudgetAccountant"], tuple[str, str, tuple[Write, ...]]]:
+        return _handle, (self._path, self._id, seen_writes(self._id))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BudgetAccountant):
+            return NotImplemented
+        return (self._path, self._id) == (other._path, other._id)
+
+    def __hash__(self) -> int:
+        return hash((self._path, self._id))
+
+    def __repr__(self) -> str:
+        try:
+            ceiling, fits, _ = self._read()
+        except ValueError as error:
+            return f"<BudgetAccountant without a ledger: {error}>"
+        cost = spent_by(fits, ceiling)
+        return (
+            f"<BudgetAccountant epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}:"
+            f" {len(fits)} fits charged, spent ({cost[0]:.6g}, {cost[1]:g}), ledger {self._path}>"
+        )
+
+
+def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
+    """Name of a seeded fit in a ledger for tests; all others refuse it."""
+    if not ceiling.allow_seeded:
+        raise PrivacyBudgetExceeded(
+            f"{estimator} has a seed (random_state), and an accountant does not add up noise that whoever"
+            " knows or guesses the seed can subtract. Use random_state=None. scikit-learn's ensembles set"
+            " random_state on each copy: fit the copies yourself. For tests there is"
+            " BudgetAccountant(..., allow_seeded=True). Nothing was read or charged."
+        )
+    return f"{estimator} (seeded, for testing only)"
+
+
+def _handle(path: str, identity: str, seen: tuple[Write, ...]) -> BudgetAccountant:
+    """The handle of a pickle: the same object where the process has it, else one that looks later.
+
+    It does not open the file: a model without its ledger still loads and predicts.
+    """
+    with LOCK:
+        remember(identity, seen)
+        if (path, identity) not in _HANDLES:
+            handle = BudgetAccountant.__new__(BudgetAccountant)
+            handle._path, handle._id, handle._made_in = path, identity, None
+            _HANDLES[path, identity] = handle
+        return _HANDLES[path, identity]
+
+
+_handle.__module__ = _PACKAGE
+
+
+def check_accountant(accountant: object) -> None:
+    """Raise TypeError unless `accountant` is a BudgetAccountant, None (the block's) or False (none)."""
+    if accountant is None or accountant is False or isinstance(accountant, BudgetAccountant):
+        return
+    got = "True" if accountant is True else type(accountant).__name__
+    raise TypeError(f"accountant must be a BudgetAccountant, None or False, got {got}")
+
+
+def read_ledger(path: str | os.PathLike[str]) -> LedgerSummary:
+    """Summary of a ledger file, without knowing its ceiling. The file is only read.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict
+        path, epsilon and delta (the ceiling), spent and remaining (pairs as in
+        `BudgetAccountant`), kept (False for a temporary ledger), writes (the number of transactions that
+        wrote to it, which only grows: note it to recognise a restored copy) and fits (list of dict).
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is not a ledger of skdp.
+
+    Examples
+    --------
+    >>> from skdp.privacy import BudgetAccountant
+    >>> from skdp.privacy.budget import read_ledger
+    >>> read_ledger(BudgetAccountant(1.0, 1e-5).path)["spent"]
+    (0.0, 0.0)
+    """
+    where = os.path.abspath(os.fspath(path))
+    if not os.path.isfile(where):
+        raise FileNotFoundError(f"There is no ledger file {where}.")
+    try:
+        with visit(where) as connection:
+            ceiling = read_ceiling(connection, where)
+            if ceiling is None:
+                raise ValueError(f"{where} is empty, not a ledger of skdp.")
+            fits, rows = charged_fits(connection), fit_rows(connection)
+            writes = last_write(connection)[0]
+    except sqlite3.Error as error:
+        raise ValueError(f"{where} is not a ledger of skdp: {error}.") from error
+    return {
+        "path": where,
+        "epsilon": ceiling.epsilon,
+        "delta": ceiling.delta,
+        "spent": spent_by(fits, ceiling),
+        "remaining": remaining_after(fits, ceiling),
+        "kept": ceiling.kept,
+        "writes": writes,
+        "fits": rows,
+    }
