@@ -17,7 +17,7 @@ from skdp.kernels._loss_rows import (
     dense_losses,
 )
 from skdp.kernels._losses import LossSums
-from skdp.kernels._passes import GatherPass, Pass, members
+from skdp.kernels._passes import GatherPass, GroupGatherPass, Pass, members
 from skdp.kernels._recursive import RecursiveSums
 from skdp.kernels._recursive_rows import (
     column_recursive,
@@ -68,7 +68,8 @@ class _DenseKernel(GradientKernel):
         if by_group:
             order, starts = self._groups(rows)
             held = GRADIENTS[kind] * self.n_outputs
-            return Pass(
+            kind_of_pass = Pass if self._X.flags.c_contiguous else GroupGatherPass
+            return kind_of_pass(
                 by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
                 (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
             )  # fmt: skip
@@ -112,7 +113,7 @@ class _SparseKernel(GradientKernel):
                 len(starts) - 1,
                 shape,
                 self._per_row * len(order),
-                (lambda: (np.zeros((p, held)), np.zeros(p, dtype=np.bool_))) if held else tuple,
+                (lambda: self._group_workspace(p, held)) if held else tuple,
             )
         if rows is not None:
             begins, ends, y = (frozen(part[rows]) for part in (begins, ends, y))
@@ -125,6 +126,12 @@ class _SparseKernel(GradientKernel):
         if by_rows is csr_recursive and rows is not None:
             by_rows = chosen_recursive
         return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
+
+    @staticmethod
+    def _group_workspace(p: int, held: int) -> tuple[Any, ...]:
+        """Gradients of one group, marks of the features it touches, and room to list them."""
+        kind = np.int32 if p < 2**31 else np.int64
+        return np.zeros((p, held)), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
 
 
 def gradient_kernel(

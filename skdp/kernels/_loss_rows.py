@@ -16,7 +16,7 @@ from skdp.kernels._dense import (
 )
 from skdp.kernels._jit import jit
 from skdp.kernels._prefetch import AHEAD, prefetch_row
-from skdp.kernels._sparse import _scores
+from skdp.kernels._sparse import ask_member, scores_of
 
 __all__ = [
     "column_losses",
@@ -116,7 +116,7 @@ def csr_losses(
     z = np.empty(theta.shape[1])
     scores = z.reshape((z.size, 1))
     for i in range(lo, hi):
-        _scores(data, indices, begins[i], ends[i], d, theta, z)
+        scores_of(data, indices, begins[i], ends[i], d, theta, z)
         _add_losses(
             scores, i, 1, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip
@@ -153,12 +153,15 @@ def csr_groups_losses(
     parameter, kappa, bound, inverse_unit, top, acc,
 ):  # fmt: skip
     """The same for CSR rows."""
+    last = starts[hi] - 1
     z = np.empty(theta.shape[1])
     losses = np.empty(acc.size)
     for g in range(lo, hi):
         losses[:] = 0.0
-        for i in order[starts[g] : starts[g + 1]]:
-            _scores(data, indices, begins[i], ends[i], d, theta, z)
+        for e in range(starts[g], starts[g + 1]):
+            ask_member(data, indices, begins, ends, order, e, last)
+            i = order[e]
+            scores_of(data, indices, begins[i], ends[i], d, theta, z)
             _add_row(z, i, n_outputs, y, weight, code, parameter, losses)
         for t in range(acc.size):
             acc[t] += _part(losses[t], bound, inverse_unit, top)

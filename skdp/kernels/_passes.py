@@ -7,13 +7,25 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels._inputs import frozen
-from skdp.kernels._prefetch import copy_columns, copy_rows
+from skdp.kernels._jit import jit
+from skdp.kernels._prefetch import copy_columns, copy_rows, transpose_rows
 from skdp.kernels._threads import run_blocks
 
-__all__ = ["Extras", "GatherPass", "Pass", "Total", "bounds", "members", "run_units"]
+__all__ = [
+    "Extras",
+    "GatherPass",
+    "GroupGatherPass",
+    "Pass",
+    "Total",
+    "bounds",
+    "members",
+    "run_units",
+]
 
-# Multiply-adds of a block of units.
-BLOCK_COST = 2**18
+# Multiply-adds of a block of units: a call of a compiled pass costs as much as 30,000 of them. A small problem
+# is cut finer, into FEW_BLOCKS, so that it pays to work on it with several threads.
+BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18
+MOST_BLOCKS, FEW_BLOCKS = 64, 8
 
 # Entries of the chosen rows that are copied together: of rows as many as stay in the second-level
 # cache; of columns as many as one batch has, for neighbours in a column share what they wait for.
@@ -68,7 +80,8 @@ class Pass:
     @property
     def n_blocks(self) -> int:
         """Blocks of units whose borders depend on the shape of the problem only."""
-        return int(min(max(1, self.n_units), max(1, min(64, self.cost // BLOCK_COST))))
+        blocks = max(self.cost // BLOCK_COST, min(FEW_BLOCKS, self.cost // SMALL_BLOCK_COST))
+        return int(max(1, min(self.n_units, MOST_BLOCKS, blocks)))
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         self.function(*self.before, lo, hi, *arguments)
@@ -93,6 +106,53 @@ class GatherPass(Pass):
             (copy_rows if by_rows else copy_columns)(X, rows, buffer)
             heavy = frozen(weight[rows]) if weight.size else weight
             self.function(frozen(buffer), frozen(y[rows]), heavy, 0, len(rows), *arguments)
+
+
+class GroupGatherPass(Pass):
+    """A pass over groups of rows of a Fortran-ordered array, which are copied row by row, some groups at a time.
+
+    Privacy: whether a group is copied follows from its own number of rows alone, so what it adds does not
+    depend on other groups.
+    """
+
+    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+        X, y, weight, order, starts = self.before
+        most = max(64, COLUMN_ENTRIES // max(1, X.shape[1]))
+        places = np.empty(len(order), dtype=np.int64)
+        buffer = np.empty((0, X.shape[1]), dtype=X.dtype)
+        first = lo
+        while first < hi:
+            begin = starts[first]
+            last = min(hi, int(np.searchsorted(starts, begin + most, side="right")) - 1)
+            if last <= first:
+                self.function(*self.before, first, first + 1, *arguments)
+                first += 1
+                continue
+            rows = order[begin : starts[last]]
+            if len(buffer) < len(rows):
+                buffer = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
+            transpose_rows(X, rows, buffer)
+            places[begin : starts[last]] = np.arange(len(rows))
+            heavy = frozen(weight[rows]) if weight.size else weight
+            self.function(
+                frozen(buffer), frozen(y[rows]), heavy, places, starts, first, last, *arguments
+            )
+            first = last
+
+
+@jit
+def add_integers(acc, total):
+    """Add integers that are stored as float64 to a sum and clear them."""
+    for i in range(acc.size):
+        total[i] += np.int64(acc[i])
+        acc[i] = 0.0
+
+
+@jit
+def convert_integers(acc, out):
+    """The same integers as int64; ``out`` may be the same memory."""
+    for i in range(acc.size):
+        out[i] = np.int64(acc[i])
 
 
 def run_units(run: Pass, block: Callable[[int, int, int], None]) -> None:
@@ -127,7 +187,7 @@ class Total:
         self.per_flush = per_flush
         self.clear = clear
         self.lock = threading.Lock()
-        self.sum = np.zeros(run.sum_shape, dtype=np.int64)
+        self.sum: Any = None
         self.accumulators: dict[int, Any] = {}
         self.counts: dict[int, int] = {}
         self.extras = Extras(run)
@@ -146,12 +206,19 @@ class Total:
         acc = self.accumulators[slot]
         self.clear(acc)
         with self.lock:
-            np.add(self.sum, acc, out=self.sum, dtype=np.int64, casting="unsafe")
-        acc[:] = 0.0
+            if self.sum is None:
+                self.sum = np.zeros(acc.shape, dtype=np.int64)
+            add_integers(acc.reshape(-1), self.sum.reshape(-1))
         self.counts[slot] = 0
 
     def collect(self) -> Any:
         """The sum; no thread is at work any more."""
+        if self.sum is None and self.accumulators:
+            acc = self.accumulators.pop(min(self.accumulators))
+            self.clear(acc)
+            # In place: a sum may be as large as the data, and new memory costs as much as a pass over it.
+            self.sum = acc.view(np.int64)
+            convert_integers(acc.reshape(-1), self.sum.reshape(-1))
         for slot in self.accumulators:
             self._flush(slot)
-        return self.sum
+        return np.zeros(self.run.sum_shape, dtype=np.int64) if self.sum is None else self.sum

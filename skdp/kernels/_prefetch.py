@@ -16,6 +16,7 @@ __all__ = [
     "prefetch_entry",
     "prefetch_row",
     "prefetch_span",
+    "transpose_rows",
 ]
 
 # Rows between the one at work and the one that is asked for.
@@ -83,3 +84,14 @@ def copy_columns(X, rows, out):
         column, to = X[:, j], out[:, j]
         for q in range(rows.size):
             to[q] = column[rows[q]]
+
+
+@jit
+def transpose_rows(X, rows, out):
+    """Copy the chosen rows of a Fortran-ordered array to the first rows of a C-ordered one."""
+    # Eight columns at a time: a line of the cache is written once.
+    for first in range(0, X.shape[1], 8):
+        last = min(X.shape[1], first + 8)
+        for q in range(rows.size):
+            for j in range(first, last):
+                out[q, j] = X[rows[q], j]

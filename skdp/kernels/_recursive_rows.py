@@ -21,7 +21,7 @@ from skdp.kernels._dense import (
 from skdp.kernels._jit import jit
 from skdp.kernels._prefetch import AHEAD, prefetch_row
 from skdp.kernels._rows import UNDERFLOW, clip_scale, derivatives
-from skdp.kernels._sparse import _add_plain, _add_rounded, _scores
+from skdp.kernels._sparse import add_member, add_rounded, ask_member, scores_of
 
 __all__ = [
     "column_recursive",
@@ -139,7 +139,7 @@ def csr_recursive(
         m = min(BLOCK, hi - first)
         for q in range(m):
             start, stop = begins[first + q], ends[first + q]
-            _scores(data, indices, start, stop, d, theta, z)
+            scores_of(data, indices, start, stop, d, theta, z)
             scores[:, q] = z
             square = one
             for e in range(start, stop):
@@ -154,7 +154,7 @@ def csr_recursive(
             c = z[:n_outputs]
             c[:] = scores[:n_outputs, q]
             if np.any(c != 0.0):
-                _add_rounded(data, indices, begins[first + q], ends[first + q], d, p, c, kappa, acc)
+                add_rounded(data, indices, begins[first + q], ends[first + q], d, p, c, kappa, acc)
 
 
 @jit
@@ -205,68 +205,58 @@ def dense_groups_recursive(
 @jit
 def csr_groups_recursive(
     data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, code, parameter,
-    kappa, limit, moved_limit, momentum, inverse_unit, acc, v, mark,
+    kappa, limit, moved_limit, momentum, inverse_unit, acc, v, mark, touched,
 ):  # fmt: skip
-    """The same for CSR rows; ``v`` (p, 2 K) and ``mark`` (p,) are zero before and after."""
+    """The same for CSR rows; ``v`` is (p, 2 K), and the workspaces are those of `csr_groups`."""
     p, n_outputs = acc.shape
     z = np.empty(2 * n_outputs)
     slack = np.sqrt(acc.size) * UNDERFLOW
+    last = starts[hi] - 1
     for g in range(lo, hi):
-        members = order[starts[g] : starts[g + 1]]
-        for i in members:
+        count = 0
+        for e in range(starts[g], starts[g + 1]):
+            ask_member(data, indices, begins, ends, order, e, last)
+            i = order[e]
             w = weight[i] if weight.size else 1.0
-            _scores(data, indices, begins[i], ends[i], d, theta, z)
+            scores_of(data, indices, begins[i], ends[i], d, theta, z)
             derivatives(code, parameter, z[:n_outputs], y[i], w)
             derivatives(code, parameter, z[n_outputs:], y[i], w)
-            _add_plain(data, indices, begins[i], ends[i], d, p, z, kappa, v)
-        square = 0.0
-        moved = 0.0
-        for i in members:
-            for e in range(begins[i], ends[i]):
-                j = indices[e]
-                if not mark[j]:
-                    mark[j] = True
-                    more, change = _differences(v, j)
-                    square += more
-                    moved += change
+            count = add_member(
+                data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count
+            )
         if p > d:
-            more, change = _differences(v, d)
-            square += more
-            moved += change
+            touched[count] = d
+            count += 1
+        square, moved = _both_squares(v, touched, count)
         a, b = recursive_scales(
             np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
             inverse_unit,
         )  # fmt: skip
-        for i in members:
-            for e in range(begins[i], ends[i]):
-                j = indices[e]
-                if mark[j]:
-                    mark[j] = False
-                    _move_both(v, j, a, b, acc)
-        if p > d:
-            _move_both(v, d, a, b, acc)
+        for f in range(count):
+            j = np.uint64(touched[f])
+            mark[j] = 0
+            for k in range(n_outputs):
+                if a != 0.0 or b != 0.0:
+                    acc[j, k] += np.rint(a * v[j, k] + b * v[j, n_outputs + k])
+                v[j, k] = 0.0
+                v[j, n_outputs + k] = 0.0
 
 
 @jit
-def _differences(v, j):
-    """Put the difference where the former gradient was; squares of the present one and of it."""
+def _both_squares(v, touched, count):
+    """Put the difference where the former gradient was; squared norms of the present one and of it."""
     n_outputs = v.shape[1] // 2
     square = 0.0
     moved = 0.0
-    for k in range(n_outputs):
-        change = v[j, k] - v[j, n_outputs + k]
-        v[j, n_outputs + k] = change
-        square += v[j, k] * v[j, k]
-        moved += change * change
+    for f in range(count):
+        j = np.uint64(touched[f])
+        more = 0.0
+        change = 0.0
+        for k in range(n_outputs):
+            difference = v[j, k] - v[j, n_outputs + k]
+            v[j, n_outputs + k] = difference
+            more += v[j, k] * v[j, k]
+            change += difference * difference
+        square += more
+        moved += change
     return square, moved
-
-
-@jit
-def _move_both(v, j, a, b, acc):
-    """Add the rounded combination to ``acc`` and clear the workspace."""
-    n_outputs = acc.shape[1]
-    for k in range(n_outputs):
-        if a != 0.0 or b != 0.0:
-            acc[j, k] += np.rint(a * v[j, k] + b * v[j, n_outputs + k])
-        v[j, k] = 0.0
-        v[j, n_outputs + k] = 0.0

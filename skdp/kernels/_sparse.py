@@ -8,12 +8,17 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 import numpy as np
 
 from skdp.kernels._jit import jit
+from skdp.kernels._prefetch import prefetch_row, prefetch_span
 from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows", "csr_state"]
 
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
+
+# Members of a group between the one at work and the one that is asked for; entries likewise, where all
+# outputs of a feature are more than a few lines of the cache.
+MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, 6, 16
 
 # With a signed literal the sum of an unsigned index would be signed, and checked at every entry.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -81,6 +86,25 @@ def _scores_and_squares(data, indices, begins, ends, first, rows, w, scores, squ
 
 
 @jit
+def dot_product(data, indices, start, stop, w):
+    """Dot product of a row with ``w``, in the order of `_scores_and_squares`."""
+    a0 = a1 = a2 = a3 = 0.0
+    e = np.uint64(start)
+    stop = np.uint64(stop)
+    whole = stop - ((stop - e) & THREE)
+    while e < whole:
+        a0 += np.float64(data[e]) * w[indices[e]]
+        a1 += np.float64(data[e + ONE]) * w[indices[e + ONE]]
+        a2 += np.float64(data[e + TWO]) * w[indices[e + TWO]]
+        a3 += np.float64(data[e + THREE]) * w[indices[e + THREE]]
+        e += FOUR
+    while e < stop:
+        a0 += np.float64(data[e]) * w[indices[e]]
+        e += ONE
+    return (a0 + a2) + (a1 + a3)
+
+
+@jit
 def _square(data, indices, start, stop, mask):
     """Sum of squares of a row, restricted to the mask if there is one."""
     square = 0.0
@@ -140,11 +164,21 @@ def _add_rows(data, indices, begins, ends, first, rows, d, c, plain, kappa, acc)
 
 
 @jit
-def _scores(data, indices, start, stop, d, theta, z):
+def scores_of(data, indices, start, stop, d, theta, z):
+    """Linear predictors of one row."""
     p, n_outputs = theta.shape
+    if n_outputs == 1:
+        w = theta.reshape(p)
+        z[0] = dot_product(data, indices, start, stop, w)
+        if p > d:
+            z[0] += w[d]
+        return
     for k in range(n_outputs):
         z[k] = theta[d, k] if p > d else 0.0
+    last = stop - ONE
     for e in range(start, stop):
+        if n_outputs >= WIDE:
+            prefetch_row(theta, indices[min(last, e + np.uint64(ENTRIES_AHEAD))])
         j = indices[e]
         for k in range(n_outputs):
             z[k] += data[e] * theta[j, k]
@@ -164,7 +198,7 @@ def csr_outputs(
     for first in range(lo, hi, BLOCK):
         m = min(BLOCK, hi - first)
         for q in range(m):
-            _scores(data, indices, begins[first + q], ends[first + q], d, theta, z)
+            scores_of(data, indices, begins[first + q], ends[first + q], d, theta, z)
             scores[:, q] = z
             squares[q] = one + _square(data, indices, begins[first + q], ends[first + q], mask)
         factors(
@@ -180,12 +214,16 @@ def csr_outputs(
             if mode == PLAIN:
                 _add_plain(data, indices, start, stop, d, p, z, kappa, acc)
             elif np.any(z != 0.0):
-                _add_rounded(data, indices, start, stop, d, p, z, kappa, acc)
+                add_rounded(data, indices, start, stop, d, p, z, kappa, acc)
 
 
 @jit
-def _add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
+def add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
+    """Add the rounded products of the factors ``c`` and one row."""
+    last = stop - ONE
     for e in range(start, stop):
+        if c.size >= WIDE:
+            prefetch_row(acc, indices[min(last, e + np.uint64(ENTRIES_AHEAD))])
         j = indices[e]
         for k in range(c.size):
             acc[j, k] += np.rint(c[k] * data[e])
@@ -206,66 +244,108 @@ def _add_plain(data, indices, start, stop, d, p, r, kappa, acc):
 
 
 @jit
+def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count):
+    """Add one row of a group to the group's gradient ``v`` and list the features that are new to it.
+
+    Returns how many features are listed. There is no branch on what is new: nobody could predict it.
+    """
+    if r.size == 1:
+        factor, u = r[0], v.reshape(v.size)
+        for e in range(start, stop):
+            j = indices[e]
+            u[j] += factor * data[e]
+            touched[np.uint64(count)] = j
+            count += mark[j] == 0
+            mark[j] = 1
+    else:
+        for e in range(start, stop):
+            j = indices[e]
+            for k in range(r.size):
+                v[j, k] += r[k] * data[e]
+            touched[np.uint64(count)] = j
+            count += mark[j] == 0
+            mark[j] = 1
+    if v.shape[0] > d:
+        for k in range(r.size):
+            v[d, k] += r[k] * kappa
+    return count
+
+
+@jit
+def ask_member(data, indices, begins, ends, order, e, last):
+    """Ask for a row of a group that will be read soon."""
+    i = order[min(last, e + MEMBERS_AHEAD)]
+    start, stop = np.int64(begins[i]), np.int64(ends[i])
+    if start < stop:
+        prefetch_span(data, start, stop)
+        prefetch_span(indices, start, stop)
+
+
+@jit
 def csr_groups(
     data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, mask, code, parameter,
-    kappa, limit, inverse_unit, mode, acc, norms, v, mark,
+    kappa, limit, inverse_unit, mode, acc, norms, v, mark, touched,
 ):  # fmt: skip
     """Add the contributions of groups ``lo`` to ``hi``.
 
-    ``v`` (p, K) holds one group's gradient, ``mark`` (p,) the features it touches; both are zero
-    before and after.
+    ``v`` (p, K) holds one group's gradient, ``mark`` (p,) says which features it touches, and ``touched``
+    (p + 1,) lists them, the intercept last. The first two are zero before and after.
     """
     p, n_outputs = theta.shape
     z = np.empty(n_outputs)
+    last = starts[hi] - 1
+    slack = np.sqrt(theta.size) * UNDERFLOW
     for g in range(lo, hi):
-        members = order[starts[g] : starts[g + 1]]
-        for i in members:
-            _scores(data, indices, begins[i], ends[i], d, theta, z)
+        count = 0
+        for e in range(starts[g], starts[g + 1]):
+            ask_member(data, indices, begins, ends, order, e, last)
+            i = order[e]
+            scores_of(data, indices, begins[i], ends[i], d, theta, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
-            _add_plain(data, indices, begins[i], ends[i], d, p, z, kappa, v)
-        square = 0.0
-        for i in members:
-            for e in range(begins[i], ends[i]):
-                j = indices[e]
-                if not mark[j]:
-                    mark[j] = True
-                    if mask.size == 0 or mask[j]:
-                        square += _entry_square(v, j)
-        if p > d and (mask.size == 0 or mask[d]):
-            square += _entry_square(v, d)
-        size = np.sqrt(square) + np.sqrt(v.size) * UNDERFLOW
+            count = add_member(
+                data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count
+            )
+        if p > d:
+            touched[count] = d
+            count += 1
+        size = np.sqrt(_touched_square(v, mask, touched, count)) + slack
         scale = 0.0
         if mode == NORMS:
             norms[g] = size
         else:
             scale = clip_scale(size, limit, inverse_unit)
-        _move(indices, begins, ends, members, d, p, scale, v, mark, acc)
+        _move(v, mark, touched, count, scale, acc)
 
 
 @jit
-def _entry_square(v, j):
-    total = 0.0
-    for k in range(v.shape[1]):
-        total += v[j, k] * v[j, k]
-    return total
+def _touched_square(v, mask, touched, count):
+    """Squared norm of a group's gradient, in the order in which its rows touch the features."""
+    square = 0.0
+    for f in range(count):
+        j = np.uint64(touched[f])
+        if mask.size == 0 or mask[j]:
+            total = 0.0
+            for k in range(v.shape[1]):
+                total += v[j, k] * v[j, k]
+            square += total
+    return square
 
 
 @jit
-def _move(indices, begins, ends, members, d, p, scale, v, mark, acc):
-    """Add the rounded ``scale * v`` to ``acc`` and clear the workspace."""
-    for i in members:
-        for e in range(begins[i], ends[i]):
-            j = indices[e]
-            if mark[j]:
-                mark[j] = False
-                _move_one(v, j, scale, acc)
-    if p > d:
-        _move_one(v, d, scale, acc)
-
-
-@jit
-def _move_one(v, j, scale, acc):
-    for k in range(v.shape[1]):
-        if scale != 0.0:
-            acc[j, k] += np.rint(scale * v[j, k])
-        v[j, k] = 0.0
+def _move(v, mark, touched, count, scale, acc):
+    """Add the rounded ``scale * v`` to ``acc`` (unless the group is dropped) and clear the workspace."""
+    if v.shape[1] == 1 and scale != 0.0:
+        u, a = v.reshape(v.size), acc.reshape(acc.size)
+        for f in range(count):
+            j = np.uint64(touched[f])
+            a[j] += np.rint(scale * u[j])
+            u[j] = 0.0
+            mark[j] = 0
+        return
+    for f in range(count):
+        j = np.uint64(touched[f])
+        mark[j] = 0
+        for k in range(v.shape[1]):
+            if scale != 0.0:
+                acc[j, k] += np.rint(scale * v[j, k])
+            v[j, k] = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 from skdp.kernels._dense import dot
 from skdp.kernels._jit import jit
 from skdp.kernels._rows import clip_scale, derivatives
-from skdp.kernels._sparse import _scores
+from skdp.kernels._sparse import scores_of
 
 __all__ = ["csr_sup", "dense_sup", "sup_factors"]
 
@@ -114,7 +114,7 @@ def csr_sup(
     for e in range(lo, hi):
         i = rows[e]
         start, stop = indptr[i], indptr[i + 1]
-        _scores(data, indices, start, stop, d, theta, z)
+        scores_of(data, indices, start, stop, d, theta, z)
         w = weight[i] if weight.size else 1.0
         b = balance[i] if balance.size else 1.0
         if sums.size:
