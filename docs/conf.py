@@ -65,10 +65,13 @@ html_sidebars = {
         "index",
         "getting_started",
         "epsilon",
+        "comparison",
         "constants",
         "benchmarks",
         "changelog",
+        "contributing/house",
         "glossary",
+        "references",
         "auto_examples/*",
     )
 }

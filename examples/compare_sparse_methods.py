@@ -2,16 +2,16 @@
 Comparison of sparse methods
 ============================
 
-Every sparse method of skdp, side by side, with default parameters: utility against epsilon, support recovery
-where the truth is known, and seconds. Beside them the published DP-IGHT, re-run with noise that its claim needs,
-and the non-private fit. Nothing of skdp's is tuned; ``n_nonzero_coefs``, delta and the data's scale are choices
-made in public.
+This script runs every sparse method of skdp with default parameters. It prints utility against epsilon, support
+recovery where the truth is known, and seconds. It also runs the published DP-IGHT, with the noise that its claim
+needs, and the non-private fit. Nothing of skdp's is tuned; ``n_nonzero_coefs``, delta and the data's scale are
+public choices.
 
 The published method (constant step, T steps, clip norm G) takes step, T and G from a grid **by the true error** on
-two other instances (one at n = 5000), which no user could do: this flatters it.
+two other instances (one at n = 5000). No user could do that; it flatters the method.
 
-The script is not run by the documentation. Results go to a JSON cache as they come, a second run goes on where the
-first ended, and ``--tables`` prints what the cache holds as reStructuredText::
+The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
+the first ended. ``--tables`` prints what the cache holds as reStructuredText::
 
     python examples/compare_sparse_methods.py synthetic-regression-1000 --seeds 10
     python examples/compare_sparse_methods.py imdb-classification --methods DP-IGHT DP-AMP
@@ -67,7 +67,7 @@ CLIPS = {"regression": (0.3, 1.0, 3.0), "classification": (0.5, 1.0)}  # times t
 
 
 def published_dp_ight(task, X, y, s, mu, point, rng):
-    """DP-IGHT of the dissertation with the noise that mu-GDP needs: the sensitivity is 2 G / n."""
+    """DP-IGHT of Wang (2021) with the noise that mu-GDP needs: the sensitivity is 2 G / n."""
     n_steps, rate, clip = point
     n, d = X.shape
     sigma = math.sqrt(n_steps) / mu * 2 * clip / n

@@ -3,14 +3,14 @@ When Laplacian smoothing helps
 ==============================
 
 `DPLSSGDClassifier` averages the noise of a private gradient over neighbouring features. That helps where
-neighbours in X are neighbours in the model, such as pixels or points in time, and hurts where they are not. Here
-are curves of 100 points in time, which differ between the classes by a small hump; then the same records with
-their columns in a random order.
+neighbours in X are neighbours in the model, such as pixels or points in time. It hurts where they are not. This
+example fits curves of 100 points in time, which differ between the classes by a small hump. Then it fits the same
+records with their columns in a random order.
 
-With ``--mnist`` the script runs the table of the user guide instead (softmax regression on the 60,000 training
-images, test accuracy, and the published figures). It reads the folder that ``SKDP_DATA`` names, takes one or two
-CPU seconds a fit with batches of 6,000 and about 12 with the default, all records, and goes on where an earlier
-run with the same ``--cache`` ended::
+With ``--mnist`` the script prints the table of the user guide instead (softmax regression on the 60,000 training
+images, test accuracy, and the published figures). It reads the folder that ``SKDP_DATA`` names. A fit takes one or
+two CPU seconds with batches of 6,000, about 12 with all records, the default. A run goes on where an earlier one
+with the same ``--cache`` ended::
 
     python examples/plot_laplacian_smoothing.py --mnist --seeds 10 --batch-size 6000 --cache mnist.json
 """
@@ -31,7 +31,7 @@ import numpy as np
 from skdp import DPLSSGDClassifier
 from skdp.datasets import fetch_mnist
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 DELTA = 1e-5
@@ -81,7 +81,7 @@ def compare_curves():
 # %%
 # The table on MNIST
 # ------------------
-# Table 5.2 of the dissertation: test accuracy in percent, means and standard deviations of 5 runs.
+# Table 5.2 of Wang (2021): test accuracy in percent, means and standard deviations of 5 runs.
 
 EPSILONS, SMOOTHINGS = (0.30, 0.25, 0.20, 0.15, 0.10), (0.0, 1.0, 2.0, 3.0)
 PUBLISHED = {

@@ -3,10 +3,10 @@ Which features survive
 ======================
 
 Hard thresholding keeps a fixed number of coefficients and sets all others to zero, so that the model can be
-read. But the features are chosen under noise. Which choices are stable, and from which epsilon on?
+read. The features are chosen under noise. Which choices are stable, and from which epsilon on?
 
 Here 20 of the 263 binned columns of the RAND Health Insurance Experiment may stay. The same data are
-fitted ten times at each of two epsilons; only the noise differs.
+fitted ten times at each of two epsilons. Only the noise differs.
 """
 
 # %%
@@ -22,7 +22,7 @@ import numpy as np
 from skdp import DPIGHTClassifier, IGHTClassifier, PublicBinsEncoder
 from skdp.datasets import load_rand_hie, rand_hie_bins
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit", as_frame=True)

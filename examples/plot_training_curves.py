@@ -2,10 +2,11 @@
 Training curves of private solvers
 ==================================
 
-How far does a private solver get with how many passes over the data? Logistic regression with the nonconvex
-penalty of the dissertation (section 4.7.1) on the RAND Health Insurance Experiment, which is bundled, at epsilon
-0.5: recursive momentum and plain SGD take small steps on small random batches, gradient descent and DP-AGD read
-all records for each of a few steps. ``examples/stochastic_tables.py`` has the tables for a9a and ijcnn1.
+How far does a private solver get with how many passes over the data? This example fits logistic regression with
+the nonconvex penalty of Wang (2021), section 4.7.1, to the bundled RAND Health Insurance Experiment, at epsilon
+0.5.
+Recursive momentum and plain SGD take small steps on small random batches. Gradient descent and DP-AGD read all
+records for each of a few steps. ``examples/stochastic_tables.py`` has the tables for a9a and ijcnn1.
 
 .. note::
 
@@ -37,7 +38,7 @@ from skdp import (
 )
 from skdp.datasets import load_rand_hie, rand_hie_bins
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 ALPHA, EPSILON, SEEDS = 1e-3, 0.5, range(8)
@@ -68,10 +69,10 @@ print(f"{y.size} records, {X.shape[1]} features; objective {start:.3f} at 0, {le
 # %%
 # Fits that are watched
 # ---------------------
-# All have their defaults but SGD. Its default is full batches and a small clip norm, which is good for accuracy
-# and biases the objective: here it gets batches of 500, four passes, and as its clip norm the longest gradient
-# that a row of 21 ones can have, a public number. How many records a release reads is in the report: the rate of
-# its batch, or 1. Each method first asks for a scale of the data, in one pass that is not drawn.
+# All but SGD have their defaults. SGD's default is full batches and a small clip norm, which is good for accuracy
+# and biases the objective. Here it gets batches of 500 and four passes. Its clip norm is the longest gradient that
+# a row of 21 ones can have, a public number. The report says how many records a release reads: the rate of its
+# batch, or 1. Each method first asks for a scale of the data, in one pass that is not drawn.
 
 BATCHES = {"batch_size": 500, "max_iter": 4 * y.size // 500, "clip_norm": np.sqrt(21)}
 SOLVERS = {

@@ -28,7 +28,7 @@ from sklearn.model_selection import GroupShuffleSplit
 from skdp import DPIGHTClassifier, PublicBinsEncoder
 from skdp.datasets import load_rand_hie, rand_hie_bins
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit")

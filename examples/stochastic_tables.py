@@ -2,25 +2,26 @@
 Stochastic solvers on a9a and ijcnn1
 ====================================
 
-Tables 4.2 and 4.3 of the dissertation again: logistic regression with the nonconvex penalty ``alpha sum_j w_j^2 /
-(1 + w_j^2)``, alpha = 1e-3, at epsilon 0.2 and 0.5, delta = 1e-5. Every private method has its defaults; then each
-rival of recursive momentum runs **at equal data passes**, that is, with ``max_iter`` and ``batch_size`` such that
-it reads as many records as DP-SRM does. Nothing is tuned. As the defaults of DP-SGD are made for accuracy and not
-for objectives, DP-SGD also runs with the clip norm and the step size of DP-SRM: the same batches, clipping and
-way, but no recursive momentum; and with its own defaults on batches of a tenth of the data.
-DP-IGHT, which has no penalty, stands beside them for its error rate; ``synthetic``, 200,000 dense rows of 100
-features, for the seconds. A penalty that serves an objective need not serve the error rate: ``--errors`` fits
-without one, with defaults otherwise, at epsilon 0.2 to 2, and prints test errors only.
+This script runs Tables 4.2 and 4.3 of Wang (2021) again: logistic regression with the nonconvex penalty ``alpha
+sum_j w_j^2 / (1 + w_j^2)``, alpha = 1e-3, at epsilon 0.2 and 0.5, delta = 1e-5. Nothing is tuned.
 
-Measured are the training objective (the mean log-loss plus the penalty) and the norm of its gradient, the test 0/1
-error, data passes of the steps (and one, "+ 1", for the row norms whose median fixes the scales: its noisy counts
-all look at norms that were computed once), and CPU seconds of a warm fit on all threads. (What the paper
-calls "test error" is like an objective and no error rate: its non-private 0.3346 on a9a is close to the least
-training objective, 0.334.) All of them are ours and not private: they look at the data without noise. Not private
-either are STORM and the minimum that L-BFGS finds.
+* Every private method runs with its defaults.
+* Each rival of recursive momentum also runs **at equal data passes**: its ``max_iter`` and ``batch_size`` are such
+  that it reads as many records as DP-SRM does.
+* DP-SGD, whose defaults are made for accuracy, also runs with the clip norm and the step size of DP-SRM, and with
+  its own defaults on batches of a tenth of the data.
+* DP-IGHT has no penalty and is there for its error rate. ``synthetic`` has 200,000 dense rows of 100 features and
+  is there for the seconds.
+* ``--errors`` fits without a penalty at epsilon 0.2 to 2 and prints test errors only.
 
-The script is not run by the documentation. Results go to a JSON cache as they come, a second run goes on where the
-first ended, and ``--tables`` prints what the cache holds as reStructuredText::
+The tables show the training objective (mean log-loss plus penalty), the norm of its gradient, the test 0/1 error,
+data passes and CPU seconds of a warm fit on all threads. "+ 1" is the pass that computes the row norms, whose
+median fixes the scales. The paper's "test error" is like an objective and no error rate: its non-private 0.3346 on
+a9a is close to the least training objective, 0.334. All these figures look at the data without noise. STORM and
+the minimum that L-BFGS finds are not private.
+
+The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
+the first ended. ``--tables`` prints what the cache holds as reStructuredText::
 
     python examples/stochastic_tables.py a9a ijcnn1 synthetic --seeds 10 --tables
     python examples/stochastic_tables.py a9a ijcnn1 --errors --seeds 10 --tables

@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPIGHTClassifier, show_versions
 from skdp.datasets import fetch_a9a, fetch_imdb
 
-# Seeds make these figures repeatable and are for this only: each fit would say so.
+# Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 DELTA = 1e-5
