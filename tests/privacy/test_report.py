@@ -24,6 +24,7 @@ from skdp.privacy.accounting import (
     sampled_epsilon,
 )
 from skdp.privacy.report import PrivacyReport
+from skdp.privacy.report.curves import Curves
 
 
 def row(count=50, planned=50, epsilon=1.0, delta=1e-5):
@@ -376,7 +377,7 @@ def test_kinds_chosen_late_are_claimed_by_mu_alone():
     assert rows_mu(report.mechanisms) == pytest.approx(report.mu, rel=1e-9)
     sharper = 0
     for delta in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
-        by_mu = gaussian_epsilon(report.mu, report._ideal_delta(delta))
+        by_mu = gaussian_epsilon(report.mu, Curves(report._state).ideal_delta(delta))
         sharper += rows_epsilon(report.mechanisms, delta) < 0.99 * by_mu
         claim = report.epsilon if delta >= report.delta else math.inf
         assert report.epsilon_at(delta) >= min(by_mu, claim) * (1 - 1e-9)

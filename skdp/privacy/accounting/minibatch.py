@@ -1,41 +1,42 @@
 """Epsilon of releases on sampled batches together with full-batch releases, and the noise for a budget.
 
-Poisson samples by our own privacy loss distributions (`_pld`), fixed-size samples by RDP. Every value is
-an upper bound. The check of a ledger after a fit uses other code, see `recheck`.
+Poisson samples by our own privacy loss distributions (`skdp.privacy.accounting.pld`), fixed-size samples by
+RDP. Every value is an upper bound. The check of a ledger after a fit uses other code, see
+`skdp.privacy.accounting.recheck`.
 """
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting import pld as _pld
-from skdp.privacy.accounting import rdp as _rdp
-from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
-from skdp.privacy.accounting.sampled import (
+from skdp.privacy.accounting import pairs, pld, rdp
+from skdp.privacy.accounting.amplification import (
+    FULL_BATCH,
     POISSON,
     WITHOUT_REPLACEMENT,
     check_delta,
     check_rate,
-    require_supported,
 )
+from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.releases import Gaussian, Release, SampledGaussian
+from skdp.privacy.accounting.sampled import require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
 Group = tuple[float, float, int, int, int]
-# What the grid adds to epsilon, relative to it; more in a first search.
+# The part of epsilon that the grid adds: in the result, and in a first search.
 _GRID, _COARSE = 5e-4, 1e-2
-# The calibrated noise costs at least this part less than epsilon: the room of the recheck's own error.
+# The calibrated noise costs at least this part less than epsilon, which leaves room for the recheck's own error...
 _ROOM = 1.5e-3
-# And at most this part less than that.
+# ...and at most this part less than that.
 _ALLOWED = 3e-3
-# Tail masses of dp-accounting, which rechecks the ledger, are about 1e-15 a composition.
+# Smallest delta of Poisson samples. dp-accounting, which rechecks the ledger, has tail masses of about 1e-15.
 _SMALLEST_DELTA = 1e-10
-# Less noise than this is as good as none: sampling is not counted then. It is what is added where delta alone
-# covers the sampling, and enough for the tails of the rounded Gaussian, which reach 13.25 standard deviations.
+# Below this noise multiplier sampling is not counted: so little noise is as good as none.
 _LEAST_NOISE = 0.01
+# Smallest noise multiplier that is calibrated, also if delta alone covers the sampling. It is enough for the
+# tails of the rounded Gaussian, which reach 13.25 standard deviations.
 _LEAST_CALIBRATED = 0.17
 
 
@@ -148,50 +149,53 @@ def _epsilon(
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
     groups = tuple((min(group[0], 1e8), max(group[1], 1e-12), *group[2:]) for group in groups)
-    aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
+    aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     factor = 2.0 if adjacency == "replace-one" else 1.0
 
     def composed(kind: str, rtol: float) -> float:
         releases = tuple(
-            _pld.Release(kind, factor * size, rate, count) for size, rate, count, _, _ in groups
+            pairs.NormalPair(kind, factor * size, rate, count) for size, rate, count, _, _ in groups
         )
-        return _pld.composed_epsilon(releases + aside, delta, rtol)
+        return pld.composed_epsilon(releases + aside, delta, rtol)
 
     if adjacency == "replace-one":
-        return min(bound, composed(_pld.TWO_SIDED, rtol))
-    found = composed(_pld.OUT, rtol)
-    # Mostly less, which a coarse upper bound shows as well.
-    other = composed(_pld.TAKEN_IN, 20.0 * rtol)
+        return min(bound, composed(pairs.TWO_SIDED, rtol))
+    found = composed(pairs.OUT, rtol)
+    # This direction mostly costs less, which a coarse upper bound shows as well.
+    other = composed(pairs.TAKEN_IN, 20.0 * rtol)
     if other > found:
-        other = composed(_pld.TAKEN_IN, rtol)
+        other = composed(pairs.TAKEN_IN, rtol)
     return min(bound, max(found, other))
 
 
-def planned_epsilon(
-    rows: Sequence[Mapping[str, Any]], delta: float, *, mu: float, adjacency: str
-) -> float:
-    """`sampled_epsilon` of planned ledger rows, Gaussian ones of one kind of sampling or of the full batch."""
-    kinds = {row_sampling(row) for row in rows} - {FULL_BATCH}
-    require_supported(FULL_BATCH, adjacency, [row["name"] for row in rows])
-    if len(kinds) != 1 or any(row["name"] != "gaussian" for row in rows):
+def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:
+    """`sampled_epsilon` of planned Gaussian releases of one kind of sampling, or on all records."""
+    kinds = {release.sampling for release in plan if release.on_sample}
+    require_supported(FULL_BATCH, adjacency, [release.name for release in plan])
+    if len(kinds) != 1:
         raise UnsupportedAccounting(
             f"A sampled plan has Gaussian releases of one kind of sampling, got {sorted(kinds)}."
         )
-    groups = []
-    for row in rows:
-        _, size, count = check_row(row)
-        whole = row_sampling(row) == FULL_BATCH
-        n = row.get("n_records", 1)
-        rate, b = (1.0, n) if whole else (row["sampling_rate"], row.get("batch_size", 1))
-        groups.append((size, rate, count, n, b))
+    groups = [_planned_group(release) for release in plan]
     return sampled_epsilon(groups, delta, mu=mu, adjacency=adjacency, sampling=kinds.pop())
 
 
+def _planned_group(release: Release) -> Group:
+    if not isinstance(release, Gaussian):
+        raise UnsupportedAccounting(
+            f"A sampled plan has Gaussian releases only, got {release.name!r}."
+        )
+    z, count = release.noise_multiplier, release.count
+    if not isinstance(release, SampledGaussian):
+        return z, 1.0, count, 1, 1
+    return z, release.rate, count, release.n_records or 1, release.batch_size or 1
+
+
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
-    total = 0.5 * mu * mu * _rdp.ORDERS
+    total = 0.5 * mu * mu * rdp.ORDERS
     for size, _, count, n, b in groups:
-        total = total + count * _rdp.curve(size, b / n)
-    return _rdp.epsilon_of(total, delta)
+        total = total + count * rdp.curve(size, b / n)
+    return rdp.epsilon_of(total, delta)
 
 
 def calibrate_batches(

@@ -1,10 +1,14 @@
 """What objective perturbation costs: the release of argmin F + <b, theta> with Gaussian b.
 
 F(theta) = sum_i l(<x_i, theta>, y_i) + (penalty / 2) ||theta||^2 with ||x_i|| <= R, every coordinate penalised,
-and b ~ N(0, sigma^2 I). The map from b to the minimiser is a bijection, so the density of the minimiser on two
-neighbouring data sets, and with it the privacy loss Z, is explicit (user guide, "Minima perturbation", where
-the statements below are proved). With c = max |l'|, f = 2 for replace-one and 1 otherwise, s = f c R / sigma,
-and delta_G(epsilon, s) the exact curve of s-GDP:
+and b ~ N(0, sigma^2 I).
+
+Privacy
+-------
+The map from b to the minimiser is a bijection, so the density of the minimiser on two neighbouring data sets is
+explicit, and with it the privacy loss Z. The user guide proves the statements below ("Minima perturbation").
+With c = max |l'|, f = 2 for replace-one and 1 otherwise, s = f c R / sigma, and delta_G(epsilon, s) the exact
+curve of s-GDP:
 
 * plain. The determinants differ by at most D = log(1 + R^2 max l'' / penalty), so that
   delta(epsilon) <= m delta_G(epsilon - D, s), if (epsilon - D) / s - s / 2 >= t.
@@ -20,8 +24,8 @@ P(|a| + |b| > 2 u) <= 2 Q(u) for u >= sqrt 3, for standard normal a, b of any co
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from skdp.losses import HuberLoss, LogisticLoss
 from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.adjacency import factor
 
@@ -56,7 +60,9 @@ class ObjectiveTerms:
     replaced: bool
 
 
-def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
+def objective_terms(
+    loss: LogisticLoss | HuberLoss, radius: float, penalty: float, adjacency: str
+) -> ObjectiveTerms:
     """Make the constants for a loss of `skdp.losses`.
 
     Parameters
@@ -73,9 +79,10 @@ def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) ->
     ValueError
         For a loss with unbounded gradients or with several outputs, whose Hessian has a higher rank.
     """
-    if loss.name == "logistic":  # |l'| = q, l'' = q (1 - q)
+    # By type and not by name: the theorem needs these very functions.
+    if type(loss) is LogisticLoss:  # |l'| = q, l'' = q (1 - q)
         steepness, ratio, one_signed = 1.0, 1.0, True
-    elif loss.name == "huber":
+    elif type(loss) is HuberLoss:
         steepness, ratio, one_signed = float(loss.threshold), math.inf, False
     else:
         raise ValueError(
