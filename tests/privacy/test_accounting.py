@@ -75,7 +75,7 @@ def randomised_response_delta(count, epsilon0, epsilon):
 
 
 def envelope_delta(epsilon0, x):
-    """Largest delta(x) of any epsilon0-bounded-range mechanism (REFEREE B3)."""
+    """Largest delta(x) of any epsilon0-bounded-range mechanism; `BoundedRangePair` has the proof."""
     if x >= epsilon0:
         return 0.0
     if x <= -epsilon0:
@@ -501,7 +501,7 @@ def test_pld_says_nothing_at_tiny_delta():
         )
 
 
-# ---------------------------------------------------------------------- the supported table (R14)
+# ---------------------------------------------------------------------- the supported table
 
 G, L, S = "gaussian", "laplace", "gumbel_top_k"
 TABLE = [
@@ -610,7 +610,7 @@ def test_figures_of_sampled_steps():
 
 
 def test_fixed_size_batches_are_really_worse_than_poisson_batches():
-    # Others at -C: a lower bound on the truth that no accountant can pass under (R9).
+    # Others at -C: a lower bound on the truth that no accountant can pass under.
     upper = theirs.wor_epsilon(1.3 / 2, 60000, 256, 3515, 1e-5)
     lower = theirs.poisson_epsilon(1.3 / 2, 256 / 60000, 3515, 1e-5, adjacency="add-remove")
     assert upper == pytest.approx(7.178, abs=0.01)
@@ -650,12 +650,12 @@ def test_selection_and_gaussian_on_one_poisson_sample():
     step = [{"name": "gumbel_top_k", "epsilon": 0.05, "count": 100}, *gaussian_rows(2.0)]
     args = (1e-4, 200000, 200000**-1.1)
     found = sampled.poisson_step_epsilon(step, *args, adjacency="zero-out")
-    assert found == pytest.approx(0.169, abs=1e-3)  # FEASIBLE section 3
+    assert found == pytest.approx(0.169, abs=1e-3)
     alone = sampled.poisson_step_epsilon(step[1:], *args, adjacency="zero-out")
     assert theirs.poisson_epsilon(2.0, *args, adjacency="zero-out") < alone < found
 
 
-# ---------------------------------------------------------------------- discrete Gaussian (R8)
+# ---------------------------------------------------------------------- discrete Gaussian
 
 
 def discrete_delta(sigma, sensitivity, epsilon):

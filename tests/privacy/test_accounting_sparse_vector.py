@@ -243,7 +243,7 @@ def test_amplification_fails_under_zero_out_where_it_is_refused():
 
 
 def test_groups_that_were_formed_once_are_not_amplified():
-    """One of two fixed groups is drawn and shows itself: the record's whole epsilon is left (R1)."""
+    """One of two fixed groups is drawn and shows itself: the record's whole epsilon is left."""
     scale, grid, apart = 1.0, np.arange(-400, 401), 200
     laws = []
     for x in (-1, 1):

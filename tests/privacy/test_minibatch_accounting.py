@@ -343,7 +343,7 @@ def test_moments_of_the_likelihood_ratio(z):
 
 
 def test_fixed_size_batches_cost_what_the_guide_says():
-    # n = 60000, b = 256, 15 epochs, std 1.3 C, delta 1e-5 (REFEREE 9).
+    # n = 60000, b = 256, 15 epochs, std 1.3 C, delta 1e-5.
     rate, steps = MNIST
     fixed = sampled_epsilon(
         [(0.65, rate, steps, 60000, 256)], 1e-5, adjacency="replace-one", sampling=FIXED
@@ -542,7 +542,7 @@ def test_impossible_input_is_named(call, error, message):
         call()
 
 
-# ---------------------------------------------------------------------- the supported table (R14)
+# ---------------------------------------------------------------------- the supported table
 
 CELLS = [
     (sampling, adjacency, accountant)

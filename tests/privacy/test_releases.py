@@ -28,6 +28,7 @@ from skdp.privacy.accounting import (
     rows_mu,
     sampled_epsilon,
 )
+from skdp.privacy.accounting.adapter import event_for
 from skdp.privacy.accounting.pairs import Cells, DominatingPair, discretised
 from skdp.privacy.accounting.releases import (
     AboveThreshold,
@@ -44,6 +45,7 @@ from skdp.privacy.accounting.releases import (
     release_type,
     releases_of,
 )
+from skdp.privacy.accounting.sampled import require_supported
 from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
@@ -473,6 +475,28 @@ def test_what_a_kind_does_not_override_refuses():
     assert Nothing(epsilon=1.0).pure_epsilon() is None
     with pytest.raises(UnsupportedAccounting):
         Nothing(epsilon=1.0).pld("replace-one")
+
+
+def test_a_new_kind_is_not_taken_for_a_pure_one():
+    @register
+    @dataclass(frozen=True, kw_only=True)
+    class Curved(Release):
+        name = "curved"
+        parameter_name = "scale"
+        scale: float
+
+    try:
+        for accountant in ("pld", "rdp"):
+            with pytest.raises(UnsupportedAccounting, match="No accountant knows 'curved'"):
+                require_supported("full batch", "replace-one", ["curved"], accountant)
+            with pytest.raises(UnsupportedAccounting, match="no event"):
+                event_for([{"name": "curved", "scale": 2.0}], accountant, "replace-one")
+        assert rows_epsilon([{"name": "curved", "scale": 2.0}], 1e-5) == math.inf
+        Curved.accountants = ("rdp",)
+        with pytest.raises(UnsupportedAccounting, match="no safe RDP event"):
+            event_for([{"name": "curved", "scale": 2.0}], "rdp", "replace-one")
+    finally:
+        del base._TYPES["curved"]
 
 
 def test_gaussian_delta_of_the_pair_is_the_closed_form():

@@ -141,6 +141,15 @@ def test_state_is_built_in_types_only():
         make(public={"data": object()})
 
 
+def test_pickles_name_the_package_as_they_always_did():
+    """A report of a session, pickled by protocol 2 when its class lay in the module ``skdp.privacy.report``."""
+    old = pickle.dumps(make(), protocol=2)
+    assert b"skdp.privacy.report\nPrivacyReport" in old
+    assert b"report.report" not in old
+    assert pickle.loads(old) == make()
+    assert PrivacyReport.__module__ == "skdp.privacy.report"
+
+
 @pytest.mark.parametrize(
     "report", [make(), pure(), without_guarantee()], ids=["dp", "pure", "none"]
 )

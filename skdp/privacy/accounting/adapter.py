@@ -14,6 +14,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON
 from skdp.privacy.accounting.releases import (
     Gaussian,
+    PureRelease,
     Release,
     Row,
     SampledGaussian,
@@ -73,18 +74,18 @@ def _event(release: Release, accountant: str, adjacency: str) -> "DpEvent":
 
     if not release.accountants:
         raise UnsupportedAccounting(
-            f"{release.name!r} is (epsilon, delta)-DP at one point: dp-accounting has no event for it. Add its "
+            f"No curve of {release.name!r} releases is proven, so dp-accounting has no event for them. Add their "
             "epsilon and delta to those of the rest"
         )
     sampling = release.sampling if release.on_sample else FULL_BATCH
     require_supported(sampling, adjacency, [release.name], accountant)
     if isinstance(release, Gaussian):
         event = _gaussian_event(release, accountant, adjacency)
-    elif accountant == "pld":
+    elif accountant == "pld" or not isinstance(release, PureRelease):
         # The randomised response of dp-accounting 0.6.0 forgets how often it was composed.
         raise UnsupportedAccounting(
-            f"dp-accounting has no safe PLD event for {release.name!r}; its pld() composes by "
-            "skdp.privacy.accounting.pld."
+            f"dp-accounting has no safe {accountant.upper()} event for {release.name!r}; its own pld() and rdp() "
+            "compose with those of the others."
         )
     elif adjacency == "replace-one" and not isinstance(release, TopK):
         # Pure DP is randomised response with two answers, whatever the number of coordinates.

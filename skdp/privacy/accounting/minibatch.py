@@ -6,6 +6,7 @@ RDP. Every value is an upper bound. The check of a ledger after a fit uses other
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -148,24 +149,20 @@ def _epsilon(
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
-    groups = tuple((min(group[0], 1e8), max(group[1], 1e-12), *group[2:]) for group in groups)
+    samples = [
+        Gaussian(noise_multiplier=min(size, 1e8), count=count).sampled(max(rate, 1e-12), adjacency)
+        for size, rate, count, _, _ in groups
+    ]
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
-    factor = 2.0 if adjacency == "replace-one" else 1.0
-
-    def composed(kind: str, rtol: float) -> float:
-        releases = tuple(
-            pairs.NormalPair(kind, factor * size, rate, count) for size, rate, count, _, _ in groups
-        )
-        return pld.composed_epsilon(releases + aside, delta, rtol)
-
-    if adjacency == "replace-one":
-        return min(bound, composed(pairs.TWO_SIDED, rtol))
-    found = composed(pairs.OUT, rtol)
-    # This direction mostly costs less, which a coarse upper bound shows as well.
-    other = composed(pairs.TAKEN_IN, 20.0 * rtol)
-    if other > found:
-        other = composed(pairs.TAKEN_IN, rtol)
-    return min(bound, max(found, other))
+    leaving, coming = (
+        (*itertools.chain.from_iterable(direction), *aside)
+        for direction in zip(*(sample.pld(adjacency) for sample in samples))
+    )
+    found = pld.composed_epsilon(leaving, delta, rtol)
+    # The other direction mostly costs less, which a coarse upper bound shows as well.
+    if coming != leaving and pld.composed_epsilon(coming, delta, 20.0 * rtol) > found:
+        found = max(found, pld.composed_epsilon(coming, delta, rtol))
+    return min(bound, found)
 
 
 def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:

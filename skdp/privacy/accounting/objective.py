@@ -24,8 +24,8 @@ P(|a| + |b| > 2 u) <= 2 Q(u) for u >= sqrt 3, for standard normal a, b of any co
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
-from skdp.losses import HuberLoss, LogisticLoss
 from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.adjacency import factor
 
@@ -60,9 +60,7 @@ class ObjectiveTerms:
     replaced: bool
 
 
-def objective_terms(
-    loss: LogisticLoss | HuberLoss, radius: float, penalty: float, adjacency: str
-) -> ObjectiveTerms:
+def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
     """Make the constants for a loss of `skdp.losses`.
 
     Parameters
@@ -79,10 +77,9 @@ def objective_terms(
     ValueError
         For a loss with unbounded gradients or with several outputs, whose Hessian has a higher rank.
     """
-    # By type and not by name: the theorem needs these very functions.
-    if type(loss) is LogisticLoss:  # |l'| = q, l'' = q (1 - q)
+    if loss.name == "logistic":  # |l'| = q, l'' = q (1 - q)
         steepness, ratio, one_signed = 1.0, 1.0, True
-    elif type(loss) is HuberLoss:
+    elif loss.name == "huber":
         steepness, ratio, one_signed = float(loss.threshold), math.inf, False
     else:
         raise ValueError(

@@ -1,7 +1,6 @@
 """Releases that are (epsilon, delta)-DP at one point only."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from skdp.privacy.accounting.releases.base import Release, register
 
@@ -21,7 +20,6 @@ class ObjectivePerturbation(Release):
 
     name = "objective_perturbation"
     noise = "Gaussian linear term, grid"
-    accountants: ClassVar[tuple[str, ...]] = ()
 
     epsilon: float
     delta: float | None = None

@@ -59,14 +59,14 @@ class Release:
     noise : str
         What the report calls the noise.
     accountants : tuple of {"pld", "rdp"}
-        Which of them have a proof for releases on all records.
+        Which of them have a proof for releases on all records; none unless a kind says so.
     """
 
     name: ClassVar[str]
     parameter_name: ClassVar[str] = "epsilon"
     parameter_label: ClassVar[str] = "epsilon"
     noise: ClassVar[str]
-    accountants: ClassVar[tuple[str, ...]] = ("pld", "rdp")
+    accountants: ClassVar[tuple[str, ...]] = ()
 
     count: int = 1
     purpose: str | None = None

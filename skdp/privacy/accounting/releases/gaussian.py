@@ -36,6 +36,7 @@ class Gaussian(Release):
     name = "gaussian"
     parameter_name = "noise_multiplier"
     parameter_label = "multiplier"
+    accountants = ("pld", "rdp")
     noise = "Gaussian rounded to the grid"
 
     noise_multiplier: float

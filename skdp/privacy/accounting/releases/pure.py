@@ -35,6 +35,8 @@ class PureRelease(Release):
     A fresh uniform sample amplifies each release, see `skdp.privacy.accounting.amplified_epsilon`.
     """
 
+    accountants = ("pld", "rdp")
+
     epsilon: float
 
     def mu(self) -> float:
