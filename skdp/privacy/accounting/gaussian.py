@@ -279,10 +279,10 @@ def pure_mu(epsilon: float, count: int = 1) -> float:
     -----
     Privacy. The composition is dominated by that many randomised responses (Kairouz, Oh and Viswanath 2015).
     Let K be the number of likely answers. It is binomial, with p = e^epsilon / (1 + e^epsilon) on one data set
-    and 1 - p on the other. The trade-off function is piecewise linear with the inner vertices (P(K >= j | 1 -
-    p), P(K < j | p)). G_mu is convex, so it lies below everywhere if it does at the vertices. So mu is the
-    largest of Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one release there is one vertex, (1 - p, 1
-    - p). More than 10,000 are charged in blocks of 10,000.
+    and 1 - p on the other. The trade-off function is piecewise linear with the inner vertices
+    (P(K >= j | 1 - p), P(K < j | p)). G_mu is convex, so it lies below everywhere if it does at the vertices.
+    So mu is the largest of Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one release there is one
+    vertex, (1 - p, 1 - p). More than 10,000 are charged in blocks of 10,000.
 
     Examples
     --------
@@ -338,12 +338,11 @@ def bounded_range_mu(epsilon: float) -> float:
 
     Notes
     -----
-    Privacy. Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such pairs
-    the law on the two end points is the easiest to tell apart, because any convex function of the likelihood
-    ratio is largest there. Its trade-off function has one inner vertex. So by the chord argument of `pure_mu`
-    it is mu-GDP with mu = Phi^-1(p) - Phi^-1(q), where p and q are the probabilities of the loss t. This is
-    largest at t = epsilon/2 (the tests check it numerically), where p = 1 - q = e^(epsilon/2) / (1 +
-    e^(epsilon/2)).
+    Privacy. Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such pairs the
+    law on the two end points is the easiest to tell apart, because any convex function of the likelihood ratio is
+    largest there. Its trade-off function has one inner vertex. So by the chord argument of `pure_mu` it is
+    mu-GDP with mu = Phi^-1(p) - Phi^-1(q), where p and q are the probabilities of the loss t. This is largest at
+    t = epsilon/2 (the tests check it numerically), where p = 1 - q = e^(epsilon/2) / (1 + e^(epsilon/2)).
 
     Examples
     --------

@@ -9,6 +9,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import pairs, pld, rdp
@@ -25,7 +26,6 @@ from skdp.privacy.accounting.sampled import require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
-Group = tuple[float, float, int, int, int]
 # The part of epsilon that the grid adds: in the result, and in a first search.
 _GRID, _COARSE = 5e-4, 1e-2
 # The calibrated noise costs at least this part less than epsilon, which leaves room for the recheck's own error...
@@ -41,8 +41,18 @@ _LEAST_NOISE = 0.01
 _LEAST_CALIBRATED = 0.17
 
 
+class Group(NamedTuple):
+    """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling."""
+
+    size: float  # noise multiplier, or weight in a calibration
+    rate: float
+    releases: int
+    n: int = 0
+    b: int = 0
+
+
 def _group(group: Sequence[float], sampling: str) -> Group:
-    """(noise multiplier or weight, rate, count, n, b), checked; n = b = 0 under Poisson sampling."""
+    """A group that a caller gave, checked."""
     fixed = sampling == WITHOUT_REPLACEMENT
     if len(group) not in ((5,) if fixed else (3, 5)):
         raise ValueError(
@@ -58,7 +68,7 @@ def _group(group: Sequence[float], sampling: str) -> Group:
     n, b = (int(group[3]), int(group[4])) if fixed else (0, 0)
     if fixed and not 1 <= b <= n:
         raise ValueError(f"batch size must be between 1 and n, got b={b} and n={n}.")
-    return size, rate, int(count), n, b
+    return Group(size, rate, int(count), n, b)
 
 
 def _checked(
@@ -68,7 +78,7 @@ def _checked(
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
     found = (_group(group, sampling) for group in groups)
-    return tuple(sorted(group for group in found if group[2]))
+    return tuple(sorted(group for group in found if group.releases))
 
 
 def sampled_epsilon(
@@ -122,7 +132,7 @@ def sampled_epsilon(
     """
     mu, delta = float(mu), check_delta(delta)
     checked = _checked(groups, mu, adjacency, sampling)
-    if any(group[0] == 0.0 for group in checked):
+    if any(group.size == 0.0 for group in checked):
         return math.inf
     return _epsilon(checked, delta, mu, adjacency, sampling)
 
@@ -136,22 +146,24 @@ def _epsilon(
     sampling: str,
     rtol: float = _GRID,
 ) -> float:
-    full = [group for group in groups if group[1] == 1.0]
-    mu = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in full)])
-    groups = tuple(group for group in groups if group[1] < 1.0)
+    full = [group for group in groups if group.rate == 1.0]
+    mu = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in full)])
+    groups = tuple(group for group in groups if group.rate < 1.0)
     if not groups:
         return gaussian_epsilon(mu, delta)
     # Sampling never costs more than releasing on all records: mixtures are jointly convex.
-    everything = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in groups)])
+    everything = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in groups)])
     bound = gaussian_epsilon(everything, delta)
-    if any(group[0] < _LEAST_NOISE for group in groups):
+    if any(group.size < _LEAST_NOISE for group in groups):
         return bound
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
     samples = [
-        Gaussian(noise_multiplier=min(size, 1e8), count=count).sampled(max(rate, 1e-12), adjacency)
-        for size, rate, count, _, _ in groups
+        Gaussian(noise_multiplier=min(group.size, 1e8), count=group.releases).sampled(
+            max(group.rate, 1e-12), adjacency
+        )
+        for group in groups
     ]
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     leaving, coming = (
@@ -184,14 +196,14 @@ def _planned_group(release: Release) -> Group:
         )
     z, count = release.noise_multiplier, release.count
     if not isinstance(release, SampledGaussian):
-        return z, 1.0, count, 1, 1
-    return z, release.rate, count, release.n_records or 1, release.batch_size or 1
+        return Group(z, 1.0, count, 1, 1)
+    return Group(z, release.rate, count, release.n_records or 1, release.batch_size or 1)
 
 
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
     total = 0.5 * mu * mu * rdp.ORDERS
-    for size, _, count, n, b in groups:
-        total = total + count * rdp.curve(size, b / n)
+    for group in groups:
+        total = total + group.releases * rdp.curve(group.size, group.b / group.n)
     return rdp.epsilon_of(total, delta)
 
 
@@ -243,7 +255,7 @@ def calibrate_batches(
         raise ValueError(
             "there is nothing to calibrate: give at least one group with a count >= 1."
         )
-    if any(group[0] <= 0.0 for group in checked):
+    if any(group.size <= 0.0 for group in checked):
         raise ValueError("the weight of a group must be > 0.")
     if epsilon == math.inf:
         return 0.0
@@ -272,16 +284,16 @@ def _calibrate(
         )
     square = total * total * (1.0 - 1e-12) - mu * mu
     # As on all records: safe, and exact where nothing is sampled.
-    safe = math.sqrt(math.fsum(count / size**2 for size, _, count, _, _ in groups) / square)
+    safe = math.sqrt(math.fsum(group.releases / group.size**2 for group in groups) / square)
     safe *= 1.0 + 1e-9
-    if all(group[1] == 1.0 for group in groups):
+    if all(group.rate == 1.0 for group in groups):
         return safe
 
     def cost(scale: float, rtol: float = _GRID) -> float:
-        scaled = tuple((scale * size, *rest) for size, *rest in groups)
+        scaled = tuple(group._replace(size=scale * group.size) for group in groups)
         return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
-    least = _LEAST_CALIBRATED / min(group[0] for group in groups)
+    least = _LEAST_CALIBRATED / min(group.size for group in groups)
     if safe <= least:
         return safe
     start = max(least, _central_limit(square, groups))
@@ -298,8 +310,11 @@ def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
 
     def excess(scale: float) -> bool:
         terms = (
-            4.0 * count * rate**2 * math.sinh(min(300.0, 0.25 / (scale * size) ** 2))
-            for size, rate, count, _, _ in groups
+            4.0
+            * each.releases
+            * each.rate**2
+            * math.sinh(min(300.0, 0.25 / (scale * each.size) ** 2))
+            for each in groups
         )
         return math.fsum(terms) > square
 

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Field(Generic[T]):
-    """A read-only attribute; what it hands out is a copy, so that the report cannot be changed."""
+    """A read-only attribute. It hands out a copy, so that the report cannot be changed."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -73,14 +73,14 @@ class PrivacyReport:
     Parameters
     ----------
     epsilon, delta : float
-        The claim: that of the plan, also when fewer releases were made. `epsilon` is inf when
-        `guarantee` is not "proven".
+        The claim. It is that of the plan, also if fewer releases were made. `epsilon` is inf if `guarantee` is not
+        "proven".
     adjacency : {"replace-one", "zero-out", "add-remove"}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects.
     guarantee : {"proven", "none", "unproven"}, default="proven"
     accountant, noise : str
-        The method of the proof, and exactly which noise was drawn.
+        The method of the proof, and which noise was drawn.
     public : dict, optional
         Quantities taken as public, such as n_records.
     assumptions : sequence of str, optional
@@ -90,22 +90,22 @@ class PrivacyReport:
         "above_threshold", "sampled_pure"), `purpose`, `noise_multiplier` or `epsilon` (of one
         release), `count`, `sampling`, `sensitivity`, `grid`.
     slack : (float, float), default=(0.0, 0.0)
-        The part of (epsilon, delta) that pays for the proven error of the samplers: if the ideal
-        releases are (e, d)-DP, the drawn ones are (e + slack[0], d exp(slack[0]) + slack[1])-DP.
+        The part of (epsilon, delta) that pays for the proven error of the samplers. If the ideal releases are
+        (e, d)-DP, the drawn ones are (e + slack[0], d exp(slack[0]) + slack[1])-DP.
     plan_mu : float, optional
         The mu of the plan. Without it the mu is derived from the claim.
     sampled_plan : sequence of dict, optional
-        The Gaussian rows of the plan that are on sampled batches, with the planned counts: the claim is theirs,
-        together with full-batch releases of `plan_mu`.
+        The Gaussian rows of the plan that are on sampled batches, with the planned counts. The claim is that of
+        these rows together with full-batch releases of `plan_mu`.
     erratum : str, optional
-        Where the published constant was wrong, and what is used instead.
+        What is wrong in the published theorem or constant, and what this fit uses instead.
     estimator : str, optional
         Name of the class that was fitted.
 
     Attributes
     ----------
     scope : str
-        "one fit": other fits on overlapping data add to the cost.
+        "one fit". Other fits on overlapping data add to the cost.
 
     Examples
     --------
@@ -207,15 +207,15 @@ class PrivacyReport:
     def mu(self) -> float:
         """Gaussian-DP parameter of the whole plan.
 
-        inf where none is proven, as for objective perturbation, or none says enough, as for sampled batches.
+        It is inf if none is proven, as for objective perturbation, or if none is tight, as for sampled batches.
         """
         return Curves(self._state).mu
 
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven for this fit at another delta, slack of the samplers included.
 
-        It is the epsilon of the plan, not of the releases made: how many were made may depend on
-        the data.
+        It is the epsilon of the plan and not of the releases made, because how many were made may depend on the
+        data.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class PrivacyReport:
         Returns
         -------
         float
-            inf where nothing is proven, as below the claim's delta for objective perturbation.
+            inf if nothing is proven, as below the claim's delta for objective perturbation.
         """
         return Curves(self._state).epsilon_at(delta)
 
@@ -238,22 +238,22 @@ class PrivacyReport:
         Returns
         -------
         float in [0, 1]
-            1 where nothing is proven.
+            1 if nothing is proven.
         """
         return Curves(self._state).delta_at(epsilon)
 
     def event_for(self, accountant: str) -> "DpEvent":
         """The plan as a `dp_accounting.DpEvent` in that accountant's own convention.
 
-        Where the rows are the plan it is their events. Elsewhere it is one Gaussian release of the plan's
-        `mu`: how many releases were made, or of which kinds, may depend on the data, and then the
-        events of those that were made prove nothing. The slack of the samplers is no event: add it.
+        If the rows are the plan, these are their events. Else it is one Gaussian release of the plan's `mu`:
+        how many releases were made, and of which kinds, may depend on the data, so their events would prove
+        nothing. The slack of the samplers is no event. Add it.
 
         Parameters
         ----------
         accountant : {"pld", "rdp"}
-            Under replace-one the PLD accountant wants std over clip norm, the RDP accountant std
-            over sensitivity: half of it. Never give one event to both.
+            Under replace-one the PLD accountant expects std over clip norm. The RDP accountant expects std over
+            sensitivity, which is half of that. Never give one event to both.
 
         Returns
         -------
