@@ -17,7 +17,7 @@ from skdp.cli._text import dumps, rounded_down, rounded_up, table
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant
 from skdp.privacy.accounting import gaussian_mu, noise_multiplier
-from skdp.privacy.accounting.adapter import poisson_epsilon
+from tests.privacy.theirs import poisson_epsilon
 
 ROOT = Path(skdp.__file__).parents[1]
 PLAN = ["--steps", "50", "--delta", "1e-5"]

@@ -1,14 +1,15 @@
 """The public parameters of a seeded fit as bytes, so that two different fits of one seed share no noise.
 
-Where the noise of two models is the same, their difference shows the data. So different parameters must give
-different bytes. The other direction is a convenience for tests: equal parameters should give equal bytes, and
-where nothing can say whether two objects are equal, they count as different.
+If the noise of two models is the same, their difference shows the data. So different parameters must give
+different bytes. The other direction is a convenience for tests: equal parameters should give equal bytes. Two
+objects count as different if nothing can say whether they are equal.
 
 Parameters that `repr` spells out are their `repr`, which begins with "[". All others are hashed, with a tag for
 each type and the length of each part, behind a byte that no `repr` begins with.
 """
 
 import dataclasses
+import functools
 import hashlib
 import marshal
 import os
@@ -16,36 +17,57 @@ import pickle
 import sys
 from collections.abc import Mapping
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skdp.kernels import is_cupy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["seed_context"]
 
 _HASHED = b"\x00"
 _WORDS = (type(None), bool, int, float, complex, str, bytes, range)
 _SHORT = 1000  # entries of an array that NumPy prints in full
-# NumPy's own, whatever the process has set.
-_PRINT: dict[str, Any] = {
-    "edgeitems": 3,
-    "threshold": _SHORT,
-    "floatmode": "maxprec",
-    "precision": 8,
-    "suppress": False,
-    "linewidth": 75,
-    "nanstr": "nan",
-    "infstr": "inf",
-    "sign": "-",
-    "formatter": None,
-    "legacy": False,
-}
+# NumPy's own options, whatever the process has set.
+_numpy_options = functools.partial(
+    np.printoptions,
+    edgeitems=3,
+    threshold=_SHORT,
+    floatmode="maxprec",
+    precision=8,
+    suppress=False,
+    linewidth=75,
+    nanstr="nan",
+    infstr="inf",
+    sign="-",
+    formatter=None,
+    legacy=False,
+)
 
 
-def seed_context(params: Mapping[str, Any]) -> bytes:
+class _FrozenLaw(Protocol):
+    """A frozen distribution of scipy."""
+
+    dist: "_Law"
+    args: tuple[object, ...]
+    kwds: dict[str, object]
+
+
+class _Law(Protocol):
+    name: str
+
+
+class _OnDevice(Protocol):
+    def get(self) -> NDArray[np.generic]: ...
+
+
+def seed_context(params: Mapping[str, object]) -> bytes:
     """Return bytes that differ for different parameters.
 
     Parameters
@@ -75,7 +97,7 @@ def seed_context(params: Mapping[str, Any]) -> bytes:
     """
     items = sorted(params.items(), key=lambda item: item[0])
     try:
-        with np.printoptions(**_PRINT):
+        with _numpy_options():
             if all(_spelled_out(value) for _, value in items):
                 return repr(items).encode()
         serial = _serial(items)
@@ -84,16 +106,18 @@ def seed_context(params: Mapping[str, Any]) -> bytes:
     return _HASHED + hashlib.sha256(serial).digest()
 
 
-def _spelled_out(value: Any) -> bool:
+def _spelled_out(value: object) -> bool:
     """Whether `repr` says all about a value. Subclasses may say less."""
     kind = type(value)
     if kind in _WORDS:
         return True
-    if kind in (tuple, list):
+    if isinstance(value, tuple | list) and kind in (tuple, list):
         return all(_spelled_out(item) for item in value)
     if isinstance(value, np.generic):
         return kind.__module__ == "numpy" and value.dtype.kind in "biuf"
-    if kind is not np.ndarray or value.dtype.kind not in "biufUS" or value.size > _SHORT:
+    if kind is not np.ndarray or not isinstance(value, np.ndarray):
+        return False
+    if value.dtype.kind not in "biufUS" or value.size > _SHORT:
         return False
     # NumPy prints eight digits; they are all there is if more digits print the same.
     text = repr(value)
@@ -111,25 +135,25 @@ def _name(kind: type) -> bytes:
     return f"{kind.__module__}.{kind.__qualname__}".encode()
 
 
-def _serial(value: Any) -> bytes:
+def _serial(value: object) -> bytes:
     """Bytes that determine a value, with its type."""
     kind = type(value)
     if kind in _WORDS:
         return _part("word", _name(kind), repr(value).encode())
-    if kind in (tuple, list):
+    if isinstance(value, tuple | list) and kind in (tuple, list):
         return _part("sequence", _name(kind), *map(_serial, value))
-    if kind is dict:
+    if isinstance(value, dict) and kind is dict:
         return _part("dict", *(_serial(item) for item in value.items()))
-    if kind in (set, frozenset):
+    if isinstance(value, set | frozenset) and kind in (set, frozenset):
         return _part("set", _name(kind), *sorted(map(_serial, value)))
     if isinstance(value, np.generic) and not value.dtype.hasobject:
         return _part("scalar", repr(value.dtype).encode(), value.tobytes())
-    if kind in (np.ndarray, np.memmap):
+    if isinstance(value, np.ndarray) and kind in (np.ndarray, np.memmap):
         return _array(value)
     if sp.issparse(value):
         return _sparse(value)
     if kind.__module__.partition(".")[0] in ("pandas", "polars") and hasattr(value, "to_numpy"):
-        return _table(value)
+        return _table(cast("pd.DataFrame", value))
     if _is_frozen(value):
         law = value.dist
         return _part(
@@ -142,10 +166,10 @@ def _serial(value: Any) -> bytes:
         )
     if isinstance(value, BaseEstimator):
         return _part("estimator", _name(kind), _serial(dict(sorted(vars(value).items()))))
-    if kind is FunctionType:
+    if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):
-        return _part("device", _name(kind), _serial(value.get()))
+        return _part("device", _name(kind), _serial(cast("_OnDevice", value).get()))
     try:
         return _part("pickle", _name(kind), pickle.dumps(value, protocol=4))
     except Exception:  # whatever a foreign __reduce__ raises
@@ -156,21 +180,21 @@ def _unlike_all() -> bytes:
     return _part("unlike", os.urandom(32))
 
 
-def _array(value: np.ndarray[Any, Any]) -> bytes:
+def _array(value: NDArray[np.generic]) -> bytes:
     what = (repr(value.dtype).encode(), repr(value.shape).encode())
     if value.dtype.hasobject:
         return _part("objects", *what, *map(_serial, value.ravel().tolist()))
     return _part("array", *what, np.asarray(value).tobytes())
 
 
-def _sparse(value: Any) -> bytes:
+def _sparse(value: "sp.sparray") -> bytes:
     matrix = sp.csr_array(value.reshape(1, -1) if value.ndim == 1 else value, copy=True)
     matrix.sum_duplicates()
     parts = (matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64))
     return _part("sparse", repr(value.shape).encode(), *map(_array, parts))
 
 
-def _table(value: Any) -> bytes:
+def _table(value: "pd.DataFrame") -> bytes:
     """A DataFrame, Series or Index of pandas, or a table of polars: names, dtypes, entries, index."""
     columns = getattr(value, "columns", None)
     if columns is None:
@@ -185,13 +209,13 @@ def _table(value: Any) -> bytes:
     return _part("table", _name(type(value)), *map(_serial, (entries, *around)))
 
 
-def _column(column: Any) -> tuple[Any, ...]:
+def _column(column: "pd.Series") -> tuple[object, ...]:
     kind = getattr(column, "dtype", None)
     more = [getattr(kind, name, None) for name in ("categories", "ordered")]
     return str(kind), *more, np.asarray(column.to_numpy())
 
 
-def _is_frozen(value: Any) -> bool:
+def _is_frozen(value: object) -> TypeGuard[_FrozenLaw]:
     """Whether a value is a frozen distribution that scipy names; one made from data goes by its pickle."""
     law = getattr(value, "dist", None)
     stats = sys.modules.get("scipy.stats")

@@ -35,11 +35,14 @@ from skdp.privacy.accounting import (
     rows_delta,
     rows_epsilon,
     rows_mu,
+    sampled,
     tradeoff,
 )
 from skdp.privacy.accounting.recheck import ledger as recheck_ledger
 from skdp.privacy.accounting.recheck import objective as recheck_objective
+from skdp.privacy.accounting.recheck import rows as recheck_rows
 from skdp.privacy.accounting.recheck import sampled as recheck_sampled
+from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 
@@ -72,7 +75,7 @@ def randomised_response_delta(count, epsilon0, epsilon):
 
 
 def envelope_delta(epsilon0, x):
-    """Largest delta(x) of any epsilon0-bounded-range mechanism (REFEREE B3)."""
+    """Largest delta(x) of any epsilon0-bounded-range mechanism; `BoundedRangePair` has the proof."""
     if x >= epsilon0:
         return 0.0
     if x <= -epsilon0:
@@ -310,7 +313,7 @@ def test_recheck_notices_a_wrong_closed_form(monkeypatch, factor):
 def test_recheck_notices_wrong_conversions(monkeypatch):
     right = pure_mu(0.1, 50)
     monkeypatch.setattr(
-        "skdp.privacy.accounting.ledger.pure_mu", lambda e, count: 0.9 * pure_mu(e, count)
+        "skdp.privacy.accounting.releases.pure.pure_mu", lambda e, count: 0.9 * pure_mu(e, count)
     )
     rows = [{"name": "laplace", "epsilon": 0.1, "count": 50}]
     assert rows_mu(rows) == pytest.approx(0.9 * right)
@@ -319,7 +322,9 @@ def test_recheck_notices_wrong_conversions(monkeypatch):
 
 def test_recheck_shares_no_code_with_the_calibration():
     modules = set()
-    files = (accounting.recheck, recheck_ledger, recheck_objective, recheck_sampled)
+    files = (
+        accounting.recheck, recheck_ledger, recheck_objective, recheck_rows, recheck_sampled,
+    )  # fmt: skip
     trees = [ast.parse(Path(file.__file__).read_text(encoding="utf-8")) for file in files]
     for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Import):
@@ -339,6 +344,7 @@ def test_recheck_shares_no_code_with_the_calibration():
         "skdp.exceptions",
         "skdp.privacy.accounting.recheck.ledger",
         "skdp.privacy.accounting.recheck.objective",
+        "skdp.privacy.accounting.recheck.rows",
         "skdp.privacy.accounting.recheck.sampled",
     }
 
@@ -346,14 +352,14 @@ def test_recheck_shares_no_code_with_the_calibration():
 def test_full_batch_accounting_does_not_import_dp_accounting():
     code = (
         "import sys\n"
-        "from skdp.privacy.accounting import noise_multiplier, recheck_epsilon, adapter\n"
+        "from skdp.privacy.accounting import noise_multiplier, recheck_epsilon\n"
+        "from skdp.privacy.accounting import adapter, sampled\n"
         "z = noise_multiplier(1.0, 1e-5, releases=50)\n"
         "row = {'name': 'gaussian', 'noise_multiplier': z, 'count': 50}\n"
         "recheck_epsilon([row], 1e-5)\n"
-        "adapter.require_supported('full batch', 'replace-one', ['gaussian'])\n"
+        "sampled.require_supported('full batch', 'replace-one', ['gaussian'])\n"
         "assert 'dp_accounting' not in sys.modules\n"
     )
-    code = code.replace(", adapter\n", "\nfrom skdp.privacy.accounting import adapter\n")
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -373,8 +379,8 @@ def exact_laplace_epsilon(epsilon0, count, delta):
 def test_gaussian_exact_pld_and_rdp(z, count, adjacency):
     rows, delta = gaussian_rows(z, count), 1e-5
     exact = rows_epsilon(rows, delta)
-    pld = adapter.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
-    rdp = adapter.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
+    pld = theirs.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
+    rdp = theirs.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
     assert pld == pytest.approx(exact, rel=1e-3)
     assert exact * (1 - 1e-6) <= rdp
     if exact > 0.1:
@@ -390,8 +396,8 @@ def test_gaussian_exact_pld_and_rdp(z, count, adjacency):
 def test_laplace_exact_pld_and_rdp(epsilon, count, adjacency):
     rows, delta = [{"name": "laplace", "epsilon": epsilon, "count": count}], 1e-5
     exact = exact_laplace_epsilon(epsilon, count, delta)
-    pld = adapter.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
-    rdp = adapter.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
+    pld = theirs.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
+    rdp = theirs.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
     assert pld == pytest.approx(exact, rel=1e-3)
     assert exact * (1 - 1e-6) <= rdp <= 1.15 * exact
     assert pld > 0.99 * exact * (1 + 1e-3)
@@ -403,10 +409,10 @@ def test_laplace_exact_pld_and_rdp(epsilon, count, adjacency):
 def test_one_selection_as_pld_is_the_envelope(epsilon, adjacency):
     rows, delta = [{"name": "gumbel_top_k", "epsilon": epsilon, "count": 1}], 1e-5
     exact = brentq(lambda e: envelope_delta(epsilon, e) - delta, 0, epsilon)
-    pld = adapter.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
+    pld = theirs.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
     assert pld == pytest.approx(exact, rel=1e-3)
     assert pld > 0.99 * exact * (1 + 1e-3)
-    rdp = adapter.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
+    rdp = theirs.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
     assert rdp >= exact
     assert rows_epsilon(rows, delta) >= exact
 
@@ -416,8 +422,8 @@ def test_many_selections_by_three_accountants(epsilon):
     # No exact figure is known: zCDP (each choice eps^2/8) and the envelope are two valid bounds,
     # neither above the other by much; Gaussian DP, the session's currency, lies above both.
     rows, delta = [{"name": "gumbel_top_k", "epsilon": epsilon, "count": 100}], 1e-5
-    pld = adapter.composed_epsilon(rows, delta, accountant="pld", adjacency="replace-one")
-    rdp = adapter.composed_epsilon(rows, delta, accountant="rdp", adjacency="replace-one")
+    pld = theirs.composed_epsilon(rows, delta, accountant="pld", adjacency="replace-one")
+    rdp = theirs.composed_epsilon(rows, delta, accountant="rdp", adjacency="replace-one")
     assert rdp == pytest.approx(pld, rel=0.15)
     assert max(pld, rdp) <= rows_epsilon(rows, delta) <= 1.3 * min(pld, rdp)
 
@@ -428,8 +434,8 @@ def test_mixed_rows_by_three_accountants():
         {"name": "laplace", "epsilon": 0.1, "count": 3},
         {"name": "gumbel_top_k", "epsilon": 0.05, "count": 20},
     ]
-    pld = adapter.composed_epsilon(rows, 1e-5, accountant="pld", adjacency="replace-one")
-    rdp = adapter.composed_epsilon(rows, 1e-5, accountant="rdp", adjacency="replace-one")
+    pld = theirs.composed_epsilon(rows, 1e-5, accountant="pld", adjacency="replace-one")
+    rdp = theirs.composed_epsilon(rows, 1e-5, accountant="rdp", adjacency="replace-one")
     gaussian_only = gaussian_epsilon(sqrt(20) / 20, 1e-5)
     assert gaussian_only < pld < rdp < rows_epsilon(rows, 1e-5) < 1.2 * pld
 
@@ -437,7 +443,7 @@ def test_mixed_rows_by_three_accountants():
 @pytest.mark.parametrize("epsilon", [0.013, 0.4, 2.0])
 def test_envelope_pmf_is_the_envelope(epsilon):
     grid = epsilon / 40
-    pmf = adapter._bounded_range_pmf(epsilon, grid)
+    pmf = theirs._bounded_range_pmf(epsilon, grid)
     for cell in range(-40, 41, 5):
         x = cell * grid
         assert pmf.get_delta_for_epsilon(x) == pytest.approx(
@@ -448,7 +454,7 @@ def test_envelope_pmf_is_the_envelope(epsilon):
 @pytest.mark.parametrize("epsilon", [0.013, 0.4, 2.0])
 def test_randomised_response_pmf_is_an_upper_bound_on_any_grid(epsilon):
     for grid in (epsilon / 7, epsilon / 7.3, epsilon * 1.7):
-        pmf = adapter._randomised_response_pmf(epsilon, grid)
+        pmf = theirs._randomised_response_pmf(epsilon, grid)
         for x in np.linspace(0, epsilon, 23):
             exact = randomised_response_delta(1, epsilon, x)
             assert pmf.get_delta_for_epsilon(float(x)) >= exact - 1e-13
@@ -459,7 +465,7 @@ def test_events_carry_the_multiplier_that_their_accountant_wants(adjacency):
     from dp_accounting import pld, rdp
 
     rows, exact = gaussian_rows(10.0, 100), gaussian_epsilon(1.0, 1e-5)
-    relation = adapter._relation(adjacency)
+    relation = adapter.relation_of(adjacency)
     by_pld = pld.PLDAccountant(relation)
     by_pld.compose(adapter.event_for(rows, "pld", adjacency))
     assert by_pld.get_epsilon(1e-5) == pytest.approx(exact, rel=1e-3)
@@ -479,7 +485,7 @@ def test_events_of_other_rows():
     selection = [{"name": "gumbel_top_k", "epsilon": 0.1, "count": 40}]
     exact = exact_laplace_epsilon(0.1, 40, 1e-5)
     for adjacency in ADJACENCIES:
-        by_rdp = rdp.RdpAccountant(neighboring_relation=adapter._relation(adjacency))
+        by_rdp = rdp.RdpAccountant(neighboring_relation=adapter.relation_of(adjacency))
         by_rdp.compose(adapter.event_for(laplace + selection, "rdp", adjacency))
         assert by_rdp.get_epsilon(1e-5) > exact
         for rows in (laplace, selection):
@@ -490,12 +496,12 @@ def test_events_of_other_rows():
 
 def test_pld_says_nothing_at_tiny_delta():
     with pytest.raises(UnsupportedAccounting, match="PLD says nothing"):
-        adapter.composed_epsilon(
+        theirs.composed_epsilon(
             gaussian_rows(1.0), 1e-13, accountant="pld", adjacency="replace-one"
         )
 
 
-# ---------------------------------------------------------------------- the supported table (R14)
+# ---------------------------------------------------------------------- the supported table
 
 G, L, S = "gaussian", "laplace", "gumbel_top_k"
 TABLE = [
@@ -525,33 +531,33 @@ TABLE = [
 @pytest.mark.parametrize(("sampling", "adjacency", "mechanisms", "accountants"), TABLE)
 def test_supported_table(sampling, adjacency, mechanisms, accountants):
     if accountants:
-        assert set(adapter.require_supported(sampling, adjacency, mechanisms)) == accountants
+        assert set(sampled.require_supported(sampling, adjacency, mechanisms)) == accountants
     else:
         with pytest.raises(UnsupportedAccounting):
-            adapter.require_supported(sampling, adjacency, mechanisms)
+            sampled.require_supported(sampling, adjacency, mechanisms)
     for accountant in ("pld", "rdp"):
         if accountant in accountants:
-            found = adapter.require_supported(sampling, adjacency, mechanisms, accountant)
+            found = sampled.require_supported(sampling, adjacency, mechanisms, accountant)
             assert found == (accountant,)
         else:
             with pytest.raises(UnsupportedAccounting):
-                adapter.require_supported(sampling, adjacency, mechanisms, accountant)
+                sampled.require_supported(sampling, adjacency, mechanisms, accountant)
 
 
 def test_functions_refuse_what_the_table_refuses():
     with pytest.raises(UnsupportedAccounting, match="Supported here: pld"):
-        adapter.poisson_epsilon(1.0, 0.01, 10, 1e-5, adjacency="replace-one", accountant="rdp")
+        theirs.poisson_epsilon(1.0, 0.01, 10, 1e-5, adjacency="replace-one", accountant="rdp")
     step = [*gaussian_rows(1.0), {"name": "gumbel_top_k", "epsilon": 0.1, "count": 3}]
     with pytest.raises(UnsupportedAccounting):
-        adapter.poisson_step_epsilon(step, 0.01, 10, 1e-5, adjacency="replace-one")
+        sampled.poisson_step_epsilon(step, 0.01, 10, 1e-5, adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="accountant must be"):
-        adapter.composed_epsilon(step, 1e-5, accountant="prv", adjacency="replace-one")
+        theirs.composed_epsilon(step, 1e-5, accountant="prv", adjacency="replace-one")
     with pytest.raises(UnsupportedAccounting, match="accountant must be"):
         adapter.event_for([], "prv", "replace-one")
     with pytest.raises(ValueError, match="sampling_rate"):
-        adapter.poisson_epsilon(1.0, 1.5, 10, 1e-5, adjacency="zero-out")
+        theirs.poisson_epsilon(1.0, 1.5, 10, 1e-5, adjacency="zero-out")
     with pytest.raises(ValueError, match="delta"):
-        adapter.poisson_epsilon(1.0, 0.5, 10, 0.0, adjacency="zero-out")
+        theirs.poisson_epsilon(1.0, 0.5, 10, 0.0, adjacency="zero-out")
 
 
 # ---------------------------------------------------------------------- sampled Gaussians
@@ -581,43 +587,43 @@ def two_sided_delta(rate, sigma, epsilon):
 @pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.1, 2.0), (0.5, 0.7), (0.9, 5.0)])
 def test_replace_one_poisson_pair_by_our_own_quadrature(rate, sigma):
     # sigma is std / C; our multiplier is std / (2C).
-    pld = adapter._poisson_pld(sigma / 2, rate, "replace-one", 1e-4)
+    pld = theirs._poisson_pld(sigma / 2, rate, "replace-one", 1e-4)
     for epsilon in (0.0, 0.01, 0.1, 0.5, 1.0, 2.0):
         assert pld.get_delta_for_epsilon(epsilon) == pytest.approx(
             two_sided_delta(rate, sigma, epsilon), abs=1e-6
         )
     # The test has power: another convention of the multiplier is far off.
-    wrong = adapter._poisson_pld(sigma, rate, "replace-one", 1e-4)
+    wrong = theirs._poisson_pld(sigma, rate, "replace-one", 1e-4)
     assert abs(wrong.get_delta_for_epsilon(0.0) - two_sided_delta(rate, sigma, 0.0)) > 1e-3
 
 
 def test_figures_of_sampled_steps():
     args = (256 / 60000, 3515, 1e-5)
-    zero_out = adapter.poisson_epsilon(1.3, *args, adjacency="zero-out")
+    zero_out = theirs.poisson_epsilon(1.3, *args, adjacency="zero-out")
     assert zero_out == pytest.approx(0.8645, rel=2e-3)
-    assert adapter.poisson_epsilon(1.3, *args, adjacency="add-remove") == zero_out
-    replace_one = adapter.poisson_epsilon(0.65, *args, adjacency="replace-one")
+    assert theirs.poisson_epsilon(1.3, *args, adjacency="add-remove") == zero_out
+    replace_one = theirs.poisson_epsilon(0.65, *args, adjacency="replace-one")
     assert replace_one == pytest.approx(1.5555, rel=2e-3)
-    rdp = adapter.poisson_epsilon(1.3, *args, adjacency="zero-out", accountant="rdp")
+    rdp = theirs.poisson_epsilon(1.3, *args, adjacency="zero-out", accountant="rdp")
     assert zero_out < rdp <= 1.15 * zero_out
     assert rdp == pytest.approx(0.9544, rel=1e-3)
 
 
 def test_fixed_size_batches_are_really_worse_than_poisson_batches():
-    # Others at -C: a lower bound on the truth that no accountant can pass under (R9).
-    upper = adapter.wor_epsilon(1.3 / 2, 60000, 256, 3515, 1e-5)
-    lower = adapter.poisson_epsilon(1.3 / 2, 256 / 60000, 3515, 1e-5, adjacency="add-remove")
+    # Others at -C: a lower bound on the truth that no accountant can pass under.
+    upper = theirs.wor_epsilon(1.3 / 2, 60000, 256, 3515, 1e-5)
+    lower = theirs.poisson_epsilon(1.3 / 2, 256 / 60000, 3515, 1e-5, adjacency="add-remove")
     assert upper == pytest.approx(7.178, abs=0.01)
     assert lower == pytest.approx(4.357, abs=0.02)
     assert upper >= lower
-    assert lower > adapter.poisson_epsilon(0.65, 256 / 60000, 3515, 1e-5, adjacency="replace-one")
+    assert lower > theirs.poisson_epsilon(0.65, 256 / 60000, 3515, 1e-5, adjacency="replace-one")
 
 
 def test_sampling_everything_is_the_full_batch():
     for adjacency in ADJACENCIES:
-        found = adapter.poisson_epsilon(10.0, 1.0, 100, 1e-5, adjacency=adjacency)
+        found = theirs.poisson_epsilon(10.0, 1.0, 100, 1e-5, adjacency=adjacency)
         assert found == pytest.approx(gaussian_epsilon(1.0, 1e-5), rel=1e-12)
-        nearly = adapter.poisson_epsilon(10.0, 0.9999, 100, 1e-5, adjacency=adjacency)
+        nearly = theirs.poisson_epsilon(10.0, 0.9999, 100, 1e-5, adjacency=adjacency)
         assert nearly == pytest.approx(found, rel=2e-3)
         z = calibrate_batches(1.0, 1e-5, [(1.0, 1.0, 50)], adjacency=adjacency)
         assert z == pytest.approx(noise_multiplier(1.0, 1e-5, releases=50), rel=2e-9)
@@ -634,7 +640,7 @@ def test_sampling_everything_is_the_full_batch():
 )
 def test_calibration_of_sampled_steps(epsilon, delta, rate, steps, adjacency):
     z = calibrate_batches(epsilon, delta, [(1.0, rate, steps)], adjacency=adjacency)
-    found = adapter.poisson_epsilon(z, rate, steps, delta, adjacency=adjacency)
+    found = theirs.poisson_epsilon(z, rate, steps, delta, adjacency=adjacency)
     assert 0.994 * epsilon <= found <= epsilon
     assert z < noise_multiplier(epsilon, delta, releases=steps)
     assert calibrate_batches(math.inf, delta, [(1.0, rate, steps)], adjacency=adjacency) == 0.0
@@ -643,13 +649,13 @@ def test_calibration_of_sampled_steps(epsilon, delta, rate, steps, adjacency):
 def test_selection_and_gaussian_on_one_poisson_sample():
     step = [{"name": "gumbel_top_k", "epsilon": 0.05, "count": 100}, *gaussian_rows(2.0)]
     args = (1e-4, 200000, 200000**-1.1)
-    found = adapter.poisson_step_epsilon(step, *args, adjacency="zero-out")
-    assert found == pytest.approx(0.169, abs=1e-3)  # FEASIBLE section 3
-    alone = adapter.poisson_step_epsilon(step[1:], *args, adjacency="zero-out")
-    assert adapter.poisson_epsilon(2.0, *args, adjacency="zero-out") < alone < found
+    found = sampled.poisson_step_epsilon(step, *args, adjacency="zero-out")
+    assert found == pytest.approx(0.169, abs=1e-3)
+    alone = sampled.poisson_step_epsilon(step[1:], *args, adjacency="zero-out")
+    assert theirs.poisson_epsilon(2.0, *args, adjacency="zero-out") < alone < found
 
 
-# ---------------------------------------------------------------------- discrete Gaussian (R8)
+# ---------------------------------------------------------------------- discrete Gaussian
 
 
 def discrete_delta(sigma, sensitivity, epsilon):

@@ -9,8 +9,11 @@ from scipy.special import gammaln
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import PrivacyReport, PrivacySession, accounting
-from skdp.privacy.accounting import adapter, ledger
+from skdp.privacy.accounting import adapter
 from skdp.privacy.accounting.recheck import ledger as recheck
+from skdp.privacy.accounting.releases import pure
+from skdp.privacy.accounting.sampled import require_supported
+from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 PURE = ("above_threshold", "sampled_pure", "laplace")
@@ -49,8 +52,8 @@ def test_pure_rows_by_every_accountant(name, epsilon, count):
     rows, delta = [row(name, epsilon, count)], 1e-5
     exact = exact_epsilon(epsilon, count, delta)
     for adjacency in ADJACENCIES:
-        pld = adapter.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
-        rdp = adapter.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
+        pld = theirs.composed_epsilon(rows, delta, accountant="pld", adjacency=adjacency)
+        rdp = theirs.composed_epsilon(rows, delta, accountant="rdp", adjacency=adjacency)
         assert pld == pytest.approx(exact, rel=1e-3)
         assert exact * (1 - 1e-6) <= rdp <= 1.15 * exact
     claim = accounting.rows_epsilon(rows, delta)
@@ -104,7 +107,7 @@ def test_recheck_of_many_agrees_by_other_code(epsilon, count):
 
 def test_recheck_notices_a_wrong_mu_of_many(monkeypatch):
     honest = accounting.pure_mu
-    monkeypatch.setattr(ledger, "pure_mu", lambda e, count: 0.999 * honest(e, count))
+    monkeypatch.setattr(pure, "pure_mu", lambda e, count: 0.999 * honest(e, count))
     rows = [row("above_threshold", 0.02, 200)]
     assert accounting.recheck_epsilon(rows, 1e-6) > accounting.rows_epsilon(rows, 1e-6) * (1 + 1e-4)
 
@@ -155,7 +158,7 @@ def test_accountant_events_and_the_pld_that_forgets_the_count():
         rows = [row(name, 0.1, 40)]
         exact = exact_epsilon(0.1, 40, 1e-5)
         for adjacency in ADJACENCIES:
-            by_rdp = rdp.RdpAccountant(neighboring_relation=adapter._relation(adjacency))
+            by_rdp = rdp.RdpAccountant(neighboring_relation=adapter.relation_of(adjacency))
             by_rdp.compose(adapter.event_for(rows, "rdp", adjacency))
             assert exact <= by_rdp.get_epsilon(1e-5) <= 1.15 * exact
             with pytest.raises(UnsupportedAccounting, match="no safe PLD event"):
@@ -171,7 +174,7 @@ def test_a_row_of_a_fresh_sample_is_amplified_already_and_others_are_not():
         accounting.rows_mu([{**row("laplace", 0.1, 4), "sampling": "fresh uniform"}])
     for name in PURE:
         with pytest.raises(UnsupportedAccounting):
-            adapter.require_supported("Poisson", "zero-out", [name, "gaussian"])
+            require_supported("Poisson", "zero-out", [name, "gaussian"])
 
 
 def test_a_report_shows_the_rows_and_their_epsilon_at_other_deltas():
@@ -240,7 +243,7 @@ def test_amplification_fails_under_zero_out_where_it_is_refused():
 
 
 def test_groups_that_were_formed_once_are_not_amplified():
-    """One of two fixed groups is drawn and shows itself: the record's whole epsilon is left (R1)."""
+    """One of two fixed groups is drawn and shows itself: the record's whole epsilon is left."""
     scale, grid, apart = 1.0, np.arange(-400, 401), 200
     laws = []
     for x in (-1, 1):

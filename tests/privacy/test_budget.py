@@ -261,6 +261,15 @@ def test_with_blocks():
     assert current_accountant() is None
 
 
+def test_pickles_of_handles_name_the_package(accountant):
+    """Pickles and files of skops that were made when the class lay in the module ``skdp.privacy.budget``."""
+    text = pickle.dumps(accountant, protocol=2)
+    assert b"skdp.privacy.budget\n_handle" in text
+    assert b"budget.accountant" not in text
+    assert pickle.loads(text) is accountant
+    assert BudgetAccountant.__module__ == "skdp.privacy.budget"
+
+
 def test_ambient_accountant_in_pickles_and_clones(data):
     X, y = data
     accountant = BudgetAccountant(10.0, 1e-5)

@@ -1,4 +1,4 @@
-"""Published constants of the dissertation's chapters 4 and 5, against what holds."""
+"""Published constants of Wang (2021), chapters 4 and 5, against what holds."""
 
 import math
 

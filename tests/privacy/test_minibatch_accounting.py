@@ -15,7 +15,6 @@ from scipy.stats import norm
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import accounting
 from skdp.privacy.accounting import (
-    adapter,
     calibrate_batches,
     gaussian_epsilon,
     gaussian_mu,
@@ -26,6 +25,8 @@ from skdp.privacy.accounting import (
     recheck_epsilon,
     sampled_epsilon,
 )
+from skdp.privacy.accounting import pairs as pairs_of
+from tests.privacy import theirs
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 POISSON, FIXED = "Poisson", "without replacement"
@@ -134,8 +135,8 @@ def test_both_directions_are_taken(monkeypatch):
     larger = set()
     for z, rate, delta in ((1.0, 0.9, 0.3), (0.5, 0.01, 1e-5), (0.4, 0.5, 0.45)):
         by_direction = [
-            pld.composed_epsilon((pld.Release(kind, z, rate, 1),), delta)
-            for kind in (pld.OUT, pld.TAKEN_IN)
+            pld.composed_epsilon((pairs_of.NormalPair(kind, z, rate, 1),), delta)
+            for kind in (pairs_of.OUT, pairs_of.TAKEN_IN)
         ]
         found = sampled_epsilon([(z, rate, 1)], delta, adjacency="zero-out")
         assert found == pytest.approx(max(by_direction), rel=1e-9)
@@ -147,9 +148,9 @@ def test_both_directions_are_taken(monkeypatch):
 
 
 def test_privacy_loss_is_inverted():
-    for kind in (pld.TWO_SIDED, pld.OUT, pld.TAKEN_IN, pld.GAUSSIAN):
+    for kind in (pairs_of.TWO_SIDED, pairs_of.OUT, pairs_of.TAKEN_IN, pairs_of.GAUSSIAN):
         for spread, rate in ((0.05, 1e-6), (0.6, 1e-3), (3.0, 0.5), (1e4, 0.99)):
-            release = pld.Release(kind, spread, rate, 1)
+            release = pairs_of.NormalPair(kind, spread, rate, 1)
             p, r = release.components()
             for x in np.array([-6.0, -1.0, 0.3, 2.0, 8.0]) * spread + 0.1:
                 loss = release.loss(x)
@@ -165,16 +166,18 @@ def test_privacy_loss_is_inverted():
                     assert release.loss(back) == pytest.approx(loss, rel=1e-8)
 
 
-@pytest.mark.parametrize("kind", [pld.TWO_SIDED, pld.OUT, pld.TAKEN_IN, pld.GAUSSIAN])
+@pytest.mark.parametrize(
+    "kind", [pairs_of.TWO_SIDED, pairs_of.OUT, pairs_of.TAKEN_IN, pairs_of.GAUSSIAN]
+)
 @pytest.mark.parametrize("grid", [1e-3, 0.05, 0.7])
 def test_masses_on_a_grid_dominate(kind, grid):
     # Mass and E e^-loss are kept, and the hockey-stick curve is nowhere below the exact one.
-    release = pld.Release(kind, 0.8, 0.3, 1)
-    found = pld._discretised(release, grid, -40.0)
+    release = pairs_of.NormalPair(kind, 0.8, 0.3, 1)
+    found = pairs_of.discretised(release, grid, -40.0)
     losses = (found.first + np.arange(found.masses.size)) * grid
     assert found.masses.sum() + found.infinite == pytest.approx(1.0, abs=1e-14)
     kept = float(np.sum(found.masses * np.exp(-losses)))
-    assert kept == pytest.approx(1.0, abs=1e-9) or kind == pld.TAKEN_IN
+    assert kept == pytest.approx(1.0, abs=1e-9) or kind == pairs_of.TAKEN_IN
     p, r = release.components()
     for epsilon in (-0.2, 0.0, 0.1, 0.55, 1.3, 3.0):
         exact = exact_delta(p, r, 0.8, epsilon)
@@ -340,7 +343,7 @@ def test_moments_of_the_likelihood_ratio(z):
 
 
 def test_fixed_size_batches_cost_what_the_guide_says():
-    # n = 60000, b = 256, 15 epochs, std 1.3 C, delta 1e-5 (REFEREE 9).
+    # n = 60000, b = 256, 15 epochs, std 1.3 C, delta 1e-5.
     rate, steps = MNIST
     fixed = sampled_epsilon(
         [(0.65, rate, steps, 60000, 256)], 1e-5, adjacency="replace-one", sampling=FIXED
@@ -420,7 +423,7 @@ def test_calibration_is_safe_tight_and_passes_the_recheck(
 
 
 def test_recheck_notices_a_wrong_accountant(monkeypatch):
-    right = minibatch._pld.composed_epsilon
+    right = minibatch.pld.composed_epsilon
     minibatch._epsilon.cache_clear()
     minibatch._calibrate.cache_clear()
     monkeypatch.setattr(pld, "composed_epsilon", lambda *args: 0.97 * right(*args))
@@ -539,7 +542,7 @@ def test_impossible_input_is_named(call, error, message):
         call()
 
 
-# ---------------------------------------------------------------------- the supported table (R14)
+# ---------------------------------------------------------------------- the supported table
 
 CELLS = [
     (sampling, adjacency, accountant)
@@ -564,21 +567,21 @@ def test_every_cell_of_the_supported_table(sampling, adjacency, accountant):
     options = {"accountant": accountant, "adjacency": adjacency}
     if (sampling, adjacency, accountant) not in SUPPORTED:
         with pytest.raises(UnsupportedAccounting):
-            adapter.composed_epsilon([row], 1e-5, **options)
+            theirs.composed_epsilon([row], 1e-5, **options)
         if not {cell for cell in SUPPORTED if cell[:2] == (sampling, adjacency)}:
             with pytest.raises(UnsupportedAccounting):
                 sampled_epsilon(
                     [(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling
                 )
         return
-    theirs = adapter.composed_epsilon([row], 1e-5, **options)
+    by_them = theirs.composed_epsilon([row], 1e-5, **options)
     ours = sampled_epsilon(
         [(1.3, 0.01, 200, 1000, 10)], 1e-5, adjacency=adjacency, sampling=sampling
     )
     if (sampling, accountant) == (POISSON, "rdp"):
-        assert ours < theirs < 1.5 * ours
+        assert ours < by_them < 1.5 * ours
     else:
-        assert ours == pytest.approx(theirs, rel=2e-3)
+        assert ours == pytest.approx(by_them, rel=2e-3)
 
 
 def test_poisson_samples_by_simulation():
@@ -586,18 +589,20 @@ def test_poisson_samples_by_simulation():
     z, rate, steps, draws = 0.6, 0.3, 3, 400_000
     rng = np.random.default_rng(5)
     for kind, adjacency in (
-        (pld.TWO_SIDED, "replace-one"),
-        (pld.OUT, "zero-out"),
-        (pld.TAKEN_IN, "zero-out"),
+        (pairs_of.TWO_SIDED, "replace-one"),
+        (pairs_of.OUT, "zero-out"),
+        (pairs_of.TAKEN_IN, "zero-out"),
     ):
         spread = 2 * z if adjacency == "replace-one" else z
         taken = rng.random((draws, steps)) < rate
-        x = rng.normal(0.0, spread, (draws, steps)) + (taken if kind != pld.TAKEN_IN else 0.0)
+        x = rng.normal(0.0, spread, (draws, steps)) + (taken if kind != pairs_of.TAKEN_IN else 0.0)
         up = np.log1p(rate * np.expm1((x - 0.5) / spread**2))
         down = np.log1p(rate * np.expm1((-x - 0.5) / spread**2))
-        loss = {pld.TWO_SIDED: up - down, pld.OUT: up, pld.TAKEN_IN: -down}[kind].sum(axis=1)
+        loss = {pairs_of.TWO_SIDED: up - down, pairs_of.OUT: up, pairs_of.TAKEN_IN: -down}[
+            kind
+        ].sum(axis=1)
         delta = 0.02
-        epsilon = pld.composed_epsilon((pld.Release(kind, spread, rate, steps),), delta)
+        epsilon = pld.composed_epsilon((pairs_of.NormalPair(kind, spread, rate, steps),), delta)
         parts = np.maximum(0.0, -np.expm1(epsilon - loss))
         assert parts.mean() == pytest.approx(delta, abs=6 * parts.std() / math.sqrt(draws))
         halved = np.maximum(0.0, -np.expm1(0.9 * epsilon - loss))

@@ -347,7 +347,7 @@ def test_vote_that_moves_costs_no_more_than_its_epsilon():
 
 
 def test_sum_of_two_tables_is_the_stochastic_rounding():
-    """REFEREE 8: the convolution of two rounded Gaussians against quadrature."""
+    """The convolution of two rounded Gaussians against quadrature."""
     s1, s2 = 3.0, 4.0
     p1, p2 = (
         np.array(

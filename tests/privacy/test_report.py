@@ -24,6 +24,7 @@ from skdp.privacy.accounting import (
     sampled_epsilon,
 )
 from skdp.privacy.report import PrivacyReport
+from skdp.privacy.report.curves import Curves
 
 
 def row(count=50, planned=50, epsilon=1.0, delta=1e-5):
@@ -138,6 +139,15 @@ def test_state_is_built_in_types_only():
     assert modules <= {"skdp.privacy.report", "copyreg", "copy_reg", "__builtin__", "builtins"}
     with pytest.raises(TypeError, match="built-in types only"):
         make(public={"data": object()})
+
+
+def test_pickles_name_the_package_as_they_always_did():
+    """A report of a session, pickled by protocol 2 when its class lay in the module ``skdp.privacy.report``."""
+    old = pickle.dumps(make(), protocol=2)
+    assert b"skdp.privacy.report\nPrivacyReport" in old
+    assert b"report.report" not in old
+    assert pickle.loads(old) == make()
+    assert PrivacyReport.__module__ == "skdp.privacy.report"
 
 
 @pytest.mark.parametrize(
@@ -376,7 +386,7 @@ def test_kinds_chosen_late_are_claimed_by_mu_alone():
     assert rows_mu(report.mechanisms) == pytest.approx(report.mu, rel=1e-9)
     sharper = 0
     for delta in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
-        by_mu = gaussian_epsilon(report.mu, report._ideal_delta(delta))
+        by_mu = gaussian_epsilon(report.mu, Curves(report._state).ideal_delta(delta))
         sharper += rows_epsilon(report.mechanisms, delta) < 0.99 * by_mu
         claim = report.epsilon if delta >= report.delta else math.inf
         assert report.epsilon_at(delta) >= min(by_mu, claim) * (1 - 1e-9)

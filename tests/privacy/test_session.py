@@ -157,7 +157,7 @@ def test_pure_session_sums_epsilon_and_refuses_gaussian():
 
 
 def test_mixed_session_costs_less_than_its_claim_by_pld():
-    from skdp.privacy.accounting.adapter import composed_epsilon
+    from tests.privacy.theirs import composed_epsilon
 
     s = session(epsilon=2.0)
     s.laplace(counts(), 0.2)

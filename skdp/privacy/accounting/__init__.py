@@ -1,9 +1,10 @@
-"""What a release costs: exact Gaussian accounting, calibration, the recheck, and the adapter.
+"""What a release costs: exact Gaussian accounting, calibration, the recheck, and the kinds of release.
 
-`skdp.privacy.accounting.adapter` is the one module that talks to dp-accounting; it is not imported
-here, because a full-batch fit never needs it.
+`skdp.privacy.accounting.adapter` is the one module that talks to dp-accounting. It is not imported here, because a
+full-batch fit never needs it.
 """
 
+from skdp.privacy.accounting.amplification import amplified_epsilon, unamplified_epsilon
 from skdp.privacy.accounting.gaussian import (
     bounded_range_epsilon,
     bounded_range_mu,
@@ -19,7 +20,6 @@ from skdp.privacy.accounting.gaussian import (
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
 from skdp.privacy.accounting.recheck import recheck_epsilon
-from skdp.privacy.accounting.sampled import amplified_epsilon, unamplified_epsilon
 
 __all__ = [
     "amplified_epsilon",

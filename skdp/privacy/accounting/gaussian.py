@@ -1,8 +1,10 @@
 """Gaussian differential privacy (mu-GDP): the currency of every session, exact and rounded safely.
 
-A mechanism is mu-GDP if telling two neighbouring data sets apart by its output is at least as hard
-as telling N(0, 1) from N(mu, 1). Adaptive composition adds mu^2, and (epsilon, delta) follows
-exactly: delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+Privacy
+-------
+A mechanism is mu-GDP if telling two neighbouring data sets apart by its output is at least as hard as telling
+N(0, 1) from N(mu, 1). Adaptive composition adds mu^2 (Dong, Roth and Su 2022). (epsilon, delta) follows exactly:
+delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu) (Balle and Wang 2018).
 
 References
 ----------
@@ -34,12 +36,12 @@ __all__ = [
 ]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
-# Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, what a
-# budget buys is rounded down by 1e-10: a calibrated plan, rechecked by other code, stays inside.
+# Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, and what a budget buys is
+# rounded down by 1e-10. So a calibrated plan stays within its budget when other code rechecks it.
 _COST_UP = 1.0 + 1e-11
 _BUDGET_DOWN = 1.0 - 1e-10
-_PURE_BLOCK = 10_000
-# A delta near 1 is known to one unit in its last place only.
+_PURE_BLOCK = 10_000  # pure releases that are composed exactly at once
+# Margin of log delta: a delta near 1 is known to one unit in its last place only.
 _LOG_MARGIN = 1e-15
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
@@ -261,8 +263,8 @@ def compose_mu(mus: Iterable[float]) -> float:
 def pure_mu(epsilon: float, count: int = 1) -> float:
     """The mu of ``count`` adaptive pure epsilon-DP mechanisms together, rounded up.
 
-    For one it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)). For many it is less than their mu^2 added up
-    (by a factor that goes to pi/2), so a number that is fixed in advance is charged at once.
+    For one it is 2 Phi^-1(e^epsilon / (1 + e^epsilon)). For many its square is less than the sum of their mu^2,
+    by a factor that goes to pi/2. So a number that is fixed in advance is charged at once.
 
     Parameters
     ----------
@@ -275,12 +277,12 @@ def pure_mu(epsilon: float, count: int = 1) -> float:
 
     Notes
     -----
-    The composition is dominated by that many randomised responses (Kairouz, Oh and Viswanath 2015). The
-    likely answers are counted: binomial K, with p = e^epsilon / (1 + e^epsilon) on one side and 1 - p on
-    the other. The trade-off function is piecewise linear; its inner vertices are (P(K >= j | 1 - p),
-    P(K < j | p)). G_mu is convex, so it lies below if it does at the vertices: mu is the largest of
-    Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one there is one vertex, (1 - p, 1 - p). More than
-    10,000 are charged in blocks of as many.
+    Privacy. The composition is dominated by that many randomised responses (Kairouz, Oh and Viswanath 2015).
+    Let K be the number of likely answers. It is binomial, with p = e^epsilon / (1 + e^epsilon) on one data set
+    and 1 - p on the other. The trade-off function is piecewise linear with the inner vertices
+    (P(K >= j | 1 - p), P(K < j | p)). G_mu is convex, so it lies below everywhere if it does at the vertices.
+    So mu is the largest of Phi^-1(P(K >= j | p)) - Phi^-1(P(K >= j | 1 - p)). For one release there is one
+    vertex, (1 - p, 1 - p). More than 10,000 are charged in blocks of 10,000.
 
     Examples
     --------
@@ -327,17 +329,20 @@ def _pure_block_mu(epsilon: float, count: int) -> float:
 def bounded_range_mu(epsilon: float) -> float:
     """The mu of an epsilon-bounded-range selection, rounded up: `pure_mu(epsilon / 2)`.
 
-    Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such pairs
-    the law on the two end points is the easiest to tell apart (any convex function of the
-    likelihood ratio is largest there); its trade-off function has one inner vertex, so by the chord
-    argument of `pure_mu` it is mu-GDP with mu = Phi^-1(p) - Phi^-1(q), p and q the probabilities of
-    the loss t. This is largest at t = epsilon/2 (checked numerically in the tests), where
-    p = 1 - q = e^(epsilon/2) / (1 + e^(epsilon/2)). Gumbel noise of scale 2 Delta/epsilon on scores
-    that each move by at most Delta is an epsilon-bounded-range choice.
+    Gumbel noise of scale 2 Delta/epsilon on scores that each move by at most Delta gives an epsilon-bounded-range
+    choice (Durfee and Rogers 2019).
 
     Parameters
     ----------
     epsilon : float >= 0
+
+    Notes
+    -----
+    Privacy. Bounded range means that the privacy loss lies in an interval [t - epsilon, t]. Among such pairs the
+    law on the two end points is the easiest to tell apart, because any convex function of the likelihood ratio is
+    largest there. Its trade-off function has one inner vertex. So by the chord argument of `pure_mu` it is
+    mu-GDP with mu = Phi^-1(p) - Phi^-1(q), where p and q are the probabilities of the loss t. This is largest at
+    t = epsilon/2 (the tests check it numerically), where p = 1 - q = e^(epsilon/2) / (1 + e^(epsilon/2)).
 
     Examples
     --------

@@ -1,46 +1,58 @@
 """Epsilon of releases on sampled batches together with full-batch releases, and the noise for a budget.
 
-Poisson samples by our own privacy loss distributions (`_pld`), fixed-size samples by RDP. Every value is
-an upper bound. The check of a ledger after a fit uses other code, see `recheck`.
+Poisson samples by our own privacy loss distributions (`skdp.privacy.accounting.pld`), fixed-size samples by
+RDP. Every value is an upper bound. The check of a ledger after a fit uses other code, see
+`skdp.privacy.accounting.recheck`.
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.accounting import pld as _pld
-from skdp.privacy.accounting import rdp as _rdp
-from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
-from skdp.privacy.accounting.sampled import (
+from skdp.privacy.accounting import pairs, pld, rdp
+from skdp.privacy.accounting.amplification import (
+    FULL_BATCH,
     POISSON,
     WITHOUT_REPLACEMENT,
     check_delta,
     check_rate,
-    require_supported,
 )
+from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.releases import Gaussian, Release, SampledGaussian
+from skdp.privacy.accounting.sampled import require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
-Group = tuple[float, float, int, int, int]
-# What the grid adds to epsilon, relative to it; more in a first search.
+# The part of epsilon that the grid adds: in the result, and in a first search.
 _GRID, _COARSE = 5e-4, 1e-2
-# The calibrated noise costs at least this part less than epsilon: the room of the recheck's own error.
+# The calibrated noise costs at least this part less than epsilon, which leaves room for the recheck's own error...
 _ROOM = 1.5e-3
-# And at most this part less than that.
+# ...and at most this part less than that.
 _ALLOWED = 3e-3
-# Tail masses of dp-accounting, which rechecks the ledger, are about 1e-15 a composition.
+# Smallest delta of Poisson samples. dp-accounting, which rechecks the ledger, has tail masses of about 1e-15.
 _SMALLEST_DELTA = 1e-10
-# Less noise than this is as good as none: sampling is not counted then. It is what is added where delta alone
-# covers the sampling, and enough for the tails of the rounded Gaussian, which reach 13.25 standard deviations.
+# Below this noise multiplier sampling is not counted: so little noise is as good as none.
 _LEAST_NOISE = 0.01
+# Smallest noise multiplier that is calibrated, also if delta alone covers the sampling. It is enough for the
+# tails of the rounded Gaussian, which reach 13.25 standard deviations.
 _LEAST_CALIBRATED = 0.17
 
 
+class Group(NamedTuple):
+    """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling."""
+
+    size: float  # noise multiplier, or weight in a calibration
+    rate: float
+    releases: int
+    n: int = 0
+    b: int = 0
+
+
 def _group(group: Sequence[float], sampling: str) -> Group:
-    """(noise multiplier or weight, rate, count, n, b), checked; n = b = 0 under Poisson sampling."""
+    """A group that a caller gave, checked."""
     fixed = sampling == WITHOUT_REPLACEMENT
     if len(group) not in ((5,) if fixed else (3, 5)):
         raise ValueError(
@@ -56,7 +68,7 @@ def _group(group: Sequence[float], sampling: str) -> Group:
     n, b = (int(group[3]), int(group[4])) if fixed else (0, 0)
     if fixed and not 1 <= b <= n:
         raise ValueError(f"batch size must be between 1 and n, got b={b} and n={n}.")
-    return size, rate, int(count), n, b
+    return Group(size, rate, int(count), n, b)
 
 
 def _checked(
@@ -66,7 +78,7 @@ def _checked(
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
     found = (_group(group, sampling) for group in groups)
-    return tuple(sorted(group for group in found if group[2]))
+    return tuple(sorted(group for group in found if group.releases))
 
 
 def sampled_epsilon(
@@ -120,7 +132,7 @@ def sampled_epsilon(
     """
     mu, delta = float(mu), check_delta(delta)
     checked = _checked(groups, mu, adjacency, sampling)
-    if any(group[0] == 0.0 for group in checked):
+    if any(group.size == 0.0 for group in checked):
         return math.inf
     return _epsilon(checked, delta, mu, adjacency, sampling)
 
@@ -134,64 +146,65 @@ def _epsilon(
     sampling: str,
     rtol: float = _GRID,
 ) -> float:
-    full = [group for group in groups if group[1] == 1.0]
-    mu = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in full)])
-    groups = tuple(group for group in groups if group[1] < 1.0)
+    full = [group for group in groups if group.rate == 1.0]
+    mu = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in full)])
+    groups = tuple(group for group in groups if group.rate < 1.0)
     if not groups:
         return gaussian_epsilon(mu, delta)
     # Sampling never costs more than releasing on all records: mixtures are jointly convex.
-    everything = compose_mu([mu, *(math.sqrt(group[2]) / group[0] for group in groups)])
+    everything = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in groups)])
     bound = gaussian_epsilon(everything, delta)
-    if any(group[0] < _LEAST_NOISE for group in groups):
+    if any(group.size < _LEAST_NOISE for group in groups):
         return bound
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
-    groups = tuple((min(group[0], 1e8), max(group[1], 1e-12), *group[2:]) for group in groups)
-    aside = (_pld.Release(_pld.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
-    factor = 2.0 if adjacency == "replace-one" else 1.0
-
-    def composed(kind: str, rtol: float) -> float:
-        releases = tuple(
-            _pld.Release(kind, factor * size, rate, count) for size, rate, count, _, _ in groups
+    samples = [
+        Gaussian(noise_multiplier=min(group.size, 1e8), count=group.releases).sampled(
+            max(group.rate, 1e-12), adjacency
         )
-        return _pld.composed_epsilon(releases + aside, delta, rtol)
+        for group in groups
+    ]
+    aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
+    leaving, coming = (
+        (*itertools.chain.from_iterable(direction), *aside)
+        for direction in zip(*(sample.pld(adjacency) for sample in samples))
+    )
+    found = pld.composed_epsilon(leaving, delta, rtol)
+    # The other direction mostly costs less, which a coarse upper bound shows as well.
+    if coming != leaving and pld.composed_epsilon(coming, delta, 20.0 * rtol) > found:
+        found = max(found, pld.composed_epsilon(coming, delta, rtol))
+    return min(bound, found)
 
-    if adjacency == "replace-one":
-        return min(bound, composed(_pld.TWO_SIDED, rtol))
-    found = composed(_pld.OUT, rtol)
-    # Mostly less, which a coarse upper bound shows as well.
-    other = composed(_pld.TAKEN_IN, 20.0 * rtol)
-    if other > found:
-        other = composed(_pld.TAKEN_IN, rtol)
-    return min(bound, max(found, other))
 
-
-def planned_epsilon(
-    rows: Sequence[Mapping[str, Any]], delta: float, *, mu: float, adjacency: str
-) -> float:
-    """`sampled_epsilon` of planned ledger rows, Gaussian ones of one kind of sampling or of the full batch."""
-    kinds = {row_sampling(row) for row in rows} - {FULL_BATCH}
-    require_supported(FULL_BATCH, adjacency, [row["name"] for row in rows])
-    if len(kinds) != 1 or any(row["name"] != "gaussian" for row in rows):
+def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:
+    """`sampled_epsilon` of planned Gaussian releases of one kind of sampling, or on all records."""
+    kinds = {release.sampling for release in plan if release.on_sample}
+    require_supported(FULL_BATCH, adjacency, [release.name for release in plan])
+    if len(kinds) != 1:
         raise UnsupportedAccounting(
             f"A sampled plan has Gaussian releases of one kind of sampling, got {sorted(kinds)}."
         )
-    groups = []
-    for row in rows:
-        _, size, count = check_row(row)
-        whole = row_sampling(row) == FULL_BATCH
-        n = row.get("n_records", 1)
-        rate, b = (1.0, n) if whole else (row["sampling_rate"], row.get("batch_size", 1))
-        groups.append((size, rate, count, n, b))
+    groups = [_planned_group(release) for release in plan]
     return sampled_epsilon(groups, delta, mu=mu, adjacency=adjacency, sampling=kinds.pop())
 
 
+def _planned_group(release: Release) -> Group:
+    if not isinstance(release, Gaussian):
+        raise UnsupportedAccounting(
+            f"A sampled plan has Gaussian releases only, got {release.name!r}."
+        )
+    z, count = release.noise_multiplier, release.count
+    if not isinstance(release, SampledGaussian):
+        return Group(z, 1.0, count, 1, 1)
+    return Group(z, release.rate, count, release.n_records or 1, release.batch_size or 1)
+
+
 def _fixed_size_epsilon(groups: tuple[Group, ...], delta: float, mu: float) -> float:
-    total = 0.5 * mu * mu * _rdp.ORDERS
-    for size, _, count, n, b in groups:
-        total = total + count * _rdp.curve(size, b / n)
-    return _rdp.epsilon_of(total, delta)
+    total = 0.5 * mu * mu * rdp.ORDERS
+    for group in groups:
+        total = total + group.releases * rdp.curve(group.size, group.b / group.n)
+    return rdp.epsilon_of(total, delta)
 
 
 def calibrate_batches(
@@ -242,7 +255,7 @@ def calibrate_batches(
         raise ValueError(
             "there is nothing to calibrate: give at least one group with a count >= 1."
         )
-    if any(group[0] <= 0.0 for group in checked):
+    if any(group.size <= 0.0 for group in checked):
         raise ValueError("the weight of a group must be > 0.")
     if epsilon == math.inf:
         return 0.0
@@ -271,16 +284,16 @@ def _calibrate(
         )
     square = total * total * (1.0 - 1e-12) - mu * mu
     # As on all records: safe, and exact where nothing is sampled.
-    safe = math.sqrt(math.fsum(count / size**2 for size, _, count, _, _ in groups) / square)
+    safe = math.sqrt(math.fsum(group.releases / group.size**2 for group in groups) / square)
     safe *= 1.0 + 1e-9
-    if all(group[1] == 1.0 for group in groups):
+    if all(group.rate == 1.0 for group in groups):
         return safe
 
     def cost(scale: float, rtol: float = _GRID) -> float:
-        scaled = tuple((scale * size, *rest) for size, *rest in groups)
+        scaled = tuple(group._replace(size=scale * group.size) for group in groups)
         return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
-    least = _LEAST_CALIBRATED / min(group[0] for group in groups)
+    least = _LEAST_CALIBRATED / min(group.size for group in groups)
     if safe <= least:
         return safe
     start = max(least, _central_limit(square, groups))
@@ -297,8 +310,11 @@ def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
 
     def excess(scale: float) -> bool:
         terms = (
-            4.0 * count * rate**2 * math.sinh(min(300.0, 0.25 / (scale * size) ** 2))
-            for size, rate, count, _, _ in groups
+            4.0
+            * each.releases
+            * each.rate**2
+            * math.sinh(min(300.0, 0.25 / (scale * each.size) ** 2))
+            for each in groups
         )
         return math.fsum(terms) > square
 

@@ -1,10 +1,14 @@
 """What objective perturbation costs: the release of argmin F + <b, theta> with Gaussian b.
 
 F(theta) = sum_i l(<x_i, theta>, y_i) + (penalty / 2) ||theta||^2 with ||x_i|| <= R, every coordinate penalised,
-and b ~ N(0, sigma^2 I). The map from b to the minimiser is a bijection, so the density of the minimiser on two
-neighbouring data sets, and with it the privacy loss Z, is explicit (user guide, "Minima perturbation", where
-the statements below are proved). With c = max |l'|, f = 2 for replace-one and 1 otherwise, s = f c R / sigma,
-and delta_G(epsilon, s) the exact curve of s-GDP:
+and b ~ N(0, sigma^2 I).
+
+Privacy
+-------
+The map from b to the minimiser is a bijection, so the density of the minimiser on two neighbouring data sets is
+explicit, and with it the privacy loss Z. The user guide proves the statements below ("Minima perturbation").
+With c = max |l'|, f = 2 for replace-one and 1 otherwise, s = f c R / sigma, and delta_G(epsilon, s) the exact
+curve of s-GDP:
 
 * plain. The determinants differ by at most D = log(1 + R^2 max l'' / penalty), so that
   delta(epsilon) <= m delta_G(epsilon - D, s), if (epsilon - D) / s - s / 2 >= t.

@@ -1,26 +1,28 @@
-"""Upper bounds of epsilon for composed Poisson-sampled Gaussian releases, by privacy loss distributions.
+"""Upper bounds of epsilon for composed releases, by their privacy loss distributions.
 
-A release is a pair (P, R) on the line whose loss log dP/dR increases in x and has a closed-form inverse.
-Its loss is moved to the grid h, 2h, ... so that the mass and E e^-loss of every cell stay what they are:
-the hockey-stick curve becomes its own interpolation, linear in e^epsilon, which lies above it because
-it is convex, so the discrete pair dominates (second order in h). Losses above the last cell have infinite
-loss, those below the first are rounded up.
+Privacy
+-------
+A release is a dominating pair (P, R), see `skdp.privacy.accounting.pairs`. Its loss is moved to the grid
+h, 2h, ... so that the mass and E e^-loss of every cell stay what they are. The hockey-stick curve then becomes its
+own interpolation, linear in e^epsilon. The interpolation lies above the curve because the curve is convex, so the
+discrete pair dominates (Doroshenko et al. 2022); the error is of second order in h. Losses above the last cell
+have infinite loss, those below the first are rounded up.
 
-The composition is one FFT of the *tilted* masses g(l) = f(l) e^(theta l) / M(theta), raised to the number
-of releases. With the tilt of the saddle point the composed g sits at epsilon, so rounding is relative to
-delta itself, not to 1, and neither T = 1e7 nor delta = 1e-100 is out of reach. What makes the value an
-upper bound also numerically, with u = 2^-53:
+The composition is one FFT of the *tilted* masses g(l) = f(l) e^(theta l) / M(theta), raised to the number of
+releases. With the tilt of the saddle point the composed g sits at epsilon. Rounding is then relative to delta
+itself, not to 1, and neither T = 1e7 nor delta = 1e-100 is out of reach. The value is an upper bound
+numerically as well. With u = 2^-53:
 
-* wrap-around adds what lies beyond the window to points inside: that only raises delta. What lies above the
-  window counts by Chernoff's bound, e^(K(theta + kappa) - (theta + kappa) top), for one kappa >= 0;
-* an FFT of size N has a relative error of at most 6.7 u log2 N in the l2 norm (Higham, Accuracy and Stability
+* Wrap-around adds what lies beyond the window to points inside, which only raises delta. What lies above the
+  window counts by Chernoff's bound, e^(K(theta + kappa) - (theta + kappa) top), for one kappa >= 0.
+* An FFT of size N has a relative error of at most 6.7 u log2 N in the l2 norm (Higham, Accuracy and Stability
   of Numerical Algorithms, theorem 24.2), so each Fourier coefficient of a release is off by at most
   e = 6.7 u log2(N) sqrt(N) |g|_2. A power T by squaring multiplies that by T |coefficient|^(T-1) and adds
   5 T u |coefficient|^T; the inverse transform adds its own. The l2 norm of the result, times the l2 norm of
-  the weights (1 - e^(epsilon - l)) e^(-theta (l - centre)) above epsilon, is added to delta;
-* normal tails have a relative error of (8 + t^2) u at t standard deviations: it is added to the part of a
-  cell's mass that moves up. The masses telescope, so no other sum of theirs is off by more than the
-  factor that `_ROUNDING` gives to delta per release.
+  the weights (1 - e^(epsilon - l)) e^(-theta (l - centre)) above epsilon, is added to delta.
+* Normal tails have a relative error of (8 + t^2) u at t standard deviations. It is added to the part of a cell's
+  mass that moves up. The masses telescope, so no other sum of theirs is off by more than the factor that
+  `_ROUNDING` gives to delta per release.
 
 References
 ----------
@@ -30,169 +32,36 @@ privacy loss distributions" (2022).
 Koskela, Jalko and Honkela, "Computing tight differential privacy guarantees using FFT" (2020).
 """
 
-import functools
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import erfcx, ndtr, ndtri_exp
+from scipy.special import erfcx
 
-__all__ = ["GAUSSIAN", "OUT", "TAKEN_IN", "TWO_SIDED", "Release", "composed_epsilon"]
+from skdp.privacy.accounting.pairs import DominatingPair, discretised
+
+__all__ = ["composed_epsilon"]
 
 Array = NDArray[np.float64]
-
-TWO_SIDED = "two-sided"
-OUT = "out"
-TAKEN_IN = "in"
-GAUSSIAN = "gaussian"
 
 _U = 2.0**-53
 _ROUNDING = 200.0 * _U
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)
-# Finer grids than these are left coarser than asked for: the bound is valid, and looser.
+# A grid that would need more cells stays coarser than asked for. Its bound is valid, and looser.
 _MOST_CELLS = 2**17
 _LARGEST_WINDOW = 2**21
-
-
-class Release(NamedTuple):
-    """So many `releases` of a pair: standard deviation over the distance of a centre from 0, and the rate."""
-
-    kind: str
-    spread: float
-    rate: float
-    releases: int
-
-    def components(self) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-        """(weight, centre) of the normals that make P, and those that make R."""
-        stay, rate = 1.0 - self.rate, self.rate
-        mixed = [(stay, 0.0), (rate, 1.0)]
-        mirrored = [(stay, 0.0), (rate, -1.0)]
-        return {
-            TWO_SIDED: (mixed, mirrored),
-            OUT: (mixed, [(1.0, 0.0)]),
-            TAKEN_IN: ([(1.0, 0.0)], mirrored),
-            GAUSSIAN: ([(1.0, 1.0)], [(1.0, 0.0)]),
-        }[self.kind]
-
-    def loss(self, x: float) -> float:
-        """log dP/dR at x."""
-        if self.kind == GAUSSIAN:
-            return (x - 0.5) / self.spread**2
-        up = _log_mix(self.rate, (x - 0.5) / self.spread**2)
-        down = _log_mix(self.rate, (-x - 0.5) / self.spread**2)
-        return {TWO_SIDED: up - down, OUT: up, TAKEN_IN: -down}[self.kind]
-
-    def where(self, loss: Array) -> Array:
-        """The x that has this loss; -inf or inf where no x has it."""
-        if self.kind == GAUSSIAN:
-            return loss * self.spread**2 + 0.5
-        if self.kind == TWO_SIDED:
-            # 2 sinh(x / s^2 - loss / 2) = 2 (1-q)/q e^(1/(2 s^2)) sinh(loss / 2) solves dP/dR = e^loss.
-            size = 0.5 * np.abs(loss)
-            factor = math.log1p(-self.rate) - math.log(self.rate) + 0.5 / self.spread**2
-            part = np.sinh(np.minimum(size, 1.0)) * math.exp(min(factor, 600.0))
-            with np.errstate(divide="ignore"):
-                logs = factor + size + np.log(-np.expm1(-2.0 * size))
-            solved = np.where(
-                (size < 1.0) & (factor < 600.0), np.arcsinh(part), _arcsinh_half(logs)
-            )
-            return np.copysign(self.spread**2 * (size + solved), loss)
-        if self.kind == OUT:
-            return self._where_out(loss)
-        return -self._where_out(-loss)
-
-    def _where_out(self, loss: Array) -> Array:
-        small = np.minimum(loss, 30.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.log1p(np.maximum(np.expm1(small) / self.rate, -1.0))
-        inner = np.where(loss > 30.0, loss - math.log(self.rate), inner)
-        return self.spread**2 * inner + 0.5
-
-
-def _log_mix(rate: float, exponent: float) -> float:
-    """log(1 - rate + rate e^exponent)."""
-    if exponent < 30.0:
-        return math.log1p(rate * math.expm1(exponent))
-    return exponent + math.log(rate + (1.0 - rate) * math.exp(-exponent))
-
-
-def _arcsinh_half(logs: Array) -> Array:
-    """arcsinh(e^logs / 2)."""
-    small = np.arcsinh(0.5 * np.exp(np.minimum(logs, 40.0)))
-    return np.where(logs > 40.0, logs, small)
-
-
-# ---------------------------------------------------------------------- one release on the grid
-
-
-class _Masses(NamedTuple):
-    first: int
-    masses: Array
-    infinite: float
-
-
-def _range(release: Release, log_tail: float) -> tuple[float, float]:
-    """Losses that leave out at most 2 e^log_tail of P on either side."""
-    low, high = math.inf, -math.inf
-    for weight, centre in release.components()[0]:
-        log_part = (
-            min(log_tail - math.log(weight), math.log(0.5)) if weight > 0.0 else math.log(0.5)
-        )
-        reach = -float(ndtri_exp(log_part)) * release.spread
-        low, high = min(low, centre - reach), max(high, centre + reach)
-    return release.loss(low), release.loss(high)
-
-
-def _cells(components: list[tuple[float, float]], x: Array, spread: float) -> tuple[Array, Array]:
-    """Mass of the normals between neighbouring x, and a bound of its rounding error."""
-    mass = np.zeros(x.size - 1)
-    error = np.zeros(x.size - 1)
-    for weight, centre in components:
-        t = (x - centre) / spread
-        tail = ndtr(-np.abs(t))
-        split = (t[:-1] < 0.0) & (t[1:] > 0.0)
-        mass += weight * np.where(split, 1.0 - (tail[:-1] + tail[1:]), np.abs(np.diff(tail)))
-        off = (8.0 + np.minimum(t * t, 1600.0)) * tail
-        error += (weight * _U) * np.maximum(off[:-1], off[1:])
-    return mass, error
-
-
-@functools.lru_cache(maxsize=64)
-def _discretised(release: Release, grid: float, log_tail: float) -> _Masses:
-    low, high = _range(release, log_tail)
-    first, last = math.floor(low / grid), math.ceil(high / grid)
-    loss: Array = np.arange(first, last + 1) * np.float64(grid)
-    p_parts, r_parts = release.components()
-    x = release.where(loss)
-    p, p_error = _cells(p_parts, x, release.spread)
-    r, r_error = _cells(r_parts, x, release.spread)
-    with np.errstate(over="ignore", invalid="ignore"):
-        ratio = np.exp(loss[:-1])
-        up = (p - r * ratio + p_error + r_error * ratio) / -math.expm1(-grid)
-    up = np.where(np.isfinite(up), np.clip(up, 0.0, p), p)
-    masses = np.zeros(loss.size)
-    masses[:-1] += p - up
-    masses[1:] += up
-    below = infinite = 0.0
-    for weight, centre in p_parts:
-        below += weight * float(ndtr((x[0] - centre) / release.spread))
-        infinite += weight * float(ndtr((centre - x[-1]) / release.spread))
-    masses[0] += below
-    masses.setflags(write=False)
-    return _Masses(first, masses, infinite * (1.0 + 1e-12))
 
 
 class _Composed:
     """The releases together on one grid: their cumulant function, and epsilon by a tilted FFT."""
 
-    def __init__(self, releases: tuple[Release, ...], grid: float, log_delta: float) -> None:
+    def __init__(self, pairs: tuple[DominatingPair, ...], grid: float, log_delta: float) -> None:
         self.grid, self.log_delta = grid, log_delta
-        self.counts = [release.releases for release in releases]
+        self.counts = [pair.releases for pair in pairs]
         self.total = sum(self.counts)
         log_tail = log_delta - math.log(self.total) - 14.0
-        self.parts = [_discretised(release, grid, log_tail) for release in releases]
+        self.parts = [discretised(pair, grid, log_tail) for pair in pairs]
         with np.errstate(divide="ignore"):
             self._logs = [np.log(part.masses) for part in self.parts]
         self._losses = [
@@ -234,8 +103,8 @@ class _Composed:
     def saddle(self, guess: float) -> tuple[float, float, float]:
         """A tilt whose epsilon has about this delta; that epsilon; the standard deviation there.
 
-        delta falls as theta grows. Where few releases see the record, epsilon leaps within a narrow range of
-        theta, so it is the error in log delta that ends the bisection.
+        delta falls as theta grows. The bisection ends by the error in log delta, because epsilon leaps within a
+        narrow range of theta if few releases see the record.
         """
         low, high = -math.inf, math.inf
         log_theta, step = math.log(guess), 0.7
@@ -375,26 +244,26 @@ def _power(values: NDArray[np.complex128], count: int) -> NDArray[np.complex128]
     return result
 
 
-def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 5e-4) -> float:
+def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: float = 5e-4) -> float:
     """Upper bound of the epsilon of the releases, in this one direction.
 
     Parameters
     ----------
-    releases : tuple of Release
+    pairs : tuple of DominatingPair
     delta : float in (0, 1)
     rtol : float, default=5e-4
         The grid is chosen so that it raises epsilon by about this.
     """
     log_delta = math.log(delta)
-    widest = _widest(releases, log_delta)
+    widest = _widest(pairs, log_delta)
     grid, theta = widest / 400.0, 1.0
-    composed = _Composed(releases, grid, log_delta)
+    composed = _Composed(pairs, grid, log_delta)
     while True:
         theta, epsilon, spread = composed.saddle(theta)
         if 2.0 * widest > _MOST_CELLS * grid:
             break
         # The grid adds K(theta) of the fine grid to K(theta) of this one, and that over theta to epsilon.
-        finer = _Composed(releases, 0.5 * grid, log_delta)
+        finer = _Composed(pairs, 0.5 * grid, log_delta)
         gain = (composed.cumulant(theta) - finer.cumulant(theta)) / theta
         allowed = rtol * max(epsilon, 0.02 * spread)
         # Cells as large as epsilon, or as the tilted losses, say nothing about the error.
@@ -405,15 +274,15 @@ def composed_epsilon(releases: tuple[Release, ...], delta: float, rtol: float = 
         factor = min(0.5, max(0.05, min(factor, fine / grid)))
         factor = max(factor, widest / (_MOST_CELLS * grid))
         grid *= factor
-        composed = finer if factor == 0.5 else _Composed(releases, grid, log_delta)
+        composed = finer if factor == 0.5 else _Composed(pairs, grid, log_delta)
     found = composed.epsilon(theta)
     while found is None:
         grid *= 2.0
-        found = _Composed(releases, grid, log_delta).epsilon(theta)
+        found = _Composed(pairs, grid, log_delta).epsilon(theta)
     return found
 
 
-def _widest(releases: tuple[Release, ...], log_delta: float) -> float:
+def _widest(pairs: tuple[DominatingPair, ...], log_delta: float) -> float:
     """Range of the losses of the widest release; no less than rounding leaves of it."""
-    ranges = (_range(part, log_delta - math.log(part.releases) - 14.0) for part in releases)
+    ranges = (part.loss_range(log_delta - math.log(part.releases) - 14.0) for part in pairs)
     return max(max(high - low, 1e-9 * abs(high), 1e-300) for low, high in ranges)

@@ -1,4 +1,4 @@
-"""RDP of Gaussian releases on fixed-size samples without replacement, under replace-one; vectorised.
+"""RDP of Gaussian releases on samples: of a fixed size under replace-one, and Poisson under the others.
 
 With r = dP/dQ of the unsampled pair N(1/z) against N(0), q = b/n and an integer order a, Wang, Balle and
 Kasiviswanathan (theorem 27 of arXiv 1808.00087) bound (a - 1) times the RDP of one release by
@@ -16,12 +16,13 @@ its chord is a bound.
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, logsumexp
 
-__all__ = ["ORDERS", "curve", "epsilon_of"]
+__all__ = ["ORDERS", "curve", "curve_at", "epsilon_of", "poisson_curve"]
 
 Array = NDArray[np.float64]
 
@@ -79,17 +80,22 @@ def _integer_curve(z: float, rate: float, orders: Array) -> Array:
     return out
 
 
-@functools.lru_cache(maxsize=64)
-def _curve(z: float, rate: float) -> Array:
+def _between_integers(orders: Array, at_integers: Callable[[Array], Array]) -> Array:
+    """RDP at any orders from (a - 1) times RDP at integers: this is convex in a, so its chord is a bound."""
+    integers = np.unique(np.concatenate([np.floor(orders), np.ceil(orders)]))
+    return np.interp(orders, integers, at_integers(integers)) / (orders - 1.0)
+
+
+def curve_at(z: float, rate: float, orders: Array) -> Array:
+    """RDP of one release on a sample of a fixed size, at increasing orders > 1; parameters as in `curve`."""
     if rate == 1.0:
-        return 0.5 * ORDERS / z**2
-    integers = np.unique(np.concatenate([np.floor(ORDERS), np.ceil(ORDERS)]))
-    below = np.interp(ORDERS, integers, _integer_curve(z, rate, integers))
-    return below / (ORDERS - 1.0)
+        return 0.5 * orders / z**2
+    return _between_integers(orders, lambda integers: _integer_curve(z, rate, integers))
 
 
+@functools.lru_cache(maxsize=64)
 def curve(z: float, rate: float) -> Array:
-    """RDP of one release at `ORDERS`.
+    """RDP of one release on a sample of a fixed size, at `ORDERS`.
 
     Parameters
     ----------
@@ -98,7 +104,38 @@ def curve(z: float, rate: float) -> Array:
     rate : float in (0, 1]
         Batch size over the number of records.
     """
-    return _curve(z, rate)
+    return curve_at(z, rate, ORDERS)
+
+
+def poisson_curve(z: float, rate: float, orders: Array) -> Array:
+    """RDP of one Gaussian release on a Poisson sample, at increasing orders > 1, under zero-out and add-remove.
+
+    Privacy
+    -------
+    Mironov, Talwar and Zhang (2019): at an integer order a, (a - 1) times RDP of the pair
+    (1-q) N(0) + q N(1), N(0) of standard deviation z is the logarithm of
+    sum_k C(a,k) (1-q)^(a-k) q^k e^(k(k-1)/(2 z^2)), and the other direction costs no more.
+
+    Parameters
+    ----------
+    z : float > 0
+        Noise multiplier, std / sensitivity.
+    rate : float in (0, 1]
+    orders : ndarray
+    """
+    if rate == 1.0:
+        return 0.5 * orders / z**2
+
+    def at_integers(integers: Array) -> Array:
+        found = []
+        for order in integers:
+            k = np.arange(order + 1.0)
+            ways = gammaln(order + 1.0) - gammaln(k + 1.0) - gammaln(order - k + 1.0)
+            logs = ways + (order - k) * math.log1p(-rate) + k * math.log(rate)
+            found.append(max(0.0, float(logsumexp(logs + 0.5 * k * (k - 1.0) / z**2))))
+        return np.array(found)
+
+    return _between_integers(orders, at_integers)
 
 
 def epsilon_of(rdp: Array, delta: float) -> float:

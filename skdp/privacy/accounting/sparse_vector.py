@@ -1,5 +1,7 @@
 """Plans of the numeric sparse vector technique: what a run costs, and how its budget is split.
 
+Privacy
+-------
 One round. Let D be the integer sup-norm sensitivity, t the scale of the threshold's noise, q that of the
 queries' and v that of a released value. Fix the scan order. A round answers "below" until the first
 "above"; take its outcome "the first k - 1 are below, the k-th is above". For a neighbour, move the
@@ -11,12 +13,12 @@ reaches the end costs D/t only and is charged the same. The released value costs
 
 A run is ``n_hits`` adaptive rounds of each, whether or not it halts; a plan is K = runs n_hits. With delta = 0
 the epsilons add up. With delta > 0 the plan takes ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of the
-session's mu^2. This is valid also if other releases and plans come between: every step is dominated by a
-fixed pair (randomised response, Gaussian), products of pairs do not depend on their order, and a new plan
-replaces a part of what is left of the Gaussian pair by randomised responses that it dominates. So, by
-induction over the steps, nothing exceeds the Gaussian pair of the whole budget. A round is charged as
-randomised response: no bound below that of pure eps0-DP is used, because none is proven here for queries
-that do not all move in one direction.
+session's mu^2. This is valid also if other releases and plans come between. Every step is dominated by a fixed
+pair (randomised response or Gaussian), and products of pairs do not depend on their order. A new plan replaces
+a part of what is left of the Gaussian pair by randomised responses that this part dominates. So, by induction
+over the steps, nothing exceeds the Gaussian pair of the whole budget. A round is charged as randomised
+response, the bound of pure eps0-DP. No smaller bound is proven here for queries that do not all move in one
+direction.
 
 A sampled run. Let a run be e-DP under replace-one, e = n_hits (eps0 + eps0'). On a fresh subset of b of n
 records, uniform, secret and independent of the data, it is ``log(1 + q (e^e - 1))``-DP with q = b/n; on one
@@ -24,15 +26,18 @@ uniformly drawn group of m, with groups as the unit, the same with q = 1/m (Ball
 2018). The proof replaces one sampled record by another, so the e-DP must hold for replace-one: zero-out and
 add-remove are refused.
 
-The split. ``"published"`` is the paper's: half of eps0 for the threshold (q = 2 t), and eps0/eps0' = 76,
-which is what .95 and .05 of epsilon come to in ``t = D k/(.95 eps)``, ``v = 2 D k/(.05 eps)``.
-``"optimal"``: a third of eps0 for the threshold, so that t = q = 3 D/eps0 (of the noise in a comparison both
-the variance and the tail are smaller than with a half); and the ratio that minimises the larger risk of a
-coordinate at the edge. If it is not found it costs its square, about T^2 with T = q log d, the height
-below which d queries of value 0 stay; if it is found, the noise of its value, 2 v^2. With eps0 = r eps0',
-T^2 + 2 v^2 = D^2 ((3 log d)^2 / eps0^2 + 2 / eps0'^2). At a given eps0^2 + eps0'^2 (which is what mu^2 is
-for small epsilon) this is least at ``r = ((3 log d)^2 / 2)^(1/4)``, at a given eps0 + eps0' at
-``r = ((3 log d)^2 / 2)^(1/3)``: 5.4 and 9.4 for d = 1e6, 4.4 and 7.2 for d = 1e4.
+Notes
+-----
+The split ``"published"`` is that of Zhang, Mironov and Hejazinia (2021). Half of eps0 goes to the threshold
+(q = 2 t), and eps0/eps0' = 76. Their ``t = D k/(.95 eps)`` and ``v = 2 D k/(.05 eps)`` come to this.
+
+The split ``"optimal"`` gives a third of eps0 to the threshold, so that t = q = 3 D/eps0. The noise of a comparison
+then has a smaller variance and a smaller tail than with a half. The ratio r = eps0/eps0' minimises the larger
+risk of a coordinate at the edge. If the coordinate is not found it costs its square, about T^2. T = q log d is
+the height below which d queries of value 0 stay. If it is found it costs the noise of its value, 2 v^2.
+Together this is T^2 + 2 v^2 = D^2 ((3 log d)^2 / eps0^2 + 2 / eps0'^2). At a given eps0^2 + eps0'^2, which is
+mu^2 for small epsilon, it is least at ``r = ((3 log d)^2 / 2)^(1/4)``. At a given eps0 + eps0' it is least at
+``r = ((3 log d)^2 / 2)^(1/3)``. These are 5.4 and 9.4 for d = 1e6, and 4.4 and 7.2 for d = 1e4.
 
 References
 ----------
@@ -47,9 +52,10 @@ from skdp.privacy import accounting
 
 __all__ = ["NumericSparsePlan", "calibrate", "run_epsilon"]
 
-PUBLISHED_RATIO = 2 * 0.95 / (0.05 / 2)
+PUBLISHED_RATIO = 2 * 0.95 / (0.05 / 2)  # eps0 / eps0' of Zhang, Mironov and Hejazinia (2021)
+# Share of eps0 that goes to the noise of the threshold.
 _THRESHOLD_PART = {"published": 1 / 2, "optimal": 1 / 3}
-_TYPICAL_SIZE = 2**17
+_TYPICAL_SIZE = 2**17  # number of entries that a run scans, if the caller does not say
 
 
 @dataclass(frozen=True)

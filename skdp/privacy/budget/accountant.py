@@ -1,14 +1,14 @@
 """What several fits on the same people cost together: a ceiling, kept in a ledger file.
 
-Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite
-file, so that threads, forked and spawned workers charge one ledger, and a worker that is killed
-stays charged.
+Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file. So
+threads, forked and spawned workers charge one ledger, and a worker that is killed stays charged.
 
-The total is (E, D)-DP, also when each fit is chosen by looking at earlier results. The rules and
-their proof are in `skdp.privacy.budget.filters`: pure fits whose epsilons add up to at most E, or fits
-whose mu^2 add up to at most M^2, M the largest mu that is (E, D)-DP (the filter for Gaussian
-differential privacy: tighter for Gaussian fits than zCDP's, as mu-GDP is converted exactly). A ledger
-whose first fit has no mu (objective perturbation) adds up (epsilon, delta) of all its fits.
+Privacy
+-------
+The total is (E, D)-DP, also when each fit is chosen by looking at earlier results.
+`skdp.privacy.budget.filters` has the rules and their proof. In short: the epsilons of pure fits add up to at
+most E, or the mu^2 of the fits add up to at most M^2, where M is the largest mu that is (E, D)-DP. A ledger
+whose first fit has no mu, as with objective perturbation, adds up (epsilon, delta) of all its fits.
 """
 
 import contextlib
@@ -76,8 +76,8 @@ class LedgerSummary(TypedDict):
 class Reservation:
     """The charge of one fit, made by `BudgetAccountant.reserve`.
 
-    Call `commit` before the first release, or `release` if nothing was released. A `with` block
-    hands it back if it fails before `commit`, else commits.
+    Call `commit` before the first release, or `release` if nothing was released. A `with` block commits at its
+    end. If it fails before `commit`, it hands the charge back.
     """
 
     def __init__(self, accountant: "BudgetAccountant", number: int) -> None:
@@ -94,27 +94,29 @@ class Reservation:
 
     def commit(self) -> None:
         """Mark the charge as spent. It cannot be handed back from now on."""
-        with LOCK:  # two threads may end a fit: the state here and that in the file change together
+        with (
+            LOCK
+        ):  # two threads may end one fit: the state here and that in the file change together
             if self._state == "returned":
                 raise RuntimeError(
                     "This reservation was handed back: reserve again before a release."
                 )
             if not self._marked:
-                # First here: if the visit to the file is interrupted, the charge stays.
+                # First the state here: if the visit to the file is interrupted, the charge stays.
                 self._state = "spent"
                 self._accountant._mark(self._number, "spent")
                 self._marked = True
 
     def release(self) -> None:
-        """Hand the charge back, which is right only if nothing was released.
+        """Hand the charge back. This is right only if nothing was released.
 
-        A fit without mu that came first in its ledger stays charged once others are: the rule by which the
-        ledger adds up must not change (`skdp.privacy.budget.filters`). The state then is "spent".
+        If the first fit of a ledger has no mu, it stays charged once other fits are. Its state then is "spent".
+        The rule by which the ledger adds up must not change (`skdp.privacy.budget.filters`).
 
         Raises
         ------
         RuntimeError
-            After `commit`, and in a forked child: its parent may be using the reservation.
+            After `commit`, and in a forked child, whose parent may be using the reservation.
         """
         with LOCK:
             if self._state == "spent" or self._pid != os.getpid():
@@ -148,11 +150,13 @@ class Reservation:
 class BudgetAccountant:
     """A ceiling on what several fits cost together, and the ledger that keeps it.
 
-    Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle:
-    copies, clones and pickles charge the same ledger, from any thread or worker process. A fit
-    that would pass the ceiling is refused before it reads a value. A `with` block counts in its own thread or
-    asyncio task; while it is open, a fit elsewhere in the process that names no accountant is refused. An
-    estimator that is made in a worker process knows of no block. Of nested blocks the innermost is charged.
+    Give it to estimators as `accountant=`, or fit inside `with accountant:`. It is a handle: copies, clones and
+    pickles charge the same ledger, from any thread or worker process. A fit that would pass the ceiling is refused
+    before it reads a value.
+
+    A `with` block counts in its own thread or asyncio task. While it is open, a fit elsewhere in the process that
+    names no accountant is refused. An estimator that is made in a worker process knows of no block. Of nested
+    blocks the innermost is charged.
 
     Parameters
     ----------
@@ -161,12 +165,12 @@ class BudgetAccountant:
     delta : float in [0, 1)
         With 0, only pure fits are admitted.
     path : str or path-like, default=None
-        File that keeps the ledger across sessions; made if it is not there. Whoever may fit must be
-        able to write to it and its folder (no network drive: SQLite needs file locks). None uses a
-        temporary file that only this user can read, removed when this process exits.
+        File that keeps the ledger across sessions. It is made if it is not there. Everybody who may fit must be
+        able to write to it and to its folder. It must not lie on a network drive, because SQLite needs file locks.
+        None uses a temporary file that only this user can read and that is removed when this process exits.
     allow_seeded : bool, default=False
-        For tests: also admit fits with ``random_state=``, whose noise can be subtracted by whoever knows or
-        guesses the seed. Their rows end in "(seeded, for testing only)". Kept in the file.
+        For tests: also admit fits with ``random_state=``. Whoever knows or guesses the seed can subtract their
+        noise. Their rows end in "(seeded, for testing only)". The file keeps this setting.
 
     Raises
     ------
@@ -178,9 +182,9 @@ class BudgetAccountant:
 
     Notes
     -----
-    One ledger holds one adjacency and one unit. The total is valid when later fits depend on
-    earlier results (proof in `skdp.privacy.budget.filters`). It does not cover the scores and the choices
-    of a search on private rows. Two handles are equal if they charge the same ledger.
+    One ledger holds one adjacency and one unit. The total is also valid if later fits depend on earlier results
+    (proof in `skdp.privacy.budget.filters`). It does not cover the scores and the choices of a search on private
+    rows. Two handles are equal if they charge the same ledger.
 
     Examples
     --------
@@ -219,7 +223,7 @@ class BudgetAccountant:
         self._id = open_or_create(where, epsilon, delta, kept=kept, allow_seeded=allow_seeded)
         self._made_in: int | None = os.getpid()
         with LOCK:
-            # A handle that came in a pickle before is made here from now on.
+            # From now on a handle that came in a pickle before counts as made here.
             _HANDLES.setdefault((where, self._id), self)._made_in = self._made_in
 
     @property
@@ -268,15 +272,15 @@ class BudgetAccountant:
         adjacency, unit : str
             The same for all fits of one ledger.
         mu : float > 0, default=None
-            The fit, with exact noise, is mu-GDP. None, where `pure` is False: no mu is proven, so the fit
+            The fit, with exact noise, is mu-GDP. None with ``pure=False`` says that no mu is proven. Such a fit
             can be paid by basic composition only, in a ledger that began with such a fit.
         pure : bool, default=False
             The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
         noise_error : (float >= 0, float >= 0), default=(0, 0)
-            On one data set the drawn noise agrees with the exact one up to a factor exp(first), but
-            for outputs of probability (second) that a neighbouring data set might never draw.
+            On one data set the drawn noise agrees with the exact one up to a factor exp(first), except for outputs
+            of probability (second) that a neighbouring data set might never draw.
         samples : bool, default=False
-            Whether minibatches are why no mu is proven: a refusal then says so. Nothing else follows from it.
+            Whether no mu is proven because of minibatches. A refusal then says so; nothing else follows from it.
         seeded : bool, default=False
             Whether the noise comes from a seed.
 
@@ -313,8 +317,8 @@ class BudgetAccountant:
         Returns
         -------
         (epsilon, delta)
-            (0.0, 0.0) when nothing is charged; else the smallest proven epsilon, with delta 0 (sum
-            of pure fits), the ceiling's delta or, for a single fit, its own.
+            (0.0, 0.0) if nothing is charged. Else the smallest proven epsilon, with its delta: 0 for a sum of pure
+            fits, the fit's own for a single fit, and else the ceiling's.
         """
         ceiling, fits, _ = self._read()
         return spent_by(fits, ceiling)
@@ -325,9 +329,9 @@ class BudgetAccountant:
         Returns
         -------
         (epsilon, delta)
-            A Gaussian fit of this epsilon at the ceiling's delta would be admitted; or, where
-            everything charged is pure and this is more, a pure fit (delta 0). (0.0, 0.0) when
-            nothing is left. Two fits may hold more than this: mu^2 adds up, not epsilon.
+            A Gaussian fit of this epsilon at the ceiling's delta would be admitted. If everything charged is pure
+            and this gives more, it is a pure fit (delta 0). (0.0, 0.0) if nothing is left. Two fits may hold more
+            than this together, because mu^2 adds up and not epsilon.
         """
         ceiling, fits, _ = self._read()
         return remaining_after(fits, ceiling)
@@ -459,7 +463,7 @@ def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
 def _handle(path: str, identity: str, seen: tuple[Write, ...]) -> BudgetAccountant:
     """The handle of a pickle: the same object where the process has it, else one that looks later.
 
-    It does not open the file: a model without its ledger still loads and predicts.
+    It does not open the file, so that a model without its ledger still loads and predicts.
     """
     with LOCK:
         remember(identity, seen)

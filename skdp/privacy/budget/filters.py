@@ -15,6 +15,8 @@ If the first has no mu, there is one rule for all fits of the ledger, whatever t
 
 D. the sum of epsilon, as each fit claims it, is at most E, and the sum of delta at most D.
 
+Privacy
+-------
 *Claim.* Everything released under one ledger is (E, D)-DP, also when each fit, its cost and the
 time to stop are chosen by looking at earlier results.
 
@@ -51,14 +53,13 @@ before, p(S) <= e^a P(S and V) + b and q(S) >= e^-a Q(S and V). Step by step ove
 b add up, and p(S) <= e^a P(S and V) + b <= e^a (e^E' Q(S and V) + D') + b <= e^(E' + 2a) q(S) + e^a D' + b.
 So B uses the M of E' = E - 2a and D' = e^-a (D - b).
 
-This is never worse for Gaussian fits than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is
-converted exactly; a filter for it is what is proven, a composition of PLDs chosen by looking at
-results is not.
+For Gaussian fits this is never worse than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is converted exactly. A
+filter is proven for mu^2. None is proven for privacy loss distributions that are chosen by looking at results.
 
-Tolerance: `gaussian_mu` rounds M down by 1e-10, of which B gives back 9.5e-11, so B stays below the
-true bound. A allows 1e-12 of E for the rounding of decimal numbers (3 times 0.1 is more than 0.3).
+Tolerance. `gaussian_mu` rounds M down by 1e-10. Rule B gives back 9.5e-11 of that, so it stays below the true
+bound. Rule A allows 1e-12 of E for the rounding of decimal numbers (3 times 0.1 is more than 0.3).
 
-What is not covered: scores of a search on private rows and the parameters chosen by them.
+Scores of a search on private rows are not covered, nor are the parameters that are chosen by them.
 
 References
 ----------

@@ -78,20 +78,21 @@ _SCHEMA = (
     *_SINCE_VERSION_2,
 )
 
-# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget`): a child
-# born in the middle of one would inherit SQLite's view of its locks and wait for ever.
+# One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget.blocks`): a child born in
+# the middle of a visit would inherit SQLite's view of its locks and wait for ever.
 LOCK = threading.RLock()
 
-# By identity of a ledger: the last write that this process saw. Others came in pickles and are to be checked.
+# By identity of a ledger: the last write that this process saw, and those that came in pickles and are not checked
+# yet.
 _SEEN: dict[str, set[Write]] = {}
 
 
 @contextlib.contextmanager
 def visit(path: str, *, write: bool = False, create: bool = False) -> Iterator[sqlite3.Connection]:
-    """A connection for one visit: never kept, so never used by another thread or after a fork.
+    """A connection for one visit. It is never kept, so no other thread uses it, and no fork.
 
-    With `write` the visit is one transaction, begun immediately. A reader opens the file for
-    writing as well where it may: what a killed writer left is then rolled back.
+    With `write` the visit is one transaction, begun immediately. A reader opens the file for writing too, where it
+    may: then what a killed writer left is rolled back.
     """
     with LOCK:
         connection = sqlite3.connect(
@@ -102,8 +103,8 @@ def visit(path: str, *, write: bool = False, create: bool = False) -> Iterator[s
         )
         try:
             if write:
-                # EXTRA also syncs the folder: after a power cut no committed row may be rolled
-                # back by a journal whose removal was lost.
+                # EXTRA also syncs the folder. Otherwise a journal whose removal was lost in a power cut could
+                # roll a committed row back.
                 connection.execute("PRAGMA synchronous = EXTRA")
                 connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -171,13 +172,13 @@ def remember(identity: str, writes: tuple[Write, ...]) -> None:
 
 
 def set_seen(identity: str, last: Write) -> None:
-    """Forget what a visit has checked: the last write of the file stands for all before it."""
+    """Keep the last write alone, after a visit that checked all: it stands for those before it."""
     with LOCK:
         _SEEN[identity] = {last}
 
 
 def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequence: str) -> None:
-    """Refuse a file that is not a later state of what was seen."""
+    """Refuse a file that is no later state of what was seen."""
     for number, token in seen_writes(identity):
         row = connection.execute("SELECT token FROM writes WHERE number = ?", (number,)).fetchone()
         if row == (token,):

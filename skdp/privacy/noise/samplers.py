@@ -1,7 +1,10 @@
 """Compiled samplers over key-stream words, and the proof of their error. Loaded on first use.
 
-Bins come from an exact alias table (``skdp.privacy.noise.tables``). What is left is the offset r in
-[0, W) of a magnitude m = n + r, n = j W, and its error.
+Bins come from an exact alias table (``skdp.privacy.noise.tables``). This module draws the offset r in [0, W) of a
+magnitude m = n + r, n = j W.
+
+Privacy
+-------
 
 Acceptance. r is uniform and is accepted with a(r) = exp(-d(r)), so P(r | j) = a(r) / sum(a).
 Laplace: d = r / t is what the distribution asks for. Gaussian (s > 512 only): with h = 1/s and

@@ -1,5 +1,7 @@
 """Compiled Fisher-Yates shuffle over key-stream words. Loaded on first use.
 
+Privacy
+-------
 Position i of n is swapped with a uniform one of i .. n - 1. A word w gives the uniform integer below m
 as the upper half of the 128-bit product w m; products whose lower half is below 2^64 mod m are rejected
 and another word is taken, so every integer has exactly floor(2^64 / m) words (Lemire 2019). The

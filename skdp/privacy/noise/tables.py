@@ -4,8 +4,8 @@ A draw is a fair sign and a magnitude m = j W + r. The table gives the coarse bi
 adds the offset r in [0, W) by rejection (W a power of two, W = 1 for small scales). Everything
 here is computed in integers; no floating-point function enters a table.
 
-The tables
-----------
+Privacy
+-------
 Bin masses are integers that add up to exactly 2^191; Walker's alias method spreads them over 2^c
 cells of equal mass 2^(191 - c). A draw takes the cell from the first c bits of a 64-bit word and
 compares the next 63 - c bits with the first 63 - c bits of the cell's threshold; the last bit is

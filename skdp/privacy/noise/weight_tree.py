@@ -5,6 +5,8 @@ where the exponent exceeds 144. Every node is the sum of its children, so a tree
 changed leaves were summed again has the bits of a tree built from scratch. Eight children share a node: it is
 the binary tree ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7)) whose two lower layers are not stored.
 
+Privacy
+-------
 Reference. It is the largest score plus 24 scales when the tree is built, and the tree is built again with a new
 one when a score exceeds it or the root falls below 2^-64: a rule on present scores and reference alone.
 

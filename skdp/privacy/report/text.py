@@ -1,19 +1,30 @@
-"""What a report says in words: numbers, the plan of a sampled fit, the table of releases."""
+"""What a report says in words: its lines, the plan of a sampled fit, the table of releases."""
 
+import html
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from skdp.privacy.accounting import rows_mu
-from skdp.privacy.accounting.ledger import FULL_BATCH, check_row, row_sampling
-from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.amplification import WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.gaussian import compose_mu
+from skdp.privacy.accounting.releases import Release, SampledGaussian, releases_of
+from skdp.privacy.report.curves import Curves, ReportState
 
-__all__ = ["cost_text", "number_text", "plan_lines", "release_table"]
+__all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "cost_text", "report_html", "report_text"]
 
-Row = Mapping[str, Any]
+GUARANTEE_TEXTS = {
+    "proven": "holds for the plan of this fit",
+    "none": "no noise was added: no privacy guarantee",
+    "unproven": "no valid privacy proof exists for this method",
+}
+ADJACENCY_TEXTS = {
+    "replace-one": "one {unit} takes other values; the number of {unit}s is public",
+    "zero-out": "one {unit} is replaced by an empty one; the number of {unit}s is public",
+    "add-remove": "one {unit} comes or goes; the number of {unit}s is private",
+}
+Line = tuple[str, str]
 
 
-def number_text(value: Any) -> str:
+def number_text(value: object) -> str:
     """Six digits of a float, anything else as it is."""
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
@@ -26,101 +37,155 @@ def cost_text(value: float) -> str:
     return text
 
 
-def _sampling_text(row: Row) -> str:
-    """The sampling of a row, with its rate."""
-    sampling = str(row.get("sampling", FULL_BATCH))
-    if row_sampling(row) == FULL_BATCH:
-        return sampling
-    if sampling == WITHOUT_REPLACEMENT and "n_records" in row:
-        return f"{row['batch_size']} of {row['n_records']} {sampling}"
-    return f"{sampling}, rate {row['sampling_rate']:.6g}" if "sampling_rate" in row else sampling
+# ---------------------------------------------------------------------- the plan of a sampled fit
 
 
-def _seen(row: Row, unit: str) -> str:
-    """Which records (or groups) a release of this row sees, in words."""
-    if row_sampling(row) == FULL_BATCH:
+def _sampling_text(release: Release) -> str:
+    """The sampling of a release, with its rate."""
+    if not isinstance(release, SampledGaussian):
+        return release.sampling
+    if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
+        return f"{release.batch_size} of {release.n_records} {release.sampling}"
+    if release.sampling_rate is None:
+        return release.sampling
+    return f"{release.sampling}, rate {release.sampling_rate:.6g}"
+
+
+def _seen_text(release: Release, unit: str) -> str:
+    """Which records (or groups) a release sees."""
+    if not isinstance(release, SampledGaussian):
         return f"all {unit}s"
-    if row.get("sampling") == WITHOUT_REPLACEMENT and "n_records" in row:
-        return f"{row['batch_size']} of {row['n_records']} {unit}s"
-    return f"every {unit} with probability {row.get('sampling_rate', 1.0):.6g}"
+    if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
+        return f"{release.batch_size} of {release.n_records} {unit}s"
+    rate = 1.0 if release.sampling_rate is None else release.sampling_rate
+    return f"every {unit} with probability {rate:.6g}"
 
 
-def _key(row: Row) -> tuple[Any, ...]:
-    return (check_row(row)[1], _sampling_text(row))
+def _key(release: Release) -> tuple[float, str]:
+    return release.parameter, _sampling_text(release)
 
 
-def _made(plan: Sequence[Row], released: Sequence[Row], row: Row) -> str:
-    """How many releases of a planned row were made, where that can be told and is less than planned."""
-    planned = check_row(row)[2]
-    made = sum(check_row(each)[2] for each in released if _key(each) == _key(row))
-    if sum(_key(each) == _key(row) for each in plan) > 1 or made >= planned:
+def _made_text(plan: Sequence[Release], released: Sequence[Release], planned: Release) -> str:
+    """How many of the planned releases were made, where that can be told and is less than planned."""
+    made = sum(each.count for each in released if _key(each) == _key(planned))
+    if sum(_key(each) == _key(planned) for each in plan) > 1 or made >= planned.count:
         return ""
-    return f" ({made} were made, all {planned} are charged)"
+    return f" ({made} were made, all {planned.count} are charged)"
 
 
-def plan_lines(
-    plan: Sequence[Row], released: Sequence[Row], mu: float, unit: str
-) -> list[tuple[str, str]]:
-    """Name and text of the lines that explain the plan of a sampled fit."""
-    lines = []
-    counts: dict[str, int] = {}
-    for row in plan:
-        _, parameter, count = check_row(row)
-        purpose = f"{row['purpose']}: " if "purpose" in row else ""
-        made = _made(plan, released, row)
-        text = f"{purpose}{count} x multiplier {parameter:.6g}, {_sampling_text(row)}{made}"
-        lines.append(("plan", text))
-        seen = _seen(row, unit)
-        counts[seen] = counts.get(seen, 0) + count
-    if not lines:
+def _plan_lines(state: ReportState) -> list[Line]:
+    """The lines that explain the plan of a sampled fit; none for another."""
+    plan = releases_of(state["sampled_plan"] or ())
+    if not plan:
         return []
+    released, unit, mu = releases_of(state["mechanisms"]), state["unit"], state["plan_mu"] or 0.0
+    lines, counts = [], dict[str, int]()
+    for each in plan:
+        purpose = "" if each.purpose is None else f"{each.purpose}: "
+        made = _made_text(plan, released, each)
+        size = f"{each.count} x multiplier {each.parameter:.6g}"
+        lines.append(("plan", f"{purpose}{size}, {_sampling_text(each)}{made}"))
+        seen = _seen_text(each, unit)
+        counts[seen] = counts.get(seen, 0) + each.count
     if mu > 0.0:
         lines.append(("plan", f"all other releases, on all {unit}s: mu {mu:.6g} together"))
     parts = [
         f"each of {count} releases sees {seen}" if count > 1 else f"one release sees {seen}"
         for seen, count in counts.items()
     ]
-    lines.append(
-        (
-            "sampling",
-            "; ".join(parts)
-            + "; drawn afresh and kept secret, which is why so little noise is enough",
-        )
-    )
+    secret = "drawn afresh and kept secret, which is why so little noise is enough"
+    lines.append(("sampling", f"{'; '.join(parts)}; {secret}"))
     lines.append(("multiplier", f"noise std over sensitivity: the most that one {unit} moves it"))
     return lines
 
 
-def _span(values: Sequence[Any]) -> str:
+# ---------------------------------------------------------------------- lines and table
+
+
+def _title(state: ReportState, scope: str) -> str:
+    estimator = state["estimator"]
+    return f"Privacy of {scope}" + (f" of {estimator}" if estimator else "")
+
+
+def _lines(state: ReportState) -> list[Line]:
+    unit, guarantee, adjacency = state["unit"], state["guarantee"], state["adjacency"]
+    slack = state["slack"]
+    lines = [
+        ("epsilon", cost_text(state["epsilon"])),
+        ("delta", cost_text(state["delta"])),
+        ("guarantee", f"{guarantee} ({GUARANTEE_TEXTS[guarantee]})"),
+        ("protects", f"one {unit}"),
+        ("adjacency", f"{adjacency} ({ADJACENCY_TEXTS[adjacency].format(unit=unit)})"),
+        ("accountant", state["accountant"]),
+        ("noise", state["noise"]),
+        *_plan_lines(state),
+        ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
+        ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
+        ("erratum", state["erratum"] or ""),
+        *(("assumes", line) for line in state["assumptions"]),
+    ]
+    return [(name, text) for name, text in lines if text]
+
+
+def _span(values: Sequence[float]) -> str:
     texts = [number_text(value) for value in (min(values), max(values))]
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
-def release_table(rows: Sequence[Row], *, shares: bool) -> list[list[str]]:
+def _table(state: ReportState) -> list[list[str]]:
     """Head and lines of the releases: those of one purpose, mechanism and sampling are one line.
 
-    Parameters
-    ----------
-    rows : sequence of dict
-    shares : bool
-        Whether every row has a part of the mu^2 of all; else the column is left out.
+    Where every release has a part of the mu^2 of all, the last column says how much.
     """
-    total = rows_mu(rows) ** 2 if shares else 0.0
+    releases = releases_of(state["mechanisms"])
+    total = 0.0 if Curves(state).sampled else compose_mu(each.mu() for each in releases) ** 2
     shares = 0.0 < total < math.inf
-    same: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        key = (str(row.get("purpose", "")), check_row(row)[0], _sampling_text(row))
-        same.setdefault(key, []).append(row)
+    same: dict[tuple[str, str, str], list[Release]] = {}
+    for each in releases:
+        key = (each.purpose or "", each.name, _sampling_text(each))
+        same.setdefault(key, []).append(each)
     table = [["purpose", "mechanism", "noise", "count", "sampling", "sensitivity"]]
     for (purpose, name, sampling), alike in same.items():
-        noise = "multiplier" if name == "gaussian" else "epsilon"
-        checked = [check_row(row) for row in alike]
-        noise += f" {_span([parameter for _, parameter, _ in checked])}"
-        count = str(sum(count for _, _, count in checked))
-        known = [row["sensitivity"] for row in alike if "sensitivity" in row]
+        noise = f"{alike[0].parameter_label} {_span([each.parameter for each in alike])}"
+        count = str(sum(each.count for each in alike))
+        known = [each.sensitivity for each in alike if each.sensitivity is not None]
         table.append([purpose, name, noise, count, sampling, _span(known) if known else ""])
         if shares:
-            table[-1].append(f"{rows_mu(alike) ** 2 / total:.1%}")
+            table[-1].append(f"{compose_mu(each.mu() for each in alike) ** 2 / total:.1%}")
     if shares:
         table[0].append("share")
-    return table if rows else []
+    return table if releases else []
+
+
+def report_text(state: ReportState, scope: str) -> str:
+    """The report for a terminal."""
+    lines = [_title(state, scope)]
+    lines += [f"  {name:<10}  {text}" for name, text in _lines(state)]
+    table = _table(state)
+    if table:
+        widths = [max(map(len, column)) for column in zip(*table)]
+        lines.append("  releases")
+        for cells in table:
+            padded = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths))
+            lines.append(f"    {padded.rstrip()}")
+    return "\n".join(lines)
+
+
+def report_html(state: ReportState, scope: str) -> str:
+    """The report for a notebook."""
+    body = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left">{html.escape(text)}</td></tr>'
+        for name, text in _lines(state)
+    )
+    title = html.escape(_title(state, scope))
+    parts = [f"<table><caption>{title}</caption>{body}</table>"]
+    table = _table(state)
+    if table:
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table[0])
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
+            for cells in table[1:]
+        )
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>")
+    return "<div>" + "".join(parts) + "</div>"

@@ -1,21 +1,21 @@
 """Epsilon of a ledger by other code than the calibration, so that one mistake does not hide itself.
 
-Nothing here calls `gaussian.py` or scipy. The privacy loss of a mu-GDP release is N(mu^2/2, mu^2);
-with a = epsilon/mu - mu/2, delta(epsilon) is the integral over s > 0 of
-(1 - e^(-mu s)) phi(a + s), a positive integrand, taken by Gauss-Legendre panels that are graded
-towards 0. It checks calibration; sensitivity is tested on replaced records.
+Nothing here calls the calibration, the types of releases or scipy. The privacy loss of a mu-GDP release is
+N(mu^2/2, mu^2). With a = epsilon/mu - mu/2, delta(epsilon) is the integral over s > 0 of
+(1 - e^(-mu s)) phi(a + s). The integrand is positive, and the integral is taken by Gauss-Legendre panels that are
+graded towards 0. This checks the calibration; the sensitivity is tested on replaced records.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.recheck.objective import recheck_objective
+from skdp.privacy.accounting.recheck.rows import Row, count_of, number
 from skdp.privacy.accounting.recheck.sampled import recheck_sampled
 
 __all__ = ["recheck_epsilon"]
@@ -157,14 +157,14 @@ def _gaussian(mu: float, delta: float) -> float:
     return high
 
 
-def _pure_epsilon(row: Mapping[str, Any]) -> float:
+def _pure_epsilon(row: Row) -> float:
     """Epsilon of a pure row: what it says, or what its scales or its sampling come to if that is more."""
-    epsilon = float(row["epsilon"])
+    epsilon = number(row, "epsilon")
     if row["name"] == "above_threshold" and "query_scale" in row:
-        moved = 1.0 / row["threshold_scale"] + 2.0 / row["query_scale"]
-        return max(epsilon, row["sensitivity"] * moved)
+        moved = 1.0 / number(row, "threshold_scale") + 2.0 / number(row, "query_scale")
+        return max(epsilon, number(row, "sensitivity") * moved)
     if row["name"] == "sampled_pure":
-        rate, inner = row["sampling_rate"], row["epsilon_unsampled"]
+        rate, inner = number(row, "sampling_rate"), number(row, "epsilon_unsampled")
         if not 0.0 < rate <= 1.0:
             raise ValueError(f"sampling_rate must be in (0, 1], got {rate!r}.")
         stay = math.log1p(-rate) if rate < 1.0 else -math.inf
@@ -173,22 +173,19 @@ def _pure_epsilon(row: Mapping[str, Any]) -> float:
 
 
 def _with_aside(
-    rows: Sequence[Mapping[str, Any]],
-    aside: list[Mapping[str, Any]],
-    delta: float,
-    adjacency: str | None,
+    rows: Sequence[Row], aside: list[Row], delta: float, adjacency: str | None
 ) -> float:
     """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
     for row in aside:
-        if not recheck_objective(row) <= row["delta"]:
+        if not recheck_objective(row) <= number(row, "delta"):
             return math.inf
-    left = delta - math.fsum(row["delta"] * row.get("count", 1) for row in aside)
+    left = delta - math.fsum(number(row, "delta") * count_of(row) for row in aside)
     others = [row for row in rows if row["name"] != "objective_perturbation"]
-    epsilon = math.fsum(row["epsilon"] * row.get("count", 1) for row in aside)
+    epsilon = math.fsum(number(row, "epsilon") * count_of(row) for row in aside)
     return epsilon + recheck_epsilon(others, left, adjacency) if left >= 0.0 else math.inf
 
 
-def _is_sampled(row: Mapping[str, Any]) -> bool:
+def _is_sampled(row: Row) -> bool:
     """Whether the row is to be accounted for by its sampling; amplified pure rows are not."""
     sampling = row.get("sampling", "full batch")
     if sampling == "full batch" or (row["name"], sampling) == ("sampled_pure", "fresh uniform"):
@@ -198,9 +195,7 @@ def _is_sampled(row: Mapping[str, Any]) -> bool:
     return True
 
 
-def recheck_epsilon(
-    rows: Sequence[Mapping[str, Any]], delta: float, adjacency: str | None = None
-) -> float:
+def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = None) -> float:
     """Recompute the epsilon of ledger rows at `delta`, independently of the calibration.
 
     Parameters
@@ -238,31 +233,15 @@ def recheck_epsilon(
     aside = [row for row in rows if row["name"] == "objective_perturbation"]
     if aside:
         return _with_aside(rows, aside, delta, adjacency)
-    gaussian, others, pure, sampled = [], [], [], []
-    for row in rows:
-        count = row.get("count", 1)
-        if count == 0:
-            continue
-        if _is_sampled(row):
-            if not row["noise_multiplier"] > 0.0:
-                return math.inf
-            sampled.append(row)
-        elif row["name"] == "gaussian":
-            z = row["noise_multiplier"]
-            gaussian.append(count / z**2 if z > 0.0 else math.inf)
-        elif row["name"] in ("laplace", "above_threshold", "sampled_pure", "gumbel_top_k"):
-            # A bounded-range choice costs as much as half its epsilon of randomised response.
-            cost, selection = _pure_epsilon(row), row["name"] == "gumbel_top_k"
-            others.append(
-                count * _pure_mu(0.5 * cost) ** 2 if selection else _pure_square(cost, count)
-            )
-            pure.append(count * cost)
-        else:
-            raise ValueError(f"The recheck does not know the mechanism {row['name']!r}.")
+    counted = [row for row in rows if count_of(row) != 0]
+    sampled = [row for row in counted if _is_sampled(row)]
+    if any(not number(row, "noise_multiplier") > 0.0 for row in sampled):
+        return math.inf
+    gaussian, others, pure = _full_batch_terms([row for row in counted if not _is_sampled(row)])
     mu = math.sqrt(math.fsum(gaussian + others))
     if sampled:
         # Sampling never costs more than the same releases on all records.
-        terms = [row.get("count", 1) / row["noise_multiplier"] ** 2 for row in sampled]
+        terms = [count_of(row) / number(row, "noise_multiplier") ** 2 for row in sampled]
         everything = math.sqrt(mu * mu + math.fsum(terms))
         return min(recheck_sampled(sampled, mu, delta, adjacency), _gaussian(everything, delta))
     epsilon = _gaussian(mu, delta)
@@ -270,3 +249,24 @@ def recheck_epsilon(
         basic = _gaussian(math.sqrt(math.fsum(gaussian)), delta) + math.fsum(pure)
         epsilon = min(epsilon, basic)
     return epsilon
+
+
+def _full_batch_terms(rows: Sequence[Row]) -> tuple[list[float], list[float], list[float]]:
+    """The mu^2 of the Gaussian rows, and the mu^2 and the pure epsilon of each other row."""
+    gaussian, others, pure = [], [], []
+    for row in rows:
+        name, count = row["name"], count_of(row)
+        if name == "gaussian":
+            z = number(row, "noise_multiplier")
+            gaussian.append(count / z**2 if z > 0.0 else math.inf)
+        elif name in ("laplace", "above_threshold", "sampled_pure", "gumbel_top_k"):
+            cost = _pure_epsilon(row)
+            pure.append(count * cost)
+            # A bounded-range choice costs as much as half its epsilon of randomised response.
+            selection = name == "gumbel_top_k"
+            others.append(
+                count * _pure_mu(0.5 * cost) ** 2 if selection else _pure_square(cost, count)
+            )
+        else:
+            raise ValueError(f"The recheck does not know the mechanism {name!r}.")
+    return gaussian, others, pure

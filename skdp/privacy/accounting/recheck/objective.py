@@ -5,18 +5,18 @@ bounded as in `skdp.privacy.accounting.objective`; it is taken numerically. Noth
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skdp.privacy.accounting.recheck.rows import Row, number
 
 __all__ = ["recheck_objective"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
 
-def recheck_objective(row: Mapping[str, Any]) -> float:
+def recheck_objective(row: Row) -> float:
     """Delta of a ledger row "objective_perturbation" at its epsilon.
 
     Parameters
@@ -29,8 +29,8 @@ def recheck_objective(row: Mapping[str, Any]) -> float:
     float
         1 where the theorem's condition fails.
     """
-    epsilon, std, f = float(row["epsilon"]), float(row["noise_std"]), 2 if row["replaced"] else 1
-    one = float(row["sensitivity"]) / f / std  # of one record's gradient
+    epsilon, std, f = number(row, "epsilon"), number(row, "noise_std"), 2 if row["replaced"] else 1
+    one = number(row, "sensitivity") / f / std  # of one record's gradient
     sides = 1 if row["one_signed"] else 2
     least = {(1, 1): 0.0, (1, 2): 0.0, (2, 1): 1.0, (2, 2): math.sqrt(3.0)}[f, sides]
 
@@ -52,8 +52,8 @@ def recheck_objective(row: Mapping[str, Any]) -> float:
         rest = math.exp(-end) * float(_upper(np.array([u + end / size]))[0])
         return sides * (float(np.sum(half[:, None] * _WEIGHTS * values)) + rest)
 
-    bounds = [integral(math.log1p(float(row["curvature"])), f, least)]
-    trade = float(row["trade"])
+    bounds = [integral(math.log1p(number(row, "curvature")), f, least)]
+    trade = number(row, "trade")
     if epsilon >= trade:
         second = integral(trade, 1, 0.0) if f == 2 else 0.0
         bounds.append(integral(0.0, f, least) + second)

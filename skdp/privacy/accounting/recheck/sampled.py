@@ -1,30 +1,33 @@
 """Epsilon of sampled ledger rows by dp-accounting, which shares no code with our own accountant.
 
 Its PLDs are upper bounds on a grid, whose error falls by two to four as the grid is halved. The recheck looks
-for mistakes, so it wants the value and not a bound: it halves the grid until little changes and extrapolates
-to none by the ratio of the last two changes.
+for mistakes, so it needs the value and not a bound. It halves the grid until little changes, and extrapolates to a
+grid of width zero by the ratio of the last two changes.
 """
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting.recheck.rows import Row, count_of, number
+
+if TYPE_CHECKING:
+    from dp_accounting.pld import privacy_loss_distribution as theirs
 
 __all__ = ["recheck_sampled"]
 
 _MOST_CELLS = 40_000
-_WIDEST = 0.02  # cell of the first grid: much wider ones may agree with each other and yet be far from the value
+# Width of a cell of the first grid. Much wider ones may agree with each other and still be far from the value.
+_WIDEST = 0.02
 _RTOL = 5e-4
 _BLOCK = 3000
 
 
-def recheck_sampled(
-    rows: Sequence[Mapping[str, Any]], mu: float, delta: float, adjacency: str | None
-) -> float:
+def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str | None) -> float:
     """Epsilon of sampled Gaussian rows and one full-batch Gaussian release of `mu`.
 
     Parameters
@@ -42,9 +45,9 @@ def recheck_sampled(
     Raises
     ------
     UnsupportedAccounting
-        If dp-accounting covers them not.
+        If dp-accounting does not cover them.
     """
-    kinds = {row["sampling"] for row in rows}
+    kinds = {str(row["sampling"]) for row in rows}
     if adjacency not in ("replace-one", "zero-out", "add-remove") or len(kinds) != 1:
         raise UnsupportedAccounting(
             f"The recheck of sampled rows needs the adjacency and one kind of sampling, got {adjacency!r} "
@@ -54,17 +57,17 @@ def recheck_sampled(
         return math.inf
     if kinds == {"Poisson"}:
         parts = sorted(
-            (float(row["noise_multiplier"]), float(row["sampling_rate"]), int(row["count"]))
+            (number(row, "noise_multiplier"), number(row, "sampling_rate"), count_of(row))
             for row in rows
         )
         return _poisson(tuple(parts), mu, delta, adjacency)
     if kinds == {"without replacement"} and adjacency == "replace-one":
         fixed = sorted(
             (
-                float(row["noise_multiplier"]),
-                int(row["n_records"]),
-                int(row["batch_size"]),
-                int(row["count"]),
+                number(row, "noise_multiplier"),
+                int(number(row, "n_records")),
+                int(number(row, "batch_size")),
+                count_of(row),
             )
             for row in rows
         )
@@ -109,11 +112,12 @@ def _poisson_on(
         "zero-out": relation.REPLACE_SPECIAL,
         "add-remove": relation.ADD_OR_REMOVE_ONE,
     }
-    composed: Any = None
+    found = []
     if mu > 0.0:
-        composed = privacy_loss_distribution.from_gaussian_mechanism(
+        everything_else = privacy_loss_distribution.from_gaussian_mechanism(
             1.0 / mu, value_discretization_interval=grid
         )
+        found.append(everything_else)
     for z, rate, count in parts:
         one = privacy_loss_distribution.from_gaussian_mechanism(
             2.0 * z if adjacency == "replace-one" else z,
@@ -121,12 +125,12 @@ def _poisson_on(
             sampling_prob=rate,
             neighboring_relation=relations[adjacency],
         )
-        several = _several(one, count)
-        composed = several if composed is None else composed.compose(several)
+        found.append(_several(one, count))
+    composed = functools.reduce(lambda first, second: first.compose(second), found)
     return max(0.0, float(composed.get_epsilon_for_delta(delta)))
 
 
-def _several(one: Any, count: int) -> Any:
+def _several(one: "theirs.PrivacyLossDistribution", count: int) -> "theirs.PrivacyLossDistribution":
     """`one` composed `count` times, many of them as blocks: dp-accounting takes size ** count as an integer."""
     if count <= 30 * _BLOCK:
         return one.self_compose(count)

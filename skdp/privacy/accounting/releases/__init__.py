@@ -1,0 +1,44 @@
+"""The kinds of release as frozen types: what each costs, what its ledger row says, and which proof holds.
+
+A later room adds a mechanism by a class of its own: a subclass of `Release`, decorated with `register`. It
+overrides the costs that are proven and leaves the others, which refuse. Its `pld` may return any
+`DominatingPair`. The recheck reads rows by itself, so a new row needs a reader in
+`skdp.privacy.accounting.recheck` too.
+"""
+
+from skdp.privacy.accounting.releases.approximate import ObjectivePerturbation
+from skdp.privacy.accounting.releases.base import (
+    LedgerRow,
+    Release,
+    Row,
+    register,
+    release_of,
+    release_type,
+    releases_of,
+)
+from skdp.privacy.accounting.releases.gaussian import Gaussian, SampledGaussian
+from skdp.privacy.accounting.releases.pure import (
+    AboveThreshold,
+    Laplace,
+    PureRelease,
+    SampledPure,
+    TopK,
+)
+
+__all__ = [
+    "AboveThreshold",
+    "Gaussian",
+    "Laplace",
+    "LedgerRow",
+    "ObjectivePerturbation",
+    "PureRelease",
+    "Release",
+    "Row",
+    "SampledGaussian",
+    "SampledPure",
+    "TopK",
+    "register",
+    "release_of",
+    "release_type",
+    "releases_of",
+]

@@ -1,0 +1,145 @@
+"""Gaussian releases, on all records and on fresh samples."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting import rdp
+from skdp.privacy.accounting.amplification import (
+    FULL_BATCH,
+    POISSON,
+    WITHOUT_REPLACEMENT,
+    check_rate,
+)
+from skdp.privacy.accounting.pairs import GAUSSIAN, OUT, TAKEN_IN, TWO_SIDED, NormalPair
+from skdp.privacy.accounting.releases.base import Array, Release, Row, register
+
+__all__ = ["Gaussian", "SampledGaussian"]
+
+Pairs = tuple[tuple[NormalPair, ...], tuple[NormalPair, ...]]
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Release):
+    """Gaussian noise of ``noise_multiplier`` times the l2 sensitivity under the adjacency that is claimed.
+
+    Privacy
+    -------
+    With noise multiplier z a release is (1/z)-GDP, and ``count`` adaptive ones are (sqrt(count)/z)-GDP (Dong, Roth
+    and Su 2022). This is exact, and so are the pair N(1/z, 1), N(0, 1), the curve a / (2 z^2) of Renyi DP
+    (Mironov 2017) and rho = 1 / (2 z^2) (Bun and Steinke 2016).
+    """
+
+    name = "gaussian"
+    parameter_name = "noise_multiplier"
+    parameter_label = "multiplier"
+    accountants = ("pld", "rdp")
+    noise = "Gaussian rounded to the grid"
+
+    noise_multiplier: float
+    noise_std: float | None = None
+
+    @classmethod
+    def variant(cls, row: Row) -> type[Release]:
+        return Gaussian if row.get("sampling", FULL_BATCH) == FULL_BATCH else SampledGaussian
+
+    def mu(self) -> float:
+        self._refuse_sampling()
+        if self.count == 0:
+            return 0.0
+        mu = 1.0 / self.noise_multiplier if self.noise_multiplier > 0.0 else math.inf
+        return math.sqrt(self.count) * mu
+
+    def rho(self) -> float:
+        self._refuse_sampling()
+        self._refuse_no_noise()
+        return self.count * (0.5 / self.noise_multiplier**2)
+
+    def pld(self, adjacency: str) -> Pairs:
+        self._refuse_no_noise()
+        one = (NormalPair(GAUSSIAN, self.noise_multiplier, 1.0, self.count),) if self.count else ()
+        return one, one
+
+    def rdp(self, orders: Array, adjacency: str) -> Array:
+        self._refuse_no_noise()
+        return self.count * orders / (2.0 * self.noise_multiplier**2)
+
+    def sampled(
+        self, rate: float, adjacency: str, *, sampling: str = POISSON,
+        n_records: int | None = None, batch_size: int | None = None,
+    ) -> "SampledGaussian":  # fmt: skip
+        found = SampledGaussian(
+            count=self.count, purpose=self.purpose, noise_multiplier=self.noise_multiplier,
+            sensitivity=self.sensitivity, noise_std=self.noise_std, grid=self.grid, sampling=sampling,
+            sampling_rate=check_rate(rate), n_records=n_records, batch_size=batch_size,
+        )  # fmt: skip
+        found.check_supported(adjacency)
+        return found
+
+    def _refuse_no_noise(self) -> None:
+        if not self.noise_multiplier > 0.0:
+            raise UnsupportedAccounting("A Gaussian release without noise has no finite curve.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledGaussian(Gaussian):
+    """Gaussian releases, each on a fresh and secret sample of its own; its row says ``sampling``.
+
+    Every record's contribution lies in a ball of radius C, the divisor is a constant, and the sensitivity behind
+    the noise multiplier z is 2 C under replace-one and C otherwise.
+
+    Privacy
+    -------
+    Poisson sampling with rate q. Under replace-one the pair ((1-q) N(0) + q N(C), (1-q) N(0) + q N(-C)), of
+    standard deviation 2 z C, dominates. Under zero-out and add-remove it is ((1-q) N(0) + q N(C), N(0)), of
+    standard deviation z C, in either direction (Zhu, Dong and Wang 2022). The Renyi-DP curve of the latter is
+    that of Mironov, Talwar and Zhang (2019), which covers both directions; under replace-one none is proven.
+
+    Samples of a fixed size, under replace-one only: the Renyi-DP bound of Wang, Balle and Kasiviswanathan (2019),
+    see `skdp.privacy.accounting.rdp`. It is no dominating pair.
+    """
+
+    sampling_rate: float | None = None
+    batch_size: int | None = None
+    n_records: int | None = None
+
+    @property
+    def rate(self) -> float:
+        """The sampling rate, checked."""
+        return check_rate(math.nan if self.sampling_rate is None else self.sampling_rate)
+
+    def check_supported(self, adjacency: str) -> None:
+        """Raise UnsupportedAccounting unless a proof covers this sampling under the adjacency."""
+        fixed = self.sampling == WITHOUT_REPLACEMENT and adjacency == "replace-one"
+        if self.sampling != POISSON and not fixed:
+            raise self._unsupported(f"cost of {self.sampling} samples under {adjacency}")
+
+    def pld(self, adjacency: str) -> Pairs:
+        self._refuse_no_noise()
+        if self.sampling != POISSON:
+            raise self._unsupported(f"dominating pair of {self.sampling} samples")
+        z, rate, count = self.noise_multiplier, self.rate, self.count
+        if not count:
+            return (), ()
+        if adjacency == "replace-one":
+            both = (NormalPair(TWO_SIDED, 2.0 * z, rate, count),)
+            return both, both
+        return (NormalPair(OUT, z, rate, count),), (NormalPair(TAKEN_IN, z, rate, count),)
+
+    def rdp(self, orders: Array, adjacency: str) -> Array:
+        self._refuse_no_noise()
+        self.check_supported(adjacency)
+        if self.sampling == WITHOUT_REPLACEMENT:
+            return self.count * rdp.curve_at(self.noise_multiplier, self.rate, orders)
+        if adjacency == "replace-one":
+            raise self._unsupported("Renyi-DP curve of Poisson samples under replace-one")
+        return self.count * rdp.poisson_curve(self.noise_multiplier, self.rate, np.asarray(orders))
+
+    def sampled(
+        self, rate: float, adjacency: str, *, sampling: str = POISSON,
+        n_records: int | None = None, batch_size: int | None = None,
+    ) -> "SampledGaussian":  # fmt: skip
+        raise self._unsupported("cost of a sample of a sample")
