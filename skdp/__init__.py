@@ -5,7 +5,7 @@ A cold import stays light, and one broken room does not take the package down.
 """
 
 from skdp._lazy import lazy_exports
-from skdp._version import __version__
+from skdp._version import __version__ as __version__
 from skdp.registry import ESTIMATORS
 
 __getattr__, __dir__, __all__ = lazy_exports(

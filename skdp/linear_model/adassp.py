@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdp.base import check_number
-from skdp.linear_model.frame import PrivateFit, Solution
+from skdp.linear_model.frame import LinearFit, Solution
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     RANGE_SEARCHES,
@@ -192,7 +192,7 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
     return vectors @ (inverse * (vectors.T @ cross))
 
 
-class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
+class DPAdaSSPRegressor(GLMRegressor, LinearFit):
     """Linear regression from noisy second moments, differentially private.
 
     The sums of x x^T and x y are released with Gaussian noise, and the normal equations are solved with a
@@ -330,7 +330,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         hidden = "larger than most eigenvalues of the second moments"
         return (problem.records.n_features + 1) ** 1.5, hidden
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
         if records.n_features > LARGEST:
             raise ValueError(

@@ -80,7 +80,7 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
                 f"{type(self.loss).__name__}"
             )
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"

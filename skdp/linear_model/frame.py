@@ -24,7 +24,7 @@ from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 from skdp.privacy.shape import MOST_PER_PUBLIC
 
-__all__ = ["PrivateFit", "Solution", "count_assumption", "parameter_shape"]
+__all__ = ["LinearFit", "Solution", "count_assumption", "parameter_shape"]
 
 # Parameters of which a word means that a number is released for them.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
@@ -82,6 +82,14 @@ def count_assumption(problem: Problem) -> tuple[str, ...]:
     return (f"there are at most {MOST_PER_PUBLIC} times n_public {kind}s",)
 
 
+def refuse_groups(more: dict[str, Any]) -> None:
+    """Raise TypeError where a fit that is not private is given ``groups``."""
+    if "groups" in more:
+        raise TypeError(
+            "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
+        )
+
+
 def _count_rows(X: Any) -> int:
     """Number of rows, as far as it can be told before validation; at least 1."""
     if getattr(X, "shape", None):
@@ -89,8 +97,8 @@ def _count_rows(X: Any) -> int:
     return max(1, len(X)) if hasattr(X, "__len__") else 1
 
 
-class PrivateFit(PrivateEstimator):
-    """The fit of a private linear model; a subclass gives `_check_parameters` and `_solve`."""
+class LinearFit(PrivateEstimator):
+    """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
 
     fit_intercept: bool
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
@@ -136,11 +144,11 @@ class PrivateFit(PrivateEstimator):
         self._check_parameters()
         self._check_unit_and_groups(groups)
         with self._open_session(self._units_before(X)) as session:
-            problem = self._problem(X, y, groups, weights)  # type: ignore[attr-defined]
+            problem = self.read(X, y, groups, **weights)  # type: ignore[attr-defined]
             self._warn_delta(problem.records)
             self._warn_few(session, problem.records)
             self._warn_many(session, problem)
-            solution = self._solve(session, problem)
+            solution = self.solve(session, problem)
             self._warn_smallest(solution)
             report = self._report(session, problem)
         replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
@@ -165,7 +173,7 @@ class PrivateFit(PrivateEstimator):
                 "for example 1e-6"
             )
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Any:
+    def solve(self, session: PrivacySession, problem: Problem) -> Any:
         raise NotImplementedError
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:

@@ -123,8 +123,7 @@ class GLMModel:
         unknown = set(weights) - known
         if unknown:
             name = sorted(unknown)[0]
-            hint = ": a model that is not private has no unit" if name == "groups" else ""
-            hint = ": this method has no weighted form" if name == "sample_weight" else hint
+            hint = ": this method has no weighted form" if name == "sample_weight" else ""
             raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
         sample_weight = weights.get("sample_weight")
         if sample_weight is None:
@@ -193,7 +192,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
             raise ValueError("classes must list at least two different labels, without repetition")
         return np.sort(classes)
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
         declared = self._declared_classes()
         if y is None:
             raise ValueError(
@@ -291,7 +290,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
 class GLMRegressor(GLMModel, RegressorMixin):
     """Targets and predictions of linear regression with squared or Huber loss."""
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"

@@ -160,7 +160,7 @@ def _readers(path):
     tree = ast.parse(path.read_text())
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if _reads(node, path.parent.name):
+        if _reads(node, path.relative_to(PACKAGE).parts[0]):
             while node is not None and not isinstance(node, ast.FunctionDef):
                 node = parents.get(node)
             yield (path.relative_to(PACKAGE).as_posix(), node.name if node else "module")
@@ -531,10 +531,10 @@ def test_add_remove_assumes_that_somebody_remains():
 
 def test_declared_classes_are_part_of_the_shape_and_inferred_ones_are_not(monkeypatch):
     shapes = []
-    honest = skdp.DPIGHTClassifier._solve
+    honest = skdp.DPIGHTClassifier.solve
     monkeypatch.setattr(
         skdp.DPIGHTClassifier,
-        "_solve",
+        "solve",
         lambda self, session, problem: (
             shapes.append(problem.records.shape),
             honest(self, session, problem),

@@ -9,7 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skdp._compat import warn_user
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
-from skdp.linear_model.frame import PrivateFit, Solution, model_attributes, parameter_shape
+from skdp.linear_model.frame import (
+    LinearFit,
+    Solution,
+    model_attributes,
+    parameter_shape,
+    refuse_groups,
+)
 from skdp.linear_model.glm import Problem, start_point
 from skdp.linear_model.parts.progress import Progress
 from skdp.privacy.session import PrivacySession
@@ -84,7 +90,7 @@ class _ThresholdingFit:
         }
 
 
-class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
+class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     """The private fit."""
 
     _poor_score = True
@@ -94,7 +100,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
         # With few coefficients, only those of the noise that survive the threshold count.
         return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             session,
             problem,
@@ -106,7 +112,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        PrivateFit._check_parameters(self)
+        LinearFit._check_parameters(self)
         check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
         if not isinstance(self.clip_norm, str) and not (
             1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
@@ -143,7 +149,8 @@ class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
         """
         self._check_parameters()
         session = PrivacySession.without_privacy()
-        problem = self._problem(X, y, None, weights)
+        refuse_groups(weights)
+        problem = self.read(X, y, **weights)
         limit = EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
         solution = self._run(
             session,

@@ -1,14 +1,14 @@
 """The estimators of sparse-gradient ERM: parameters here, the algorithm in `_sparse_erm`."""
 
 from skdp.linear_model.any_loss import GLMAnyLoss
-from skdp.linear_model.frame import PrivateFit
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
-class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
+class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     ``theta <- theta - learning_rate * NumericSparse(mean clipped gradient)``: Algorithm 2 of [1]_ with its
@@ -196,7 +196,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
         self.callback = callback
 
 
-class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
+class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases these alone, so that the noise grows with
@@ -382,7 +382,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
         self.callback = callback
 
 
-class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
+class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases these alone, so that the noise grows with

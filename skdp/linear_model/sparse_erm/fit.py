@@ -40,7 +40,7 @@ class BatchedProblem(Problem):
 
 
 class SparseGradientFit:
-    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `PrivateFit`."""
+    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `LinearFit`."""
 
     n_hits: int | str
     max_iter: int | str
@@ -167,17 +167,17 @@ class SparseGradientFit:
                 "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
             )
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> BatchedProblem:
-        batch_groups = weights.get("batch_groups")
-        known = {name: value for name, value in weights.items() if name != "batch_groups"}
-        problem: Problem = super()._problem(X, y, groups, known)  # type: ignore[misc]
+    def read(
+        self, X: Any, y: Any, groups: Any = None, batch_groups: Any = None, **weights: Any
+    ) -> BatchedProblem:
+        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[misc]
         shape = problem.records.shape
         if self.batch_size is not None and self.batch_size > shape.n_units:
             raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
-    def _solve(self, session: PrivacySession, problem: Any) -> Solution:
+    def solve(self, session: PrivacySession, problem: Any) -> Solution:
         records, loss = problem.records, problem.loss
         shape = parameter_shape(records, loss)
         theta = start_point(

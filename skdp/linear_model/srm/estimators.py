@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skdp.base import check_choice, check_flag, check_number, replace_fitted
-from skdp.linear_model.frame import Solution, model_attributes
+from skdp.linear_model.frame import Solution, model_attributes, refuse_groups
 from skdp.linear_model.glm import GLMClassifier, Problem
 from skdp.linear_model.parts.stochastic import (
     SAMPLING,
@@ -291,7 +291,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         smaller = not isinstance(first, str) and (n_units is None or first < n_units)
         return smaller or super()._may_sample(n_units)
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._momentum_run(session, problem, self.clip_norm, self.clip_diff_norm)
 
 
@@ -451,7 +451,8 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
         check_common(self)
         self._check_momentum()
         session = PrivacySession.without_privacy(random_state=self.random_state)
-        problem = self._problem(X, y, None, weights)
+        refuse_groups(weights)
+        problem = self.read(X, y, **weights)
         solution = self._momentum_run(session, problem, math.inf, math.inf)
         fitted = model_attributes(self, problem, solution.theta)
         replace_fitted(self, {**fitted, "n_iter_": solution.n_iter, **solution.attributes})
