@@ -305,7 +305,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
         if declared is not None:
             _require_two(declared.size)
 
-    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         problem = super().read(X, y, groups, **weights)
         _require_two(len(problem.fitted["classes_"]))
         return problem

@@ -80,7 +80,7 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
                 f"{type(self.loss).__name__}"
             )
 
-    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -89,7 +89,7 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
         X, target = numeric_targets(scratch, X, y)
         loss, leaks = self._loss_of(target)
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        return Problem(self._records(X, target, groups, weights), loss, fitted, leaks)
+        return Problem(self._records(X, target, groups, weights), fitted, leaks, loss)
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""

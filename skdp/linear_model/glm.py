@@ -1,8 +1,4 @@
-"""The frame of a generalised linear model: targets in, coefficients and predictions out.
-
-Inside a fit theta is (p,) or (p, n_classes) with the intercept as its last row; outside it is
-scikit-learn's ``coef_`` and ``intercept_``.
-"""
+"""Generalised linear models: targets in, predictions out."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -15,8 +11,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._cells import as_cells, cell_numbers, is_untyped, kind, label_codes
-from skdp.base import check_number, encode_groups, validate_table
+from skdp.base import fit
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
+from skdp.base.parameters import check_number
+from skdp.base.tables import clipped_weights, encode_groups, validate_table
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.records import PrivateRecords
@@ -26,11 +24,8 @@ __all__ = [
     "GLMModel",
     "GLMRegressor",
     "Problem",
-    "as_theta",
-    "from_theta",
     "like",
     "numeric_targets",
-    "start_point",
 ]
 
 UNDECLARED = (
@@ -40,13 +35,11 @@ UNDECLARED = (
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A validated fit: the records, the loss and what of them is public."""
+class Problem(fit.Problem):
+    """A validated fit: the records, what of them is public, and the loss."""
 
     records: PrivateRecords
     loss: Any
-    fitted: dict[str, Any]  # n_features_in_, feature_names_in_, classes_
-    leaks: tuple[str, ...]
 
 
 class GLMModel:
@@ -128,22 +121,7 @@ class GLMModel:
         sample_weight = weights.get("sample_weight")
         if sample_weight is None:
             return None
-        if self.max_weight is None:
-            raise ValueError(
-                "sample_weight is private: declare its public upper bound with max_weight= "
-                "in the constructor; weights are clipped to [0, max_weight]"
-            )
-        try:
-            values = cell_numbers(sample_weight)
-        except (TypeError, ValueError):
-            values = None
-        if values is None:
-            raise ValueError("sample_weight must be numeric; it holds text or other objects")
-        if values.shape != (n_samples,):
-            raise ValueError("sample_weight must be of shape (n_samples,): one entry for each row")
-        if not np.isfinite(values).all():
-            raise ValueError("sample_weight contains NaN or infinity")
-        return np.clip(values, 0.0, float(self.max_weight))
+        return clipped_weights(sample_weight, self.max_weight, n_samples)
 
     def _records(
         self,
@@ -192,7 +170,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
             raise ValueError("classes must list at least two different labels, without repetition")
         return np.sort(classes)
 
-    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         declared = self._declared_classes()
         if y is None:
             raise ValueError(
@@ -221,7 +199,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         public = None if self.classes is None else declared.size  # inferred ones are a leak
         records = self._records(X, target, groups, weights, public)
-        return Problem(records, loss, {**fitted, "classes_": declared}, leaks)
+        return Problem(records, {**fitted, "classes_": declared}, leaks, loss)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Linear scores.
@@ -290,7 +268,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
 class GLMRegressor(GLMModel, RegressorMixin):
     """Targets and predictions of linear regression with squared or Huber loss."""
 
-    def read(self, X: Any, y: Any, groups: Any = None, **weights: Any) -> Problem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -299,7 +277,7 @@ class GLMRegressor(GLMModel, RegressorMixin):
         X, target = numeric_targets(scratch, X, y)
         loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
         fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        return Problem(self._records(X, target, groups, weights), loss, fitted, ())
+        return Problem(self._records(X, target, groups, weights), fitted, (), loss)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets.
@@ -392,64 +370,3 @@ def like(X: Any, result: np.ndarray) -> Any:
 
         return cupy.asarray(result)
     return result
-
-
-def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> np.ndarray:
-    """Turn ``coef`` (n_outputs, d) or (d,) into theta, intercept last where there is one."""
-    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    if intercept is not None:
-        coef = np.hstack([coef, np.reshape(intercept, (n_outputs, 1))])
-    return coef[0].copy() if n_outputs == 1 else np.ascontiguousarray(coef.T)
-
-
-def start_point(
-    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool
-) -> np.ndarray:
-    """Return the first theta: zeros, or a released model's coefficients.
-
-    Parameters
-    ----------
-    coef_init : array-like or None
-        ``coef_``, or ``coef_`` with the intercept as a last column.
-    shape : tuple of int
-        Of theta.
-    n_features : int
-    fit_intercept : bool
-
-    Returns
-    -------
-    ndarray of shape ``shape``
-    """
-    if coef_init is None:
-        return np.zeros(shape)
-    n_outputs = 1 if len(shape) == 1 else shape[1]
-    if hasattr(coef_init, "fit"):
-        raise TypeError("coef_init must be an array: pass model.coef_, not the model")
-    try:
-        coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
-    except (TypeError, ValueError):
-        coef = None
-    if coef is None:
-        raise TypeError("coef_init must be an array of numbers: a released model's coef_")
-    wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
-    if coef.shape not in wanted:
-        raise ValueError(
-            f"coef_init must be of shape {wanted[0]}"
-            + (f", or {wanted[1]} with the intercept last" if fit_intercept else "")
-            + f", got {coef.shape}"
-        )
-    if not np.isfinite(coef).all():
-        raise ValueError("coef_init must be finite, but it contains NaN or infinity")
-    missing = fit_intercept and coef.shape == wanted[0]
-    return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
-
-
-def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[Any, Any]:
-    """Turn theta into scikit-learn's (coef_, intercept_)."""
-    weights = theta[:-1] if fit_intercept else theta
-    if theta.ndim == 2:
-        last = theta[-1].copy() if fit_intercept else np.zeros(theta.shape[1])
-        return np.ascontiguousarray(weights.T), last
-    if classifier:
-        return weights.reshape(1, -1).copy(), np.array([theta[-1] if fit_intercept else 0.0])
-    return weights.copy(), float(theta[-1]) if fit_intercept else 0.0

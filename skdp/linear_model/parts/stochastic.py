@@ -7,9 +7,10 @@ from typing import Any
 
 from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
-from skdp.linear_model.glm import Problem, start_point
+from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.penalties import PENALTIES, penalty_of
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.start import start_point
 from skdp.privacy import accounting
 from skdp.privacy.session import PrivacySession
 

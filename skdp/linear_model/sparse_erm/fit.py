@@ -10,7 +10,7 @@ import numpy as np
 from skdp.base import check_choice, check_number, encode_groups
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.frame import Solution, parameter_shape
-from skdp.linear_model.glm import Problem, start_point
+from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.progress import Progress
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
@@ -21,6 +21,7 @@ from skdp.linear_model.sparse_erm.batches import (
     require_replace_one,
 )
 from skdp.linear_model.sparse_erm.solver import MAX_STEPS, MIN_STEPS, automatic_steps, solve
+from skdp.linear_model.start import start_point
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["BatchedProblem", "SparseGradientFit"]
@@ -168,7 +169,7 @@ class SparseGradientFit:
             )
 
     def read(
-        self, X: Any, y: Any, groups: Any = None, batch_groups: Any = None, **weights: Any
+        self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
     ) -> BatchedProblem:
         problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[misc]
         shape = problem.records.shape
