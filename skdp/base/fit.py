@@ -14,6 +14,7 @@ statistics only, and these leave through the session.
 """
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -82,6 +83,8 @@ class Solution:
 
 
 ProblemT = TypeVar("ProblemT", bound=Problem)
+EstimatorT = TypeVar("EstimatorT")
+PlanT = TypeVar("PlanT", covariant=True)
 
 
 class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
@@ -170,7 +173,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     # ---------------------------------------------------------------- before the data
 
-    def _check_before_data(self, groups: Any) -> None:
+    def _check_before_data(self, groups: object) -> None:
         check_privacy(
             self.epsilon,
             self.delta,
@@ -189,7 +192,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 "for example 1e-6"
             )
 
-    def _units_before(self, X: Any) -> int | None:
+    def _units_before(self, X: object) -> int | None:
         """Public number of units before anything is read: None for groups, whose rows are private."""
         if self.n_public is not None or self.unit == "group":
             return self.n_public
@@ -224,7 +227,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             minibatches=self._samples(n_units),
         )
 
-    def _noise_parameters(self) -> dict[str, Any]:
+    def _noise_parameters(self) -> dict[str, object]:
         """What separates the noise of two fits with one seed: all that changes what is released."""
         given = self.get_params(deep=False)
         free = self._free | {name for name in self._free_if_none if given.get(name) is None}
@@ -317,7 +320,7 @@ class ExactFit(_Fit[ProblemT]):
         return self
 
 
-def unpaid(estimator: Any) -> Any:
+def unpaid(estimator: EstimatorT) -> EstimatorT:
     """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
 
     For fits inside a fit whose own session pays for what they release.
@@ -331,16 +334,16 @@ def unpaid(estimator: Any) -> Any:
     -------
     estimator
     """
-    copy = clone(estimator)
+    copy: Any = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
     return copy.set_params(**dict.fromkeys(names, False))
 
 
-class _Planner(Protocol):
-    def plan(self, session: PrivacySession, shape: PublicShape) -> Any: ...
+class _Planner(Protocol[PlanT]):
+    def plan(self, session: PrivacySession, shape: PublicShape) -> PlanT: ...
 
 
-def planned(estimator: _Planner, shape: PublicShape) -> Any:
+def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
     """Return the plan of a fit on data of this shape: no record is needed, and nothing is charged.
 
     Parameters
@@ -355,21 +358,23 @@ def planned(estimator: _Planner, shape: PublicShape) -> Any:
     object
         What ``plan`` returned.
     """
-    twin = unpaid(estimator).set_params(random_state=None)
+    twin: Any = unpaid(estimator)
+    twin.set_params(random_state=None)
     twin._check_before_data(groups=() if shape.unit == "group" else None)
     known = twin.n_public is not None or shape.unit == "record"
     with twin._open_session(shape.n_units if known else None) as session:
         return twin.plan(session, shape)
 
 
-def _count_records(X: Any) -> int:
+def _count_records(X: object) -> int:
     """Number of records, as far as it can be told before validation; at least 1."""
-    if getattr(X, "shape", None):
-        return max(1, int(X.shape[0]))
-    return max(1, len(X)) if hasattr(X, "__len__") else 1
+    shape = getattr(X, "shape", None)
+    if shape:
+        return max(1, int(shape[0]))
+    return max(1, len(X)) if isinstance(X, Sized) else 1
 
 
-def _replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:
+def _replace_fitted(estimator: BaseEstimator, fitted: dict[str, Any]) -> None:
     """Set the fitted attributes of a finished fit and drop those of the previous one."""
     stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
     for name in stale:

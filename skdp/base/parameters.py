@@ -36,7 +36,7 @@ def check_privacy(
         )
 
 
-def check_groups(unit: str, groups: Any) -> None:
+def check_groups(unit: str, groups: object) -> None:
     """Raise ValueError unless ``groups`` is given exactly where the group is the unit."""
     if unit == "group" and groups is None:
         raise ValueError(
@@ -54,7 +54,7 @@ def check_groups(unit: str, groups: Any) -> None:
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     kind: type,
     *,
     low: float | None = None,
@@ -100,13 +100,13 @@ def check_number(
         raise ValueError(f"{name} must be <= {high:g}{also}, got {value!r}")
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Raise ValueError unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise TypeError unless ``value`` is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {type(value).__name__}")

@@ -137,7 +137,7 @@ def _text_columns(X: Any) -> str:
     return f"X must be numeric; not numeric: column {which or 'of text'}. Drop it or {advice}"
 
 
-def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
+def encode_groups(groups: Any, n_samples: int) -> NDArray[np.intp]:
     """Return group codes 0..G-1.
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
@@ -160,12 +160,12 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-def _codes_of_cells(labels: np.ndarray) -> np.ndarray:
+def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:
     """Codes of labels that are read one by one: each is a number, a text or something else that is hashable.
 
     Labels of one type are numbered in their order, as NumPy does. Of several types, numbers come first.
     """
-    found: dict[Any, int] = {}
+    found: dict[object, int] = {}
     codes = np.empty(labels.size, dtype=np.intp)
     for row, label in enumerate(labels):
         if _is_absent(label):
@@ -178,7 +178,7 @@ def _codes_of_cells(labels: np.ndarray) -> np.ndarray:
     return ranks[codes]
 
 
-def _in_order(labels: Iterable[Any]) -> list[Any]:
+def _in_order(labels: Iterable[object]) -> list[Any]:
     """Numbers, then text, then the other types by name, each in its own order where it has one."""
     by_kind: dict[str, list[Any]] = {"number": [], "text": []}
     for label in labels:
@@ -194,7 +194,7 @@ def _in_order(labels: Iterable[Any]) -> list[Any]:
     return order
 
 
-def _is_absent(label: Any) -> bool:
+def _is_absent(label: object) -> bool:
     """Missing, infinite, or not equal to itself, as complex NaN."""
     if is_missing(label) or (isinstance(label, float) and math.isinf(label)):
         return True
