@@ -115,6 +115,22 @@ def test_under_add_remove_the_number_of_records_is_not_told():
     assert model.privacy_.public == {"n_features": 3, "n_public": 50}
 
 
+def test_records_of_another_unit_or_number_are_refused():
+    """An author who forgets groups or n_public would claim what the statistic does not hold."""
+    accountant = BudgetAccountant(1.0, 1e-4)
+    model = NoisyMean(unit="group", accountant=accountant)
+    with pytest.raises(ValueError, match="unit='record'"):
+        model.fit(OWNERS, groups=[0] * 40)
+
+    class Forgetful(NoisyMean):
+        def read(self, X, y=None, groups=None):
+            return NoisyMean().read(X)
+
+    with pytest.raises(ValueError, match="n_public=None"):
+        Forgetful(adjacency="add-remove", n_public=50, accountant=accountant).fit(OWNERS)
+    assert accountant.spent() == (0.0, 0.0)
+
+
 # ------------------------------------------------------------------ a plan without records
 
 

@@ -27,13 +27,13 @@ __all__ = [
     "python_number",
 ]
 
-# What float64 stands for; True is 1, as in NumPy.
+# Types whose values become float64; True is 1, as in NumPy.
 _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)
 
 
 def as_cells(values: Any) -> Any:
-    """Labels, targets or weights as an object array, or as they are where their container has a type.
+    """Return labels, targets or weights as an object array; unchanged where their container has a type.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def is_untyped(values: object) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """A list of rows as a table of objects; anything else as it is.
+    """Return a list of rows as a table of objects, and anything else unchanged.
 
     Raises
     ------
@@ -201,5 +201,5 @@ def label_codes(cells: Iterable[object], labels: Iterable[object]) -> NDArray[np
 
 
 def python_number(cell: object) -> object:
-    """A NumPy number or text as Python's, which compare and hash by value; anything else as it is."""
+    """Return a NumPy number or text as Python's, which hash by value, and anything else unchanged."""
     return cell.item() if isinstance(cell, (np.number, np.bool_, np.str_)) else cell

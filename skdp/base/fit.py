@@ -164,6 +164,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         self._check_before_data(groups)
         with self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
+            self._check_shape(problem.records.shape)
             self._warn_before(session, problem)
             solution = self.solve(session, problem)
             self._warn_after(solution)
@@ -232,6 +233,14 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         given = self.get_params(deep=False)
         free = self._free | {name for name in self._free_if_none if given.get(name) is None}
         return {name: value for name, value in given.items() if name not in free}
+
+    def _check_shape(self, shape: PublicShape) -> None:
+        """Refuse records that count other units than the claim protects, or divide by another number."""
+        if (shape.unit, shape.n_public) != (self.unit, self.n_public):
+            raise ValueError(
+                f"read returned records with unit={shape.unit!r} and n_public={shape.n_public}, but the "
+                f"estimator has unit={self.unit!r} and n_public={self.n_public}: nothing was released"
+            )
 
     # ---------------------------------------------------------------- warnings and report
 

@@ -61,7 +61,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
 
 
 def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | None:
-    """A message in place of one of scikit-learn's that quotes values or row counts, or None if it quotes none."""
+    """Return a message for one of scikit-learn's that quotes values or row counts; None if it quotes none."""
     if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
         return _text_columns(X)
     if "TimeDelta" in text or "promoted" in text:
@@ -94,7 +94,7 @@ def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | No
 
 
 def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
-    """Check a CuPy array or CSR matrix where it lies: it never reaches scikit-learn's validation."""
+    """Check a CuPy array or CSR matrix on its device; scikit-learn's validation cannot read it."""
     values = X.data if hasattr(X, "indptr") else X
     if X.ndim != 2 or min(X.shape) < 1:
         raise ValueError(f"X must be a 2-d CuPy array that is not empty, got {X.ndim} dimensions")
@@ -161,7 +161,7 @@ def encode_groups(groups: Any, n_samples: int) -> NDArray[np.intp]:
 
 
 def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:
-    """Codes of labels that are read one by one: each is a number, a text or something else that is hashable.
+    """Return codes of labels that are read one by one: numbers, text or other hashable objects.
 
     Labels of one type are numbered in their order, as NumPy does. Of several types, numbers come first.
     """
@@ -179,7 +179,7 @@ def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:
 
 
 def _in_order(labels: Iterable[object]) -> list[Any]:
-    """Numbers, then text, then the other types by name, each in its own order where it has one."""
+    """Sort numbers, then text, then the other types by name; a type without an order stays as it came."""
     by_kind: dict[str, list[Any]] = {"number": [], "text": []}
     for label in labels:
         name = kind(label)

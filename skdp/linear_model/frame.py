@@ -230,5 +230,5 @@ class ExactLinearFit(_LinearModel, ExactFit[Problem]):
         check_flag("fit_intercept", self.fit_intercept)
 
     def _inferred(self) -> tuple[str, ...]:
-        """Classes that are taken from y leak nothing where nothing is promised."""
+        """Return no leak: an exact fit promises nothing."""
         return ()

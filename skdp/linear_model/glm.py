@@ -68,7 +68,7 @@ class GLMModel:
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
     def _linear_on_device(self, X: Any) -> np.ndarray:
-        """The same for a CuPy X: the product is taken on the device, the scores come back."""
+        """As `_linear` for a CuPy X: multiply on the device, then bring the scores back."""
         import cupy
 
         dense = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
@@ -142,6 +142,12 @@ class GLMModel:
             n_classes=n_classes,
         )
 
+    def _require(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+
     def _scratch(self) -> Any:
         """An unfitted twin that validation may mark, so that a failed fit leaves this model alone."""
         return type(self)(**self.get_params(deep=False))
@@ -171,11 +177,9 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         return np.sort(classes)
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        """Check the table and the labels: each one is a declared one, or all are, where none is declared."""
         declared = self._declared_classes()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+        self._require(y)
         scratch = self._scratch()
         cells = as_cells(y)
         by_cell = declared is not None and is_untyped(cells)
@@ -196,10 +200,9 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
-        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         public = None if self.classes is None else declared.size  # inferred ones are a leak
         records = self._records(X, target, groups, weights, public)
-        return Problem(records, {**fitted, "classes_": declared}, leaks, loss)
+        return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Linear scores.
@@ -269,15 +272,19 @@ class GLMRegressor(GLMModel, RegressorMixin):
     """Targets and predictions of linear regression with squared or Huber loss."""
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+        """Check the table and the targets: finite numbers, each read by itself."""
+        self._require(y)
         scratch = self._scratch()
         X, target = numeric_targets(scratch, X, y)
-        loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
-        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        return Problem(self._records(X, target, groups, weights), fitted, (), loss)
+        loss, leaks = self._loss_of(target)
+        records = self._records(X, target, groups, weights)
+        return Problem(records, _seen_in(scratch), leaks, loss)
+
+    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+        """Return the loss object, and what its choice leaks."""
+        if self.loss == "huber":
+            return HuberLoss(float(self.huber_threshold)), ()
+        return SquaredLoss(), ()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets.
@@ -296,6 +303,11 @@ class GLMRegressor(GLMModel, RegressorMixin):
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def _seen_in(scratch: Any) -> dict[str, Any]:
+    """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
+    return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
 
 
 def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -322,7 +334,7 @@ def _as_numbers(y: Any) -> np.ndarray:
 
 
 def _refuse_mixed(labels: np.ndarray) -> None:
-    """Where no label set is declared NumPy chooses one type for all, and would make text of numbers."""
+    """Raise ValueError for text and numbers in one y: NumPy would turn the numbers into text."""
     kinds = {kind(label) for label in labels.ravel()} - {"missing"}
     if "text" in kinds and len(kinds) > 1:
         raise ValueError(
@@ -332,14 +344,14 @@ def _refuse_mixed(labels: np.ndarray) -> None:
 
 
 def _known(codes: np.ndarray) -> np.ndarray:
-    """Indices of labels that were looked up one by one; an undeclared one has index -1."""
+    """Return the indices of labels that were looked up one by one; -1 is an undeclared label."""
     if np.any(codes < 0):
         raise ValueError(UNDECLARED)
     return codes.astype(np.int64)
 
 
 def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the index of each label in ``classes``; y has a type of its own."""
+    """Return the index of each label in ``classes``, for a y whose container has a type."""
     try:
         position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
         known = classes[position] == y
@@ -351,7 +363,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def _distinct(y: np.ndarray) -> np.ndarray:
-    """The labels in y, sorted, where nobody declared them."""
+    """Return the labels in y, sorted."""
     try:
         found: np.ndarray = np.unique(y)
         return found
@@ -364,7 +376,7 @@ def _distinct(y: np.ndarray) -> np.ndarray:
 
 
 def like(X: Any, result: np.ndarray) -> Any:
-    """CuPy in, CuPy out; text labels stay on the host, where alone they exist."""
+    """Return a result where X lies: on the device, unless it holds text labels."""
     if is_cupy(X) and result.dtype.kind in "biuf":
         import cupy
 
