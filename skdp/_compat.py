@@ -18,7 +18,7 @@ _PASSED_OVER = ("skdp", "sklearn", "joblib", "imblearn")
 _ENSEMBLE = "sklearn.ensemble"
 _SELECTION = "sklearn.model_selection"
 
-# (module, classes, condition, what they do)
+# (module, classes, condition, what they do to the claim of a fit inside)
 _META: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...] = (
     (
         _ENSEMBLE,
@@ -58,7 +58,7 @@ _META: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...] = (
     ),
 )
 
-# Their `fit` reads the shape, or nothing; scikit-learn's tag `requires_fit` is True all the same.
+# Their `fit` reads the shape or nothing, although scikit-learn's tag `requires_fit` is True.
 _SHAPE_ONLY = {
     "sklearn.preprocessing": ("PolynomialFeatures",),
     "sklearn.random_projection": ("GaussianRandomProjection", "SparseRandomProjection"),
@@ -133,7 +133,7 @@ def _about(caller: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_a(thing: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Whether a thing is of one of these classes; who has such a thing has imported its module."""
+    """Whether a thing is of one of these classes. Nothing is imported: a thing exists only after its module."""
     home = sys.modules.get(module)
     kinds = (getattr(home, name, None) for name in names)
     return any(isinstance(thing, kind) for kind in kinds if isinstance(kind, type))
@@ -171,7 +171,7 @@ def _is_fitted(step: Any) -> bool:
         if not get_tags(step).requires_fit:
             return False
         return not set(vars(step)) <= set(step.get_params(deep=False))
-    except Exception:  # a class that is not of scikit-learn's kind: nobody knows
+    except Exception:  # not a class of scikit-learn's kind: assume that it learnt something
         return True
 
 

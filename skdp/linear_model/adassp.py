@@ -13,7 +13,7 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import PrivateFit, Solution
+from skdp.linear_model.frame import LinearFit, Solution
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     RANGE_SEARCHES,
@@ -194,7 +194,7 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 
 
 @document()
-class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
+class DPAdaSSPRegressor(GLMRegressor, LinearFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The
@@ -302,7 +302,7 @@ class DPAdaSSPRegressor(GLMRegressor, PrivateFit):
         hidden = "larger than most eigenvalues of the second moments"
         return (problem.records.n_features + 1) ** 1.5, hidden
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
         if records.n_features > LARGEST:
             raise ValueError(

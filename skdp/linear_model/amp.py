@@ -12,7 +12,7 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import PrivateFit, Solution, count_assumption
+from skdp.linear_model.frame import LinearFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     QUESTIONS,
@@ -107,7 +107,7 @@ def chosen_penalty(
     return max(least, std / steepness * norm * math.sqrt(records.n_parameters) / BALANCE)
 
 
-class PerturbedFit(PrivateFit):
+class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
     _erratum = ERRATUM
@@ -150,7 +150,7 @@ class PerturbedFit(PrivateFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
         session.require_feasible(records.n_parameters, 1, POINT_SHARE)
         part = (1.0 - POINT_SHARE) / max(self._searches, 1)
@@ -293,8 +293,8 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
         if declared is not None:
             _require_two(declared.size)
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
-        problem = super()._problem(X, y, groups, weights)
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        problem = super().read(X, y, groups, **weights)
         _require_two(len(problem.fitted["classes_"]))
         return problem
 

@@ -4,11 +4,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import RegressorMixin
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model.glm import GLMModel, Problem, like, numeric_targets
+from skdp.linear_model.glm import GLMRegressor, like
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 __all__ = ["GLMAnyLoss"]
@@ -17,7 +16,7 @@ _NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": Logisti
 _LOSSES = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
 
 
-class GLMAnyLoss(GLMModel, RegressorMixin):
+class GLMAnyLoss(GLMRegressor):
     """Targets and predictions of a model whose ``loss`` is a name or an object."""
 
     loss: Any
@@ -79,17 +78,6 @@ class GLMAnyLoss(GLMModel, RegressorMixin):
                 f"loss must be one of {names} or an object of skdp.losses, got "
                 f"{type(self.loss).__name__}"
             )
-
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-        scratch = self._scratch()
-        X, target = numeric_targets(scratch, X, y)
-        loss, leaks = self._loss_of(target)
-        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        return Problem(self._records(X, target, groups, weights), loss, fitted, leaks)
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""

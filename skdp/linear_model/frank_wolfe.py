@@ -14,7 +14,7 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import PrivateFit, Solution, parameter_shape
+from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.ight.solver import Rescaled
 from skdp.linear_model.parts.progress import Monitor, Progress
@@ -153,7 +153,7 @@ def start_sup_residual(loss: Any) -> float | None:
     return 1 - 1 / loss.n_outputs if loss.name == "multinomial" else None
 
 
-class FrankWolfeFit(PrivateFit):
+class FrankWolfeFit(LinearFit):
     """The private fit; parameters are the estimators'."""
 
     _pure_possible = True
@@ -181,7 +181,7 @@ class FrankWolfeFit(PrivateFit):
         if self.callback is not None and not callable(self.callback):
             raise TypeError("callback must be callable: callback(iteration, coef)")
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
         steps = self.max_iter
         if isinstance(steps, str):

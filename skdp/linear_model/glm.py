@@ -1,8 +1,4 @@
-"""The frame of a generalised linear model: targets in, coefficients and predictions out.
-
-Inside a fit theta is (p,) or (p, n_classes) with the intercept as its last row; outside it is
-scikit-learn's ``coef_`` and ``intercept_``.
-"""
+"""Generalised linear models: targets in, predictions out."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -15,8 +11,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._cells import as_cells, cell_numbers, is_untyped, kind, label_codes
-from skdp.base import check_number, encode_groups, validate_table
+from skdp.base import fit
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
+from skdp.base.parameters import check_number
+from skdp.base.tables import clipped_weights, encode_groups, validate_table
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.records import PrivateRecords
@@ -26,11 +24,8 @@ __all__ = [
     "GLMModel",
     "GLMRegressor",
     "Problem",
-    "as_theta",
-    "from_theta",
     "like",
     "numeric_targets",
-    "start_point",
 ]
 
 UNDECLARED = (
@@ -40,13 +35,11 @@ UNDECLARED = (
 
 
 @dataclass(frozen=True)
-class Problem:
-    """A validated fit: the records, the loss and what of them is public."""
+class Problem(fit.Problem):
+    """A validated fit: the records, what of them is public, and the loss."""
 
     records: PrivateRecords
     loss: Any
-    fitted: dict[str, Any]  # n_features_in_, feature_names_in_, classes_
-    leaks: tuple[str, ...]
 
 
 class GLMModel:
@@ -75,7 +68,7 @@ class GLMModel:
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
 
     def _linear_on_device(self, X: Any) -> np.ndarray:
-        """The same for a CuPy X: the product is taken on the device, the scores come back."""
+        """As `_linear` for a CuPy X: multiply on the device, then bring the scores back."""
         import cupy
 
         dense = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
@@ -123,28 +116,12 @@ class GLMModel:
         unknown = set(weights) - known
         if unknown:
             name = sorted(unknown)[0]
-            hint = ": a model that is not private has no unit" if name == "groups" else ""
-            hint = ": this method has no weighted form" if name == "sample_weight" else hint
+            hint = ": this method has no weighted form" if name == "sample_weight" else ""
             raise TypeError(f"fit got an unexpected keyword argument {name!r}{hint}")
         sample_weight = weights.get("sample_weight")
         if sample_weight is None:
             return None
-        if self.max_weight is None:
-            raise ValueError(
-                "sample_weight is private: declare its public upper bound with max_weight= "
-                "in the constructor; weights are clipped to [0, max_weight]"
-            )
-        try:
-            values = cell_numbers(sample_weight)
-        except (TypeError, ValueError):
-            values = None
-        if values is None:
-            raise ValueError("sample_weight must be numeric; it holds text or other objects")
-        if values.shape != (n_samples,):
-            raise ValueError("sample_weight must be of shape (n_samples,): one entry for each row")
-        if not np.isfinite(values).all():
-            raise ValueError("sample_weight contains NaN or infinity")
-        return np.clip(values, 0.0, float(self.max_weight))
+        return clipped_weights(sample_weight, self.max_weight, n_samples)
 
     def _records(
         self,
@@ -164,6 +141,12 @@ class GLMModel:
             n_public=getattr(self, "n_public", None),
             n_classes=n_classes,
         )
+
+    def _require(self, y: Any) -> None:
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
 
     def _scratch(self) -> Any:
         """An unfitted twin that validation may mark, so that a failed fit leaves this model alone."""
@@ -193,12 +176,10 @@ class GLMClassifier(GLMModel, ClassifierMixin):
             raise ValueError("classes must list at least two different labels, without repetition")
         return np.sort(classes)
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        """Check the table and the labels: each one is a declared one, or all are, where none is declared."""
         declared = self._declared_classes()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+        self._require(y)
         scratch = self._scratch()
         cells = as_cells(y)
         by_cell = declared is not None and is_untyped(cells)
@@ -219,10 +200,9 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
-        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
         public = None if self.classes is None else declared.size  # inferred ones are a leak
         records = self._records(X, target, groups, weights, public)
-        return Problem(records, loss, {**fitted, "classes_": declared}, leaks)
+        return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Linear scores.
@@ -291,16 +271,20 @@ class GLMClassifier(GLMModel, ClassifierMixin):
 class GLMRegressor(GLMModel, RegressorMixin):
     """Targets and predictions of linear regression with squared or Huber loss."""
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> Problem:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
+    def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
+        """Check the table and the targets: finite numbers, each read by itself."""
+        self._require(y)
         scratch = self._scratch()
         X, target = numeric_targets(scratch, X, y)
-        loss = HuberLoss(float(self.huber_threshold)) if self.loss == "huber" else SquaredLoss()
-        fitted = {k: v for k, v in vars(scratch).items() if k.endswith("_in_")}
-        return Problem(self._records(X, target, groups, weights), loss, fitted, ())
+        loss, leaks = self._loss_of(target)
+        records = self._records(X, target, groups, weights)
+        return Problem(records, _seen_in(scratch), leaks, loss)
+
+    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+        """Return the loss object, and what its choice leaks."""
+        if self.loss == "huber":
+            return HuberLoss(float(self.huber_threshold)), ()
+        return SquaredLoss(), ()
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted targets.
@@ -319,6 +303,11 @@ class GLMRegressor(GLMModel, RegressorMixin):
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def _seen_in(scratch: Any) -> dict[str, Any]:
+    """What validation has marked: ``n_features_in_`` and ``feature_names_in_``."""
+    return {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
 
 
 def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -345,7 +334,7 @@ def _as_numbers(y: Any) -> np.ndarray:
 
 
 def _refuse_mixed(labels: np.ndarray) -> None:
-    """Where no label set is declared NumPy chooses one type for all, and would make text of numbers."""
+    """Raise ValueError for text and numbers in one y: NumPy would turn the numbers into text."""
     kinds = {kind(label) for label in labels.ravel()} - {"missing"}
     if "text" in kinds and len(kinds) > 1:
         raise ValueError(
@@ -355,14 +344,14 @@ def _refuse_mixed(labels: np.ndarray) -> None:
 
 
 def _known(codes: np.ndarray) -> np.ndarray:
-    """Indices of labels that were looked up one by one; an undeclared one has index -1."""
+    """Return the indices of labels that were looked up one by one; -1 is an undeclared label."""
     if np.any(codes < 0):
         raise ValueError(UNDECLARED)
     return codes.astype(np.int64)
 
 
 def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the index of each label in ``classes``; y has a type of its own."""
+    """Return the index of each label in ``classes``, for a y whose container has a type."""
     try:
         position = np.minimum(np.searchsorted(classes, y), classes.size - 1)
         known = classes[position] == y
@@ -374,7 +363,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def _distinct(y: np.ndarray) -> np.ndarray:
-    """The labels in y, sorted, where nobody declared them."""
+    """Return the labels in y, sorted."""
     try:
         found: np.ndarray = np.unique(y)
         return found
@@ -387,70 +376,9 @@ def _distinct(y: np.ndarray) -> np.ndarray:
 
 
 def like(X: Any, result: np.ndarray) -> Any:
-    """CuPy in, CuPy out; text labels stay on the host, where alone they exist."""
+    """Return a result where X lies: on the device, unless it holds text labels."""
     if is_cupy(X) and result.dtype.kind in "biuf":
         import cupy
 
         return cupy.asarray(result)
     return result
-
-
-def as_theta(coef: np.ndarray, intercept: np.ndarray | None, n_outputs: int) -> np.ndarray:
-    """Turn ``coef`` (n_outputs, d) or (d,) into theta, intercept last where there is one."""
-    coef = np.atleast_2d(np.asarray(coef, dtype=np.float64))
-    if intercept is not None:
-        coef = np.hstack([coef, np.reshape(intercept, (n_outputs, 1))])
-    return coef[0].copy() if n_outputs == 1 else np.ascontiguousarray(coef.T)
-
-
-def start_point(
-    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool
-) -> np.ndarray:
-    """Return the first theta: zeros, or a released model's coefficients.
-
-    Parameters
-    ----------
-    coef_init : array-like or None
-        ``coef_``, or ``coef_`` with the intercept as a last column.
-    shape : tuple of int
-        Of theta.
-    n_features : int
-    fit_intercept : bool
-
-    Returns
-    -------
-    ndarray of shape ``shape``
-    """
-    if coef_init is None:
-        return np.zeros(shape)
-    n_outputs = 1 if len(shape) == 1 else shape[1]
-    if hasattr(coef_init, "fit"):
-        raise TypeError("coef_init must be an array: pass model.coef_, not the model")
-    try:
-        coef = np.atleast_2d(np.asarray(coef_init, dtype=np.float64))
-    except (TypeError, ValueError):
-        coef = None
-    if coef is None:
-        raise TypeError("coef_init must be an array of numbers: a released model's coef_")
-    wanted = [(n_outputs, n_features), (n_outputs, shape[0])]
-    if coef.shape not in wanted:
-        raise ValueError(
-            f"coef_init must be of shape {wanted[0]}"
-            + (f", or {wanted[1]} with the intercept last" if fit_intercept else "")
-            + f", got {coef.shape}"
-        )
-    if not np.isfinite(coef).all():
-        raise ValueError("coef_init must be finite, but it contains NaN or infinity")
-    missing = fit_intercept and coef.shape == wanted[0]
-    return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
-
-
-def from_theta(theta: np.ndarray, fit_intercept: bool, classifier: bool) -> tuple[Any, Any]:
-    """Turn theta into scikit-learn's (coef_, intercept_)."""
-    weights = theta[:-1] if fit_intercept else theta
-    if theta.ndim == 2:
-        last = theta[-1].copy() if fit_intercept else np.zeros(theta.shape[1])
-        return np.ascontiguousarray(weights.T), last
-    if classifier:
-        return weights.reshape(1, -1).copy(), np.array([theta[-1] if fit_intercept else 0.0])
-    return weights.copy(), float(theta[-1]) if fit_intercept else 0.0

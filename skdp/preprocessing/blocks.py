@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdp._cells import kind, number
+from skdp.base.cells import kind, number
 
 __all__ = ["CategoryBlock", "EdgeBlock", "check_categories", "check_edges"]
 

@@ -17,7 +17,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._cells import as_table
+from skdp.base.cells import as_table
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 
 __all__ = ["PublicBinsEncoder"]

@@ -50,7 +50,7 @@ class Watched(PrivacySession):
 
 
 def statistic(teacher, target, run, monkeypatch, size=1.0, **params):
-    monkeypatch.setattr("skdp.base.PrivacySession", Watched)
+    monkeypatch.setattr("skdp.base.fit.PrivacySession", Watched)
     Watched.seen = 0.0
     X, y = pair(target, size)
     model = DPSLKTRegressor(

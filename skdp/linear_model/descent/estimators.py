@@ -117,7 +117,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         self.verbose = verbose
         self.callback = callback
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             descend,
             session,
@@ -240,7 +240,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         self.verbose = verbose
         self.callback = callback
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             random_round,
             session,
@@ -377,7 +377,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
             "loss_bound", self.loss_bound, Real, low=0, strict=True, high=1e100, word="auto"
         )
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             adaptive_descent,
             session,

@@ -4,14 +4,14 @@ import math
 from numbers import Integral, Real
 from typing import Any
 
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from skdp._compat import warn_user
-from skdp.base import check_choice, check_flag, check_number, replace_fitted
-from skdp.linear_model.frame import PrivateFit, Solution, model_attributes, parameter_shape
-from skdp.linear_model.glm import Problem, start_point
+from skdp.base import check_choice, check_number
+from skdp.linear_model.frame import ExactLinearFit, LinearFit, Solution, parameter_shape
+from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.start import start_point
 from skdp.privacy.session import PrivacySession
 
 EXACT_MAX_ITER = 1000
@@ -76,15 +76,8 @@ class _ThresholdingFit:
                 **settings,
             )
 
-    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
-        return {
-            **model_attributes(self, problem, solution.theta),
-            "n_iter_": solution.n_iter,
-            **solution.attributes,
-        }
 
-
-class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
+class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     """The private fit."""
 
     _poor_score = True
@@ -94,7 +87,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
         # With few coefficients, only those of the noise that survive the threshold count.
         return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             session,
             problem,
@@ -106,7 +99,7 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        PrivateFit._check_parameters(self)
+        LinearFit._check_parameters(self)
         check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
         if not isinstance(self.clip_norm, str) and not (
             1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
@@ -121,55 +114,32 @@ class PrivateThresholdingFit(_ThresholdingFit, PrivateFit):
         check_choice("selection", self.selection, ("gaussian", "peeling"))
 
 
-class ExactThresholdingFit(_ThresholdingFit, BaseEstimator):
+class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     """The non-private fit: the same algorithm through a session that releases exact values."""
 
-    n_public = None
-    max_weight = math.inf
+    tol: float
+    max_iter: int | str
 
-    def fit(self, X: Any, y: Any, **weights: Any) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,).
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_parameters()
-        session = PrivacySession.without_privacy()
-        problem = self._problem(X, y, None, weights)
-        limit = EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter
-        solution = self._run(
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        return self._run(
             session,
             problem,
-            max_iter=limit,
+            max_iter=EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter,
             clip_norm=math.inf,
             refit=0.0,
             selection="gaussian",
             tol=self.tol,
         )
+
+    def _warn_after(self, solution: Solution) -> None:
         if self.tol and not solution.converged and isinstance(self.max_iter, str):
             warn_user(
-                f"the steps did not become smaller than tol={self.tol:g} within {limit} iterations; "
+                f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
                 "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
                 ConvergenceWarning,
             )
-        replace_fitted(self, self._fitted(problem, solution))
-        return self
 
     def _check_parameters(self) -> None:
-        self._check_targets()  # type: ignore[attr-defined]
-        check_flag("fit_intercept", self.fit_intercept)
+        ExactLinearFit._check_parameters(self)
         super()._check_parameters()
         check_number("tol", self.tol, Real, low=0)
-
-    def _inferred(self) -> tuple[str, ...]:
-        return ()

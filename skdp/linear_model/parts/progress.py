@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model.glm import from_theta
+from skdp.linear_model.coordinates import from_theta
 
 __all__ = ["Monitor", "Progress", "announce"]
 

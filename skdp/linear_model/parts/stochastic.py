@@ -6,10 +6,11 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import PrivateFit, Solution, parameter_shape
-from skdp.linear_model.glm import Problem, start_point
+from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
+from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.penalties import PENALTIES, penalty_of
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.start import start_point
 from skdp.privacy import accounting
 from skdp.privacy.session import PrivacySession
 
@@ -103,8 +104,8 @@ class StochasticRun:
             )
 
 
-class StochasticFit(StochasticRun, PrivateFit):
-    """A private fit by noisy gradients of minibatches; a subclass gives `_solve`.
+class StochasticFit(StochasticRun, LinearFit):
+    """A private fit by noisy gradients of minibatches; a subclass gives `solve`.
 
     Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
     full batches keep their mu.

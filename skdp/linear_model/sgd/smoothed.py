@@ -38,7 +38,7 @@ class StochasticDescentFit(StochasticFit):
             if isinstance(value, Real) and math.isinf(value):
                 raise ValueError(f"{name} must be finite, got inf")
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._run(
             stochastic_descent,
             session,

@@ -11,7 +11,7 @@ from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model.frame import PrivateFit, Solution, count_assumption
+from skdp.linear_model.frame import LinearFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.slkt.solver import Transfer, private_transfer, published_transfer
 from skdp.privacy.session import PrivacySession
@@ -27,7 +27,7 @@ ERRATUM = (
 )
 
 
-class PrivateTransferFit(PrivateFit):
+class PrivateTransferFit(LinearFit):
     """The fit of both estimators."""
 
     teacher: str
@@ -95,7 +95,7 @@ class PrivateTransferFit(PrivateFit):
             estimator=type(self).__name__,
         )
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
         if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
             raise ValueError(

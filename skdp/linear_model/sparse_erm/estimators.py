@@ -2,7 +2,7 @@
 
 from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss
-from skdp.linear_model.frame import PrivateFit
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit
 
@@ -10,7 +10,7 @@ __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
 @document()
-class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
+class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
@@ -171,7 +171,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, PrivateFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
+class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
     """Logistic or softmax regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -269,7 +269,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, PrivateFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, PrivateFit):
+class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in

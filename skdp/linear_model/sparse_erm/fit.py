@@ -10,7 +10,7 @@ import numpy as np
 from skdp.base import check_choice, check_number, encode_groups
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.frame import Solution, parameter_shape
-from skdp.linear_model.glm import Problem, start_point
+from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.progress import Progress
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
@@ -21,6 +21,7 @@ from skdp.linear_model.sparse_erm.batches import (
     require_replace_one,
 )
 from skdp.linear_model.sparse_erm.solver import MAX_STEPS, MIN_STEPS, automatic_steps, solve
+from skdp.linear_model.start import start_point
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["BatchedProblem", "SparseGradientFit"]
@@ -40,7 +41,7 @@ class BatchedProblem(Problem):
 
 
 class SparseGradientFit:
-    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `PrivateFit`."""
+    """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `LinearFit`."""
 
     n_hits: int | str
     max_iter: int | str
@@ -167,17 +168,17 @@ class SparseGradientFit:
                 "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
             )
 
-    def _problem(self, X: Any, y: Any, groups: Any, weights: dict[str, Any]) -> BatchedProblem:
-        batch_groups = weights.get("batch_groups")
-        known = {name: value for name, value in weights.items() if name != "batch_groups"}
-        problem: Problem = super()._problem(X, y, groups, known)  # type: ignore[misc]
+    def read(
+        self, X: Any, y: Any = None, groups: Any = None, batch_groups: Any = None, **weights: Any
+    ) -> BatchedProblem:
+        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[misc]
         shape = problem.records.shape
         if self.batch_size is not None and self.batch_size > shape.n_units:
             raise ValueError(f"batch_size={self.batch_size} is more than the {shape.counted()}")
         codes = None if batch_groups is None else _batch_codes(batch_groups, y)
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
-    def _solve(self, session: PrivacySession, problem: Any) -> Solution:
+    def solve(self, session: PrivacySession, problem: Any) -> Solution:
         records, loss = problem.records, problem.loss
         shape = parameter_shape(records, loss)
         theta = start_point(

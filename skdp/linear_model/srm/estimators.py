@@ -2,13 +2,10 @@
 
 import math
 from numbers import Integral, Real
-from typing import Any
-
-from sklearn.base import BaseEstimator
 
 from skdp._docs import document
-from skdp.base import check_choice, check_flag, check_number, replace_fitted
-from skdp.linear_model.frame import Solution, model_attributes
+from skdp.base import check_choice, check_number
+from skdp.linear_model.frame import ExactLinearFit, Solution
 from skdp.linear_model.glm import GLMClassifier, Problem
 from skdp.linear_model.parts.stochastic import (
     SAMPLING,
@@ -252,12 +249,12 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         smaller = not isinstance(first, str) and (n_units is None or first < n_units)
         return smaller or super()._may_sample(n_units)
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         return self._momentum_run(session, problem, self.clip_norm, self.clip_diff_norm)
 
 
 @document(DPSRMClassifier)
-class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
+class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     """Logistic or softmax regression by stochastic recursive momentum, not private.
 
     STORM of [Cutkosky2019]_ is the algorithm of `DPSRMClassifier` without clipping and noise.
@@ -332,10 +329,6 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
     True
     """
 
-    n_public = None
-    max_weight = math.inf
-    _poor_score = False
-
     # As for the private fits, where it says why sample_weight is not in the signature.
     __metadata_request__fit = {"sample_weight": None}
 
@@ -376,32 +369,10 @@ class STORMClassifier(GLMClassifier, _MomentumFit, BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: Any, y: Any, **weights: Any) -> Any:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,).
-
-        Returns
-        -------
-        self : estimator
-        """
-        self._check_targets()
-        check_flag("fit_intercept", self.fit_intercept)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_common(self)
         self._check_momentum()
-        session = PrivacySession.without_privacy(random_state=self.random_state)
-        problem = self._problem(X, y, None, weights)
-        solution = self._momentum_run(session, problem, math.inf, math.inf)
-        fitted = model_attributes(self, problem, solution.theta)
-        replace_fitted(self, {**fitted, "n_iter_": solution.n_iter, **solution.attributes})
-        return self
 
-    def _inferred(self) -> tuple[str, ...]:
-        return ()
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        return self._momentum_run(session, problem, math.inf, math.inf)

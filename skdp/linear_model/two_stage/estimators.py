@@ -10,7 +10,7 @@ from skdp.linear_model.adassp import (
     check_scales,
     given_scales_assumption,
 )
-from skdp.linear_model.frame import PrivateFit, Solution, count_assumption
+from skdp.linear_model.frame import LinearFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
 from skdp.privacy.session import PrivacySession
@@ -18,7 +18,7 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 
 
-class _TwoStageFit(PrivateFit):
+class _TwoStageFit(LinearFit):
     """What the two estimators share: checks, run, report."""
 
     n_nonzero_coefs: int | None
@@ -40,7 +40,7 @@ class _TwoStageFit(PrivateFit):
         low = 0.0 if squared else 1e-50
         check_number("alpha", self.alpha, Real, low=low, high=1e45, word="auto")
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         if s is not None and s > records.n_features:
@@ -194,13 +194,13 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
                 "second_stage='amp' is not proven for unit='group'; use second_stage='output'"
             )
 
-    def _solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         if self.second_stage == "amp" and problem.loss.n_outputs > 1:
             raise ValueError(
                 f"second_stage='amp' fits two classes, not {problem.loss.n_outputs}; "
                 "use second_stage='output'"
             )
-        return super()._solve(session, problem)
+        return super().solve(session, problem)
 
 
 @document(DPTwoStageClassifier)

@@ -1,170 +1,21 @@
-"""What every private estimator shares: parameter checks, the frame of a fit, the accountant in pickles.
+"""Tables, groups and weights of the user, checked before they become records.
 
-A fit goes: parameters, then the accountant's reservation (nothing of the data was read), then the data,
-then releases, then the recheck; only then are fitted attributes set. Whatever fails before the first
-release hands the reservation back and leaves the estimator as it was.
+No message quotes a cell of the data.
 """
 
 import math
 import re
 from collections.abc import Hashable, Iterable
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from skdp._cells import as_cells, is_missing, is_untyped, kind, python_number
+from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
 from skdp.kernels import is_cupy
-from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant, check_accountant
-from skdp.privacy.seed_context import seed_context
-from skdp.privacy.session import PrivacySession, check_budget
 
-__all__ = [
-    "PrivateEstimator",
-    "check_choice",
-    "check_flag",
-    "check_number",
-    "encode_groups",
-    "replace_fitted",
-    "validate_table",
-]
-
-
-class PrivateEstimator(AmbientAccountantMixin, BaseEstimator):
-    """Base of the estimators that spend a privacy budget.
-
-    Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in
-    their constructor and open their session with `_open_session`.
-    """
-
-    # Share of (epsilon, delta) for a release that has no mu.
-    _set_aside = 0.0
-
-    def _check_privacy_parameters(self) -> None:
-        check_budget(self.epsilon, self.delta)
-        check_adjacency(self.adjacency)
-        check_unit(self.unit)
-        check_accountant(self.accountant)
-        if self.n_public is not None:
-            check_number("n_public", self.n_public, Integral, low=1)
-        if self.adjacency == "add-remove" and self.n_public is None:
-            raise ValueError(
-                "under adjacency='add-remove' the number of records is private: give n_public, a "
-                "public number that means divide by, or use adjacency='zero-out'"
-            )
-
-    def _share_aside(self, n_units: int | None) -> float:
-        """Share of (epsilon, delta) to set aside, given the public number of units; None is not known yet."""
-        return self._set_aside
-
-    def _samples(self, n_units: int | None) -> bool:
-        """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
-        return False
-
-    def _payer(self) -> BudgetAccountant | Literal[False]:
-        """Whom a fit charges; False for nobody."""
-        if self.accountant is not None:
-            return self.accountant
-        return self._carried_accountant() or False
-
-    def _open_session(self, n_units: int | None = None) -> PrivacySession:
-        """Reserve the budget; no value of the data has been read."""
-        return PrivacySession(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=self.adjacency,
-            unit=self.unit,
-            accountant=self._payer(),
-            random_state=self.random_state,
-            estimator=type(self).__name__,
-            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
-            set_aside=self._share_aside(n_units),
-            minibatches=self._samples(n_units),
-        )
-
-    def _noise_parameters(self) -> dict[str, Any]:
-        """What separates the noise of two fits with one seed: all that changes what is released."""
-        free = {"accountant", "random_state", "verbose", "callback"}
-        if getattr(self, "coef_init", None) is None:
-            free.add("coef_init")
-        return {k: v for k, v in self.get_params(deep=False).items() if k not in free}
-
-    def _check_unit_and_groups(self, groups: Any) -> None:
-        if self.unit == "group" and groups is None:
-            raise ValueError(
-                "unit='group' needs groups= in fit: who each row belongs to. scikit-learn hands groups "
-                "to a search's splitter only; route them with "
-                "sklearn.set_config(enable_metadata_routing=True) and then set_fit_request(groups=True), "
-                "or cross_validate(params={'groups': ...})"
-            )
-        if self.unit == "record" and groups is not None:
-            raise ValueError(
-                "groups= was given but unit='record' protects single rows; "
-                "use unit='group' to protect everything that belongs to one group"
-            )
-
-
-def check_number(
-    name: str,
-    value: Any,
-    kind: type,
-    *,
-    low: float | None = None,
-    high: float | None = None,
-    strict: bool = False,
-    word: str | None = None,
-    none: bool = False,
-) -> None:
-    """Raise TypeError or ValueError unless ``value`` is a number of ``kind`` in its range.
-
-    Parameters
-    ----------
-    name : str
-    value : object
-    kind : type
-        ``numbers.Integral`` or ``numbers.Real``.
-    low, high : float, default=None
-        Inclusive bounds; ``low`` is exclusive with ``strict``.
-    strict : bool, default=False
-    word : str, default=None
-        A string that is allowed as well.
-    none : bool, default=False
-        Whether None is allowed as well.
-    """
-    if none and value is None:
-        return
-    wanted = "an int" if kind is Integral else "a number"
-    also = (f" or {word!r}" if word else "") + (" or None" if none else "")
-    if word is not None and isinstance(value, str):
-        if value != word:
-            raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
-        return
-    number: Any = value
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {wanted}{also}, got {type(value).__name__}")
-    try:
-        float(number)
-    except OverflowError:
-        raise ValueError(f"{name} must be a number that float64 can hold") from None
-    if math.isnan(number) or (low is not None and (number <= low if strict else number < low)):
-        raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
-    if high is not None and number > high:
-        raise ValueError(f"{name} must be <= {high:g}{also}, got {value!r}")
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise ValueError unless ``value`` is one of ``choices``."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
-
-
-def check_flag(name: str, value: Any) -> None:
-    """Raise TypeError unless ``value`` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be True or False, got {type(value).__name__}")
+__all__ = ["clipped_weights", "encode_groups", "validate_table"]
 
 
 def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True) -> Any:
@@ -210,7 +61,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
 
 
 def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | None:
-    """A message in place of one of scikit-learn's that quotes values or row counts, or None if it quotes none."""
+    """Return a message for one of scikit-learn's that quotes values or row counts; None if it quotes none."""
     if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
         return _text_columns(X)
     if "TimeDelta" in text or "promoted" in text:
@@ -243,7 +94,7 @@ def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | No
 
 
 def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
-    """Check a CuPy array or CSR matrix where it lies: it never reaches scikit-learn's validation."""
+    """Check a CuPy array or CSR matrix on its device; scikit-learn's validation cannot read it."""
     values = X.data if hasattr(X, "indptr") else X
     if X.ndim != 2 or min(X.shape) < 1:
         raise ValueError(f"X must be a 2-d CuPy array that is not empty, got {X.ndim} dimensions")
@@ -286,7 +137,7 @@ def _text_columns(X: Any) -> str:
     return f"X must be numeric; not numeric: column {which or 'of text'}. Drop it or {advice}"
 
 
-def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
+def encode_groups(groups: Any, n_samples: int) -> NDArray[np.intp]:
     """Return group codes 0..G-1.
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
@@ -309,12 +160,12 @@ def encode_groups(groups: Any, n_samples: int) -> np.ndarray:
     return np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
-def _codes_of_cells(labels: np.ndarray) -> np.ndarray:
-    """Codes of labels that are read one by one: each is a number, a text or something else that is hashable.
+def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:
+    """Return codes of labels that are read one by one: numbers, text or other hashable objects.
 
     Labels of one type are numbered in their order, as NumPy does. Of several types, numbers come first.
     """
-    found: dict[Any, int] = {}
+    found: dict[object, int] = {}
     codes = np.empty(labels.size, dtype=np.intp)
     for row, label in enumerate(labels):
         if _is_absent(label):
@@ -327,8 +178,8 @@ def _codes_of_cells(labels: np.ndarray) -> np.ndarray:
     return ranks[codes]
 
 
-def _in_order(labels: Iterable[Any]) -> list[Any]:
-    """Numbers, then text, then the other types by name, each in its own order where it has one."""
+def _in_order(labels: Iterable[object]) -> list[Any]:
+    """Sort numbers, then text, then the other types by name; a type without an order stays as it came."""
     by_kind: dict[str, list[Any]] = {"number": [], "text": []}
     for label in labels:
         name = kind(label)
@@ -343,7 +194,7 @@ def _in_order(labels: Iterable[Any]) -> list[Any]:
     return order
 
 
-def _is_absent(label: Any) -> bool:
+def _is_absent(label: object) -> bool:
     """Missing, infinite, or not equal to itself, as complex NaN."""
     if is_missing(label) or (isinstance(label, float) and math.isinf(label)):
         return True
@@ -353,11 +204,29 @@ def _is_absent(label: Any) -> bool:
         return False
 
 
-def replace_fitted(estimator: Any, fitted: dict[str, Any]) -> None:
-    """Set the fitted attributes of a finished fit and drop those of the previous one."""
-    stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
-    for name in stale:
-        if name not in fitted:
-            delattr(estimator, name)
-    for name, value in fitted.items():
-        setattr(estimator, name, value)
+def clipped_weights(
+    sample_weight: Any, max_weight: float | None, n_samples: int
+) -> NDArray[np.float64]:
+    """Return the weights of the rows, clipped to [0, ``max_weight``].
+
+    Raises
+    ------
+    ValueError
+        If no public bound is declared, or the weights are not ``n_samples`` finite numbers.
+    """
+    if max_weight is None:
+        raise ValueError(
+            "sample_weight is private: declare its public upper bound with max_weight= "
+            "in the constructor; weights are clipped to [0, max_weight]"
+        )
+    try:
+        values = cell_numbers(sample_weight)
+    except (TypeError, ValueError):
+        values = None
+    if values is None:
+        raise ValueError("sample_weight must be numeric; it holds text or other objects")
+    if values.shape != (n_samples,):
+        raise ValueError("sample_weight must be of shape (n_samples,): one entry for each row")
+    if not np.isfinite(values).all():
+        raise ValueError("sample_weight contains NaN or infinity")
+    return np.clip(values, 0.0, float(max_weight))

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "as_cells",
@@ -26,13 +27,13 @@ __all__ = [
     "python_number",
 ]
 
-# What float64 stands for; True is 1, as in NumPy.
+# Types whose values become float64; True is 1, as in NumPy.
 _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)
 
 
 def as_cells(values: Any) -> Any:
-    """Labels, targets or weights as an object array, or as they are where their container has a type.
+    """Return labels, targets or weights as an object array; unchanged where their container has a type.
 
     Parameters
     ----------
@@ -55,13 +56,13 @@ def as_cells(values: Any) -> Any:
         return np.fromiter(values, dtype=object, count=len(values))
 
 
-def is_untyped(values: Any) -> bool:
+def is_untyped(values: object) -> bool:
     """Whether values are an object array, of which each cell is to be read by itself."""
     return isinstance(values, np.ndarray) and values.dtype.kind == "O"
 
 
 def as_table(X: Any) -> Any:
-    """A list of rows as a table of objects; anything else as it is.
+    """Return a list of rows as a table of objects, and anything else unchanged.
 
     Raises
     ------
@@ -82,7 +83,7 @@ def as_table(X: Any) -> Any:
     return cells.reshape(shape)
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell is None, NaN, NaT or pandas' NA; pandas is not needed to tell."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
@@ -95,7 +96,7 @@ def is_missing(cell: Any) -> bool:
     return isinstance(cell, Decimal) and cell.is_nan()
 
 
-def kind(cell: Any) -> str:
+def kind(cell: object) -> str:
     """Return "missing", "number", "text" or "other"; bytes are other."""
     if is_missing(cell):
         return "missing"
@@ -108,7 +109,7 @@ def kind(cell: Any) -> str:
     return "other"
 
 
-def number(cell: Any) -> float:
+def number(cell: object) -> float:
     """Return a cell as float64: NaN if it is missing, infinite if it is a number beyond float64.
 
     Text is read as Python's ``float`` reads it.
@@ -146,7 +147,7 @@ def _parsed(cell: str | bytes) -> float:
     raise ValueError("a cell holds text that is not a number")
 
 
-def cell_numbers(values: Any) -> Any:
+def cell_numbers(values: Any) -> NDArray[np.float64]:
     """Return values as float64, cell by cell as `number` does.
 
     Parameters
@@ -169,7 +170,7 @@ def cell_numbers(values: Any) -> Any:
     return flat.reshape(cells.shape)
 
 
-def label_codes(cells: Iterable[Any], labels: Iterable[Any]) -> Any:
+def label_codes(cells: Iterable[object], labels: Iterable[object]) -> NDArray[np.float64]:
     """Index of each cell in ``labels``; -1 where it is none of them, NaN where it is missing.
 
     A number is the label of equal value, 1 that of 1.0; a text is the label of equal text.
@@ -184,7 +185,7 @@ def label_codes(cells: Iterable[Any], labels: Iterable[Any]) -> Any:
     """
     place = {python_number(label): code for code, label in enumerate(labels)}
 
-    def code(cell: Any) -> float:
+    def code(cell: object) -> float:
         if is_missing(cell):
             return math.nan
         if isinstance(cell, np.timedelta64):  # without a unit it would be taken for an integer
@@ -199,6 +200,6 @@ def label_codes(cells: Iterable[Any], labels: Iterable[Any]) -> Any:
     return flat.reshape(cells.shape)
 
 
-def python_number(cell: Any) -> Any:
-    """A NumPy number or text as Python's, which compare and hash by value; anything else as it is."""
+def python_number(cell: object) -> object:
+    """Return a NumPy number or text as Python's, which hash by value, and anything else unchanged."""
     return cell.item() if isinstance(cell, (np.number, np.bool_, np.str_)) else cell

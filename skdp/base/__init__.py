@@ -1,0 +1,21 @@
+"""What the estimators of every room share: parameters, tables, and the frame of a fit."""
+
+from skdp._lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "ExactFit": "skdp.base.fit",
+        "PrivateFit": "skdp.base.fit",
+        "Problem": "skdp.base.fit",
+        "Solution": "skdp.base.fit",
+        "check_choice": "skdp.base.parameters",
+        "check_flag": "skdp.base.parameters",
+        "check_number": "skdp.base.parameters",
+        "clipped_weights": "skdp.base.tables",
+        "encode_groups": "skdp.base.tables",
+        "planned": "skdp.base.fit",
+        "unpaid": "skdp.base.fit",
+        "validate_table": "skdp.base.tables",
+    },
+)

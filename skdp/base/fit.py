@@ -1,0 +1,393 @@
+"""The frame of a fit, private or exact.
+
+A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
+what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
+
+A private fit goes: parameters, then the accountant's reservation (nothing of the data was read), then the data,
+then releases, then the recheck; only then are fitted attributes set. Whatever fails before the first release hands
+the reservation back and leaves the estimator as it was.
+
+``read`` may look at every record, but what it raises, warns of or returns in ``fitted`` must not depend on their
+values, except that a record which fails its own check is refused. What it learns from the records and puts into
+``fitted``, no epsilon covers: it must warn and name it in ``leaks``. ``solve`` sees the records through bounded
+statistics only, and these leave through the session.
+"""
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Sized
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+
+from skdp._compat import around_this_fit, warn_user
+from skdp.base.parameters import check_groups, check_privacy
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
+from skdp.privacy.report import PrivacyReport
+from skdp.privacy.seed_context import seed_context
+from skdp.privacy.session import PrivacySession
+from skdp.privacy.shape import PublicShape
+
+__all__ = ["ExactFit", "PrivateFit", "Problem", "Records", "Solution", "planned", "unpaid"]
+
+
+class Records(Protocol):
+    """What a problem holds: anything that says what is public about it."""
+
+    @property
+    def shape(self) -> PublicShape:
+        """The public facts; plans, warnings and the report read nothing else."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What `read` returns.
+
+    Attributes
+    ----------
+    records : Records
+        `PrivateRecords`, or another holder of private data with a `PublicShape`.
+    fitted : dict
+        Public fitted attributes, with their trailing underscore.
+    leaks : tuple of str
+        Lines for the report: what was taken from the data and no epsilon covers.
+    """
+
+    records: Records
+    fitted: dict[str, Any]
+    leaks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What `solve` returns: what the run released.
+
+    Attributes
+    ----------
+    theta : ndarray
+        The released parameters, in the layout of the method.
+    n_iter : int
+    attributes : dict
+        Further fitted attributes, public or released, with their trailing underscore.
+    converged : bool
+        Of a fit that is not private: whether its stopping rule was met.
+    """
+
+    theta: NDArray[np.float64]
+    n_iter: int = 1
+    attributes: dict[str, Any] = field(default_factory=dict)
+    converged: bool = False
+
+
+ProblemT = TypeVar("ProblemT", bound=Problem)
+EstimatorT = TypeVar("EstimatorT")
+PlanT = TypeVar("PlanT", covariant=True)
+
+
+class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
+    """The two methods of every fit, and the steps that a room may add to."""
+
+    @abstractmethod
+    def read(self, X: Any, y: Any = None, groups: Any = None) -> ProblemT:
+        """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
+
+    @abstractmethod
+    def solve(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """Run the method: release statistics of the records through the session."""
+
+    def _check_parameters(self) -> None:
+        """Check the parameters, before anything is read."""
+
+    def _warn_after(self, solution: Solution) -> None:
+        """Warn of what the released numbers show."""
+
+    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, Any]:
+        """Fitted attributes."""
+        return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
+
+
+class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
+    """Base of the estimators that spend a privacy budget.
+
+    Subclasses store the parameters ``epsilon, delta, adjacency, unit, accountant, random_state`` in their
+    constructor, ``n_public`` where they have it, and give `read` and `solve`.
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    accountant: BudgetAccountant | Literal[False] | None
+    random_state: Any
+    n_public: int | None = None
+
+    _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
+    _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
+    _erratum: str | None = None  # of the published constant, for the report
+    _unproven = False  # whether no valid proof supports the noise; the session then is exact
+    _record_checks = "finite, numeric"  # what `read` asks of each record
+    # Parameters that change no release: the noise of two fits with one seed may be the same. Those of the second
+    # line, only where they are None.
+    _free = frozenset({"accountant", "random_state", "verbose", "callback"})
+    _free_if_none: frozenset[str] = frozenset()
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
+        """Fit privately.
+
+        Parameters
+        ----------
+        X : object
+            The records, one after another along the first axis.
+        y : array-like or None
+            Targets; a room without targets gives the default None.
+        groups : array-like of shape (n_samples,), default=None
+            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            For `read`.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
+        """
+        self._check_before_data(groups)
+        with self._open_session(self._units_before(X)) as session:
+            problem = self.read(X, y, groups, **more)
+            self._check_shape(problem.records.shape)
+            self._warn_before(session, problem)
+            solution = self.solve(session, problem)
+            self._warn_after(solution)
+            report = self._report(session, problem)
+        _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
+        return self
+
+    # ---------------------------------------------------------------- before the data
+
+    def _check_before_data(self, groups: object) -> None:
+        check_privacy(
+            self.epsilon,
+            self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            accountant=self.accountant,
+            n_public=self.n_public,
+        )
+        self._check_parameters()
+        check_groups(self.unit, groups)
+
+    def _check_parameters(self) -> None:
+        if self.delta == 0 and not self._pure_possible:
+            raise ValueError(
+                "delta=0 needs pure mechanisms, but this method adds Gaussian noise; give delta > 0, "
+                "for example 1e-6"
+            )
+
+    def _units_before(self, X: object) -> int | None:
+        """Public number of units before anything is read: None for groups, whose rows are private."""
+        if self.n_public is not None or self.unit == "group":
+            return self.n_public
+        return _count_records(X)
+
+    def _share_aside(self, n_units: int | None) -> float:
+        """Share of (epsilon, delta) to set aside, given the public number of units; None is not known yet."""
+        return self._set_aside
+
+    def _samples(self, n_units: int | None) -> bool:
+        """Whether the fit may sample minibatches, given the public number of units; None is not known yet."""
+        return False
+
+    def _payer(self) -> BudgetAccountant | Literal[False]:
+        """Whom a fit charges; False for nobody."""
+        if self.accountant is not None:
+            return self.accountant
+        return self._carried_accountant() or False
+
+    def _open_session(self, n_units: int | None = None) -> PrivacySession:
+        """Reserve the budget; no value of the data has been read."""
+        return PrivacySession(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            accountant=self._payer(),
+            random_state=self.random_state,
+            estimator=type(self).__name__,
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+            set_aside=self._share_aside(n_units),
+            minibatches=self._samples(n_units),
+        )
+
+    def _noise_parameters(self) -> dict[str, object]:
+        """What separates the noise of two fits with one seed: all that changes what is released."""
+        given = self.get_params(deep=False)
+        free = self._free | {name for name in self._free_if_none if given.get(name) is None}
+        return {name: value for name, value in given.items() if name not in free}
+
+    def _check_shape(self, shape: PublicShape) -> None:
+        """Refuse records that count other units than the claim protects, or divide by another number."""
+        if (shape.unit, shape.n_public) != (self.unit, self.n_public):
+            raise ValueError(
+                f"read returned records with unit={shape.unit!r} and n_public={shape.n_public}, but the "
+                f"estimator has unit={self.unit!r} and n_public={self.n_public}: nothing was released"
+            )
+
+    # ---------------------------------------------------------------- warnings and report
+
+    def _warn_before(self, session: PrivacySession, problem: ProblemT) -> None:
+        """Warn of what public numbers show, before the first release."""
+        shape = problem.records.shape
+        if self.delta >= 1.0 / shape.n_units:
+            warn_user(
+                f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
+                f"publishes one whole {shape.unit} would pass; use a smaller delta",
+                UserWarning,
+            )
+
+    def _public_facts(self, problem: ProblemT) -> dict[str, Any]:
+        """Public quantities for the report, besides the counts of the shape."""
+        return {}
+
+    def _assumptions(self, problem: ProblemT) -> tuple[str, ...]:
+        """What the claim rests on besides the usual."""
+        return ()
+
+    def _starts_from(self) -> tuple[str, ...]:
+        """Lines for the report on released models that this fit starts from."""
+        return ()
+
+    def _report(self, session: PrivacySession, problem: ProblemT) -> PrivacyReport:
+        shape = problem.records.shape
+        counts = {
+            "n_features": shape.n_features,
+            "n_records": shape.n_records,
+            "n_groups": shape.n_groups,
+            "n_public": shape.n_public,
+        }
+        public = {name: count for name, count in counts.items() if count is not None}
+        around = around_this_fit()
+        seen = any("learnt from these records" in line for _, line in around)
+        assumptions = (
+            f"every record passes the per-record checks: {self._record_checks}",
+            *([] if seen else ["earlier pipeline steps did not learn from these records"]),
+            "time and memory of the fit are not protected",
+            *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
+            *problem.leaks,
+            *self._assumptions(problem),
+            *(line for _, line in around),
+            *self._starts_from(),
+        )
+        for message, _ in around:
+            warn_user(message, PrivacyLeakWarning)
+        return session.report(
+            public={**public, **self._public_facts(problem)},
+            assumptions=assumptions,
+            unproven=self._unproven,
+            erratum=None if session.exact and not self._unproven else self._erratum,
+        )
+
+
+class ExactFit(_Fit[ProblemT]):
+    """Base of the estimators without privacy: the same method through a session that releases exact values."""
+
+    def fit(self, X: Any, y: Any, **more: Any) -> Self:
+        """Fit without privacy.
+
+        Parameters
+        ----------
+        X : object
+            The records, one after another along the first axis.
+        y : array-like or None
+            Targets; a room without targets gives the default None.
+        **more : dict
+            For `read`.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_parameters()
+        if "groups" in more:
+            raise TypeError(
+                "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
+            )
+        session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
+        problem = self.read(X, y, **more)
+        solution = self.solve(session, problem)
+        self._warn_after(solution)
+        _replace_fitted(self, self._fitted(problem, solution))
+        return self
+
+
+def unpaid(estimator: EstimatorT) -> EstimatorT:
+    """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
+
+    For fits inside a fit whose own session pays for what they release.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline or the like of which a part is private.
+
+    Returns
+    -------
+    estimator
+    """
+    copy: Any = clone(estimator)
+    names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
+    return copy.set_params(**dict.fromkeys(names, False))
+
+
+class _Planner(Protocol[PlanT]):
+    def plan(self, session: PrivacySession, shape: PublicShape) -> PlanT: ...
+
+
+def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
+    """Return the plan of a fit on data of this shape: no record is needed, and nothing is charged.
+
+    Parameters
+    ----------
+    estimator : PrivateFit with a method ``plan(session, shape)``
+        The method makes the plans of all releases from public numbers; `solve` calls it with the shape of the
+        records.
+    shape : PublicShape
+
+    Returns
+    -------
+    object
+        What ``plan`` returned.
+    """
+    twin: Any = unpaid(estimator)
+    twin.set_params(random_state=None)
+    twin._check_before_data(groups=() if shape.unit == "group" else None)
+    known = twin.n_public is not None or shape.unit == "record"
+    with twin._open_session(shape.n_units if known else None) as session:
+        return twin.plan(session, shape)
+
+
+def _count_records(X: object) -> int:
+    """Number of records, as far as it can be told before validation; at least 1."""
+    shape = getattr(X, "shape", None)
+    if shape:
+        return max(1, int(shape[0]))
+    return max(1, len(X)) if isinstance(X, Sized) else 1
+
+
+def _replace_fitted(estimator: BaseEstimator, fitted: dict[str, Any]) -> None:
+    """Set the fitted attributes of a finished fit and drop those of the previous one."""
+    stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
+    for name in stale:
+        if name not in fitted:
+            delattr(estimator, name)
+    for name, value in fitted.items():
+        setattr(estimator, name, value)
