@@ -131,7 +131,7 @@ class _SparseKernel(GradientKernel):
     def _group_workspace(p: int, held: int) -> tuple[Any, ...]:
         """Gradients of one group, marks of the features it touches, and room to list them."""
         kind = np.int32 if p < 2**31 else np.int64
-        return np.zeros((p, held)), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
+        return np.zeros(p * held), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
 
 
 def gradient_kernel(

@@ -110,11 +110,12 @@ def csr_sup(
 ):  # fmt: skip
     """The same for CSR rows without duplicates; theta and the sums are (p, K)."""
     p, n_outputs = theta.shape
+    points = theta.reshape(theta.size)
     z = np.empty(n_outputs)
     for e in range(lo, hi):
         i = rows[e]
         start, stop = indptr[i], indptr[i + 1]
-        scores_of(data, indices, start, stop, d, theta, z)
+        scores_of(data, indices, start, stop, d, points, z)
         w = weight[i] if weight.size else 1.0
         b = balance[i] if balance.size else 1.0
         if sums.size:
