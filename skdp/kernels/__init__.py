@@ -7,19 +7,19 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "GradientKernel": "skdp.kernels._gradient",
-    "SupGradientKernel": "skdp.kernels._supnorm",
-    "VertexKernel": "skdp.kernels._vertices",
-    "gradient_kernel": "skdp.kernels._gradient",
-    "hard_threshold": "skdp.kernels._threshold",
-    "is_cupy": "skdp.kernels._dispatch",
-    "jit": "skdp.kernels._jit",
-    "laplacian_smooth": "skdp.kernels._smooth",
-    "n_threads": "skdp.kernels._threads",
-    "numeric_sparse": "skdp.kernels._sparse_vector",
-    "run_blocks": "skdp.kernels._threads",
-    "sup_gradient_kernel": "skdp.kernels._supnorm",
-    "vertex_kernel": "skdp.kernels._vertices",
+    "GradientKernel": "skdp.kernels.gradient.kernel",
+    "SupGradientKernel": "skdp.kernels.sup.kernel",
+    "VertexKernel": "skdp.kernels.sup.vertices",
+    "gradient_kernel": "skdp.kernels.gradient.kernel",
+    "hard_threshold": "skdp.kernels.threshold",
+    "is_cupy": "skdp.kernels.dispatch",
+    "jit": "skdp.kernels.numba_jit",
+    "laplacian_smooth": "skdp.kernels.smooth.laplacian",
+    "n_threads": "skdp.kernels.threads",
+    "numeric_sparse": "skdp.kernels.sparse_vector",
+    "run_blocks": "skdp.kernels.threads",
+    "sup_gradient_kernel": "skdp.kernels.sup.kernel",
+    "vertex_kernel": "skdp.kernels.sup.vertices",
 }
 
 __all__ = sorted(_NAMES)

@@ -5,10 +5,10 @@ Rows come as a list, so that a batch costs what its rows cost. Dense theta and s
 
 import numpy as np
 
-from skdp.kernels._dense import dot
-from skdp.kernels._jit import jit
-from skdp.kernels._rows import clip_scale, derivatives
-from skdp.kernels._sparse import scores_of
+from skdp.kernels.gradient.csr_rows import scores_of
+from skdp.kernels.gradient.dense_rows import dot
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.rows import clip_scale, derivatives
 
 __all__ = ["csr_sup", "dense_sup", "sup_factors"]
 

@@ -6,7 +6,8 @@ are those of ``_dense`` and ``_sparse`` with other factors between predictors an
 
 import numpy as np
 
-from skdp.kernels._dense import (
+from skdp.kernels.gradient.csr_rows import add_member, add_outputs, ask_member, scores_of
+from skdp.kernels.gradient.dense_rows import (
     add_intercepts,
     add_row,
     column_scores,
@@ -18,10 +19,9 @@ from skdp.kernels._dense import (
     rows_in_column_block,
     sum_of_squares,
 )
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import AHEAD, prefetch_row
-from skdp.kernels._rows import UNDERFLOW, clip_scale, derivatives
-from skdp.kernels._sparse import add_member, add_outputs, ask_member, scores_of
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import AHEAD, prefetch_row
+from skdp.kernels.rows import UNDERFLOW, clip_scale, derivatives
 
 __all__ = [
     "column_recursive",

@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skdp.kernels._jit import jit
+from skdp.kernels.numba_jit import jit
 
 __all__ = [
     "AHEAD",

@@ -7,11 +7,11 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 
 import numpy as np
 
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import prefetch_span
-from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import prefetch_span
+from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
-__all__ = ["csr_groups", "csr_outputs", "csr_rows", "csr_state"]
+__all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
@@ -22,35 +22,6 @@ MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, np.uint64(6), 16
 
 # With a signed literal the sum of an unsigned index would be signed, and checked at every entry.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-
-
-@jit
-def csr_state(indices, indptr, n_features, n_stored):
-    """0: every row strictly ascending; 1: no duplicates; 2: duplicates; -1: not a valid CSR."""
-    n = indptr.size - 1
-    if indptr[0] != 0 or indptr[n] > n_stored:
-        return -1
-    ascending = True
-    for i in range(n):
-        if indptr[i + 1] < indptr[i]:
-            return -1
-        last = np.int64(-1)
-        for e in range(indptr[i], indptr[i + 1]):
-            j = np.int64(indices[e])
-            if j < 0 or j >= n_features:
-                return -1
-            if j <= last:
-                ascending = False
-            last = j
-    if ascending:
-        return 0
-    seen = np.full(n_features, -1, np.int64)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            if seen[indices[e]] == i:
-                return 2
-            seen[indices[e]] = i
-    return 1
 
 
 @jit

@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 
-from skdp.kernels._dense import (
+from skdp.kernels.gradient.csr_rows import ask_member, scores_of
+from skdp.kernels.gradient.dense_rows import (
     column_scores,
     dot,
     row_scores,
     rows_in_block,
     rows_in_column_block,
 )
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import AHEAD, prefetch_row
-from skdp.kernels._sparse import ask_member, scores_of
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import AHEAD, prefetch_row
 
 __all__ = [
     "column_losses",
