@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skdp.kernels import _gradient as doors
 from skdp.kernels import gradient_kernel, hard_threshold
+from skdp.kernels.gradient import kernel as doors
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.kernels import numeric_sparse
-from skdp.kernels._gpu_sparse_vector import SOURCE
+from skdp.kernels.gpu.sparse_vector import SOURCE
 
 
 def plain(values, order, query_noise, thresholds, value_noise):

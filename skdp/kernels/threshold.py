@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._jit import jit
+from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.numba_jit import jit
 
 __all__ = ["hard_threshold"]
 
@@ -155,7 +155,7 @@ def hard_threshold(x: Any, s: int) -> Any:
     if s < 0:
         raise ValueError(f"s must be at least 0, got {s}.")
     if is_cupy(x):
-        from skdp.kernels._gpu import gpu_hard_threshold
+        from skdp.kernels.gpu.threshold import gpu_hard_threshold
 
         return gpu_hard_threshold(x, s)
     x = np.asarray(x)

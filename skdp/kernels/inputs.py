@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._sparse import csr_state
+from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.numba_jit import jit
 
 __all__ = ["checked_vectors", "csr_parts", "frozen", "group_rows", "on_host", "usable", "vector"]
 
@@ -17,6 +17,35 @@ def frozen(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+@jit
+def csr_state(indices, indptr, n_features, n_stored):
+    """0: every row strictly ascending; 1: no duplicates; 2: duplicates; -1: not a valid CSR."""
+    n = indptr.size - 1
+    if indptr[0] != 0 or indptr[n] > n_stored:
+        return -1
+    ascending = True
+    for i in range(n):
+        if indptr[i + 1] < indptr[i]:
+            return -1
+        last = np.int64(-1)
+        for e in range(indptr[i], indptr[i + 1]):
+            j = np.int64(indices[e])
+            if j < 0 or j >= n_features:
+                return -1
+            if j <= last:
+                ascending = False
+            last = j
+    if ascending:
+        return 0
+    seen = np.full(n_features, -1, np.int64)
+    for i in range(n):
+        for e in range(indptr[i], indptr[i + 1]):
+            if seen[indices[e]] == i:
+                return 2
+            seen[indices[e]] = i
+    return 1
 
 
 def csr_parts(X: Any) -> tuple[Any, Any, Any]:

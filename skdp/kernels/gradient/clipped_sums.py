@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels._inputs import frozen
-from skdp.kernels._passes import Extras, Pass, Total, bounds, members, run_units
-from skdp.kernels._rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
-from skdp.kernels._threads import run_blocks
+from skdp.kernels.gradient.passes import Extras, Pass, Total, bounds, members, run_units
+from skdp.kernels.inputs import frozen
+from skdp.kernels.rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
+from skdp.kernels.threads import run_blocks
 
 __all__ = ["NO_FLOATS", "NO_MASK", "GradientSums"]
 

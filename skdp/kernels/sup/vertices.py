@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.kernels import _vertex_rows as passes
-from skdp.kernels._inputs import csr_parts, frozen
-from skdp.kernels._supnorm import MARGIN, check_clip_units, checked_input
+from skdp.kernels.inputs import csr_parts, frozen
+from skdp.kernels.sup import vertex_rows as passes
+from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
 
 __all__ = ["VertexKernel", "vertex_kernel"]
 

@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.kernels._inputs import checked_vectors, csr_parts, frozen, on_host, usable, vector
-from skdp.kernels._rows import LOSS_CODES
-from skdp.kernels._sup_rows import csr_sup, dense_sup
-from skdp.kernels._threads import run_blocks
+from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, on_host, usable, vector
+from skdp.kernels.rows import LOSS_CODES
+from skdp.kernels.sup.rows import csr_sup, dense_sup
+from skdp.kernels.threads import run_blocks
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 

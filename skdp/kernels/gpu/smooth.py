@@ -7,7 +7,7 @@ run with NumPy.
 import math
 from typing import Any
 
-from skdp.kernels._smooth import smooth_by_fft
+from skdp.kernels.smooth.laplacian import smooth_by_fft
 
 __all__ = ["gpu_laplacian_smooth"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels._gradient_sums import NO_MASK, GradientSums
+from skdp.kernels.gradient.clipped_sums import NO_MASK, GradientSums
 
 __all__ = ["RecursiveSums"]
 

@@ -7,7 +7,7 @@ one row alone.
 
 import numpy as np
 
-from skdp.kernels._jit import jit
+from skdp.kernels.numba_jit import jit
 
 __all__ = [
     "LOSS_CODES",

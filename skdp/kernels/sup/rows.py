@@ -5,10 +5,10 @@ Rows come as a list, so that a batch costs what its rows cost. Dense theta and s
 
 import numpy as np
 
-from skdp.kernels._dense import dot
-from skdp.kernels._jit import jit
-from skdp.kernels._rows import clip_scale, derivatives
-from skdp.kernels._sparse import scores_of
+from skdp.kernels.gradient.csr_rows import scores_of
+from skdp.kernels.gradient.dense_rows import dot
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.rows import clip_scale, derivatives
 
 __all__ = ["csr_sup", "dense_sup", "sup_factors"]
 
@@ -110,11 +110,12 @@ def csr_sup(
 ):  # fmt: skip
     """The same for CSR rows without duplicates; theta and the sums are (p, K)."""
     p, n_outputs = theta.shape
+    points = theta.reshape(theta.size)
     z = np.empty(n_outputs)
     for e in range(lo, hi):
         i = rows[e]
         start, stop = indptr[i], indptr[i + 1]
-        scores_of(data, indices, start, stop, d, theta, z)
+        scores_of(data, indices, start, stop, d, points, z)
         w = weight[i] if weight.size else 1.0
         b = balance[i] if balance.size else 1.0
         if sums.size:

@@ -5,29 +5,29 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels._dense import column_rows, dense_groups, dense_outputs, dense_rows
-from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._gradient_sums import GradientSums
-from skdp.kernels._inputs import checked_vectors, csr_parts, frozen, group_rows, usable
-from skdp.kernels._loss_rows import (
+from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive, chosen_rows
+from skdp.kernels.gradient.clipped_sums import GradientSums
+from skdp.kernels.gradient.csr_rows import csr_groups, csr_outputs, csr_rows
+from skdp.kernels.gradient.dense_rows import column_rows, dense_groups, dense_outputs, dense_rows
+from skdp.kernels.gradient.loss_rows import (
     column_losses,
     csr_groups_losses,
     csr_losses,
     dense_groups_losses,
     dense_losses,
 )
-from skdp.kernels._losses import LossSums
-from skdp.kernels._passes import GatherPass, GroupGatherPass, Pass, members
-from skdp.kernels._recursive import RecursiveSums
-from skdp.kernels._recursive_rows import (
+from skdp.kernels.gradient.loss_sums import LossSums
+from skdp.kernels.gradient.passes import GatherPass, GroupGatherPass, Pass, members
+from skdp.kernels.gradient.recursive_rows import (
     column_recursive,
     csr_groups_recursive,
     csr_recursive,
     dense_groups_recursive,
     dense_recursive,
 )
-from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows
-from skdp.kernels._sparse_batch import chosen_recursive, chosen_rows
+from skdp.kernels.gradient.recursive_sums import RecursiveSums
+from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, group_rows, usable
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
@@ -131,7 +131,7 @@ class _SparseKernel(GradientKernel):
     def _group_workspace(p: int, held: int) -> tuple[Any, ...]:
         """Gradients of one group, marks of the features it touches, and room to list them."""
         kind = np.int32 if p < 2**31 else np.int64
-        return np.zeros((p, held)), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
+        return np.zeros(p * held), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
 
 
 def gradient_kernel(
@@ -192,7 +192,7 @@ def gradient_kernel(
     p, kappa = d + bool(fit_intercept), float(intercept_value)
     rest = (y, loss, d, p, kappa, weight, group_rows(groups, n))
     if is_cupy(X):
-        from skdp.kernels._gpu import gpu_gradient_kernel
+        from skdp.kernels.gpu.gradient import gpu_gradient_kernel
 
         return gpu_gradient_kernel(X, *rest)
     return _SparseKernel(X, *rest) if sp.issparse(X) else _DenseKernel(frozen(X), *rest)

@@ -6,7 +6,8 @@ are those of ``_dense`` and ``_sparse`` with other factors between predictors an
 
 import numpy as np
 
-from skdp.kernels._dense import (
+from skdp.kernels.gradient.csr_rows import add_member, add_outputs, ask_member, scores_of
+from skdp.kernels.gradient.dense_rows import (
     add_intercepts,
     add_row,
     column_scores,
@@ -18,10 +19,9 @@ from skdp.kernels._dense import (
     rows_in_column_block,
     sum_of_squares,
 )
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import AHEAD, prefetch_row
-from skdp.kernels._rows import UNDERFLOW, clip_scale, derivatives
-from skdp.kernels._sparse import add_member, add_rounded, ask_member, scores_of
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import AHEAD, prefetch_row
+from skdp.kernels.rows import UNDERFLOW, clip_scale, derivatives
 
 __all__ = [
     "column_recursive",
@@ -132,6 +132,7 @@ def csr_recursive(
     """The same for CSR rows."""
     p, n_outputs = acc.shape
     one = kappa * kappa if p > d else 0.0
+    both, a = theta.reshape(theta.size), acc.reshape(acc.size)
     scores = np.empty((2 * n_outputs, BLOCK))
     squares = np.empty(BLOCK)
     z = np.empty(2 * n_outputs)
@@ -139,7 +140,7 @@ def csr_recursive(
         m = min(BLOCK, hi - first)
         for q in range(m):
             start, stop = begins[first + q], ends[first + q]
-            scores_of(data, indices, start, stop, d, theta, z)
+            scores_of(data, indices, start, stop, d, both, z)
             scores[:, q] = z
             square = one
             for e in range(start, stop):
@@ -154,7 +155,8 @@ def csr_recursive(
             c = z[:n_outputs]
             c[:] = scores[:n_outputs, q]
             if np.any(c != 0.0):
-                add_rounded(data, indices, begins[first + q], ends[first + q], d, p, c, kappa, acc)
+                start, stop = begins[first + q], ends[first + q]
+                add_outputs(data, indices, start, stop, d, c, kappa, a, False)
 
 
 @jit
@@ -207,8 +209,9 @@ def csr_groups_recursive(
     data, indices, begins, ends, d, y, weight, order, starts, lo, hi, theta, code, parameter,
     kappa, limit, moved_limit, momentum, inverse_unit, acc, v, mark, touched,
 ):  # fmt: skip
-    """The same for CSR rows; ``v`` is (p, 2 K), and the workspaces are those of `csr_groups`."""
+    """The same for CSR rows; ``v`` is (p 2 K,), and the workspaces are those of `csr_groups`."""
     p, n_outputs = acc.shape
+    points = theta.reshape(theta.size)
     z = np.empty(2 * n_outputs)
     slack = np.sqrt(acc.size) * UNDERFLOW
     last = starts[hi] - 1
@@ -218,7 +221,7 @@ def csr_groups_recursive(
             ask_member(data, indices, begins, ends, order, e, last)
             i = order[e]
             w = weight[i] if weight.size else 1.0
-            scores_of(data, indices, begins[i], ends[i], d, theta, z)
+            scores_of(data, indices, begins[i], ends[i], d, points, z)
             derivatives(code, parameter, z[:n_outputs], y[i], w)
             derivatives(code, parameter, z[n_outputs:], y[i], w)
             count = add_member(
@@ -227,7 +230,7 @@ def csr_groups_recursive(
         if p > d:
             touched[count] = d
             count += 1
-        square, moved = _both_squares(v, touched, count)
+        square, moved = _both_squares(v, n_outputs, touched, count)
         a, b = recursive_scales(
             np.sqrt(square) + slack, np.sqrt(moved) + slack, limit, moved_limit, momentum,
             inverse_unit,
@@ -235,27 +238,29 @@ def csr_groups_recursive(
         for f in range(count):
             j = np.uint64(touched[f])
             mark[j] = 0
+            first = j * np.uint64(2 * n_outputs)
             for k in range(n_outputs):
+                at, then = first + np.uint64(k), first + np.uint64(n_outputs + k)
                 if a != 0.0 or b != 0.0:
-                    acc[j, k] += np.rint(a * v[j, k] + b * v[j, n_outputs + k])
-                v[j, k] = 0.0
-                v[j, n_outputs + k] = 0.0
+                    acc[j, k] += np.rint(a * v[at] + b * v[then])
+                v[at] = 0.0
+                v[then] = 0.0
 
 
 @jit
-def _both_squares(v, touched, count):
+def _both_squares(v, n_outputs, touched, count):
     """Put the difference where the former gradient was; squared norms of the present one and of it."""
-    n_outputs = v.shape[1] // 2
     square = 0.0
     moved = 0.0
     for f in range(count):
-        j = np.uint64(touched[f])
+        first = np.uint64(touched[f]) * np.uint64(2 * n_outputs)
         more = 0.0
         change = 0.0
         for k in range(n_outputs):
-            difference = v[j, k] - v[j, n_outputs + k]
-            v[j, n_outputs + k] = difference
-            more += v[j, k] * v[j, k]
+            at, then = first + np.uint64(k), first + np.uint64(n_outputs + k)
+            difference = v[at] - v[then]
+            v[then] = difference
+            more += v[at] * v[at]
             change += difference * difference
         square += more
         moved += change

@@ -5,8 +5,8 @@
 
 import numpy as np
 
-from skdp.kernels._jit import jit
-from skdp.kernels._sup_rows import sup_factors
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.sup.rows import sup_factors
 
 __all__ = [
     "column_values",

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skdp.kernels._jit import jit
+from skdp.kernels.numba_jit import jit
 
 __all__ = [
     "AHEAD",
@@ -89,9 +90,15 @@ def copy_columns(X, rows, out):
 @jit
 def transpose_rows(X, rows, out):
     """Copy the chosen rows of a Fortran-ordered array to the first rows of a C-ordered one."""
-    # Eight columns at a time: a line of the cache is written once.
-    for first in range(0, X.shape[1], 8):
-        last = min(X.shape[1], first + 8)
+    d = X.shape[1]
+    for j in range(0, d, 4):
+        # Four columns at a time, the last ones of which may be the same.
+        j1, j2, j3 = min(j + 1, d - 1), min(j + 2, d - 1), min(j + 3, d - 1)
+        x0, x1, x2, x3 = X[:, j], X[:, j1], X[:, j2], X[:, j3]
         for q in range(rows.size):
-            for j in range(first, last):
-                out[q, j] = X[rows[q], j]
+            i = np.uint64(rows[q])
+            to = out[q]
+            to[j] = x0[i]
+            to[j1] = x1[i]
+            to[j2] = x2[i]
+            to[j3] = x3[i]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels._inputs import frozen
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import copy_columns, copy_rows, transpose_rows
-from skdp.kernels._threads import run_blocks
+from skdp.kernels.inputs import frozen
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
+from skdp.kernels.threads import run_blocks
 
 __all__ = [
     "Extras",

@@ -1,8 +1,4 @@
-"""CUDA source of the recursive sums and the sums of losses; it follows that of ``_gpu``."""
 
-__all__ = ["MINIBATCH_SOURCE"]
-
-MINIBATCH_SOURCE = r"""
 /* Factors of a gradient and of a difference with these norms; both 0 drop the unit. */
 __device__ void recursive_scales(double size, double moved, double limit, double moved_limit,
                                  double momentum, double inverse, double* a, double* b) {
@@ -135,4 +131,3 @@ extern "C" __global__ void losses(PROBLEM, long long n, CHOSEN, int grouped,
         __syncwarp();
     }
 }
-"""

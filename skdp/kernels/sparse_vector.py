@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels._dispatch import is_cupy
-from skdp.kernels._jit import jit
+from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.numba_jit import jit
 
 __all__ = ["numeric_sparse"]
 
@@ -104,7 +104,7 @@ def numeric_sparse(
     if order.size and not 0 <= order.min() <= order.max() < values.size:
         raise ValueError(f"order must hold indices of the {values.size} values.")
     if is_cupy(values):
-        from skdp.kernels._gpu_sparse_vector import gpu_numeric_sparse
+        from skdp.kernels.gpu.sparse_vector import gpu_numeric_sparse
 
         return gpu_numeric_sparse(*arrays)
     indices = np.empty(thresholds.size, dtype=np.int64)

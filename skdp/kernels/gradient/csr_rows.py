@@ -7,50 +7,21 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 
 import numpy as np
 
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import prefetch_row, prefetch_span
-from skdp.kernels._rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import prefetch_span
+from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
-__all__ = ["csr_groups", "csr_outputs", "csr_rows", "csr_state"]
+__all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
 
 # Members of a group between the one at work and the one that is asked for; entries likewise, where all
 # outputs of a feature are more than a few lines of the cache.
-MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, 6, 16
+MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, np.uint64(6), 16
 
 # With a signed literal the sum of an unsigned index would be signed, and checked at every entry.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-
-
-@jit
-def csr_state(indices, indptr, n_features, n_stored):
-    """0: every row strictly ascending; 1: no duplicates; 2: duplicates; -1: not a valid CSR."""
-    n = indptr.size - 1
-    if indptr[0] != 0 or indptr[n] > n_stored:
-        return -1
-    ascending = True
-    for i in range(n):
-        if indptr[i + 1] < indptr[i]:
-            return -1
-        last = np.int64(-1)
-        for e in range(indptr[i], indptr[i + 1]):
-            j = np.int64(indices[e])
-            if j < 0 or j >= n_features:
-                return -1
-            if j <= last:
-                ascending = False
-            last = j
-    if ascending:
-        return 0
-    seen = np.full(n_features, -1, np.int64)
-    for i in range(n):
-        for e in range(indptr[i], indptr[i + 1]):
-            if seen[indices[e]] == i:
-                return 2
-            seen[indices[e]] = i
-    return 1
 
 
 @jit
@@ -165,23 +136,28 @@ def _add_rows(data, indices, begins, ends, first, rows, d, c, plain, kappa, acc)
 
 @jit
 def scores_of(data, indices, start, stop, d, theta, z):
-    """Linear predictors of one row."""
-    p, n_outputs = theta.shape
+    """Linear predictors of one row; ``theta`` (p, K) comes as one vector."""
+    n_outputs = z.size
     if n_outputs == 1:
-        w = theta.reshape(p)
-        z[0] = dot_product(data, indices, start, stop, w)
-        if p > d:
-            z[0] += w[d]
+        z[0] = dot_product(data, indices, start, stop, theta)
+        if theta.size > d:
+            z[0] += theta[d]
         return
     for k in range(n_outputs):
-        z[k] = theta[d, k] if p > d else 0.0
+        z[k] = theta[d * n_outputs + k] if theta.size > d * n_outputs else 0.0
     last = stop - ONE
     for e in range(start, stop):
         if n_outputs >= WIDE:
-            prefetch_row(theta, indices[min(last, e + np.uint64(ENTRIES_AHEAD))])
-        j = indices[e]
+            ask_feature(theta, indices[min(last, e + ENTRIES_AHEAD)], n_outputs)
+        first = np.uint64(indices[e]) * np.uint64(n_outputs)
         for k in range(n_outputs):
-            z[k] += data[e] * theta[j, k]
+            z[k] += data[e] * theta[first + np.uint64(k)]
+
+
+@jit
+def ask_feature(x, j, n_outputs):
+    """Ask for all outputs of a feature."""
+    prefetch_span(x, np.int64(j) * n_outputs, (np.int64(j) + 1) * n_outputs)
 
 
 @jit
@@ -192,13 +168,14 @@ def csr_outputs(
     """The same for K outputs, theta is (p, K)."""
     p, n_outputs = theta.shape
     one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
+    w, a = theta.reshape(theta.size), acc.reshape(acc.size)
     scores = np.empty((n_outputs, BLOCK))
     squares = np.empty(BLOCK)
     z = np.empty(n_outputs)
     for first in range(lo, hi, BLOCK):
         m = min(BLOCK, hi - first)
         for q in range(m):
-            scores_of(data, indices, begins[first + q], ends[first + q], d, theta, z)
+            scores_of(data, indices, begins[first + q], ends[first + q], d, w, z)
             scores[:, q] = z
             squares[q] = one + _square(data, indices, begins[first + q], ends[first + q], mask)
         factors(
@@ -209,38 +186,29 @@ def csr_outputs(
             continue
         for q in range(m):
             z[:] = scores[:, q]
-            start = begins[first + q]
-            stop = ends[first + q]
-            if mode == PLAIN:
-                _add_plain(data, indices, start, stop, d, p, z, kappa, acc)
-            elif np.any(z != 0.0):
-                add_rounded(data, indices, start, stop, d, p, z, kappa, acc)
+            start, stop = begins[first + q], ends[first + q]
+            if mode == PLAIN or np.any(z != 0.0):
+                add_outputs(data, indices, start, stop, d, z, kappa, a, mode == PLAIN)
 
 
 @jit
-def add_rounded(data, indices, start, stop, d, p, c, kappa, acc):
-    """Add the rounded products of the factors ``c`` and one row."""
+def add_outputs(data, indices, start, stop, d, c, kappa, acc, plain):
+    """Add the products of the factors ``c`` and one row, rounded or as they are."""
+    n_outputs = c.size
     last = stop - ONE
     for e in range(start, stop):
-        if c.size >= WIDE:
-            prefetch_row(acc, indices[min(last, e + np.uint64(ENTRIES_AHEAD))])
-        j = indices[e]
-        for k in range(c.size):
-            acc[j, k] += np.rint(c[k] * data[e])
-    if p > d:
-        for k in range(c.size):
-            acc[d, k] += np.rint(c[k] * kappa)
-
-
-@jit
-def _add_plain(data, indices, start, stop, d, p, r, kappa, acc):
-    for e in range(start, stop):
-        j = indices[e]
-        for k in range(r.size):
-            acc[j, k] += r[k] * data[e]
-    if p > d:
-        for k in range(r.size):
-            acc[d, k] += r[k] * kappa
+        if n_outputs >= WIDE:
+            ask_feature(acc, indices[min(last, e + ENTRIES_AHEAD)], n_outputs)
+        first = np.uint64(indices[e]) * np.uint64(n_outputs)
+        if plain:
+            for k in range(n_outputs):
+                acc[first + np.uint64(k)] += c[k] * data[e]
+        else:
+            for k in range(n_outputs):
+                acc[first + np.uint64(k)] += np.rint(c[k] * data[e])
+    if acc.size > d * n_outputs:
+        for k in range(n_outputs):
+            acc[d * n_outputs + k] += c[k] * kappa if plain else np.rint(c[k] * kappa)
 
 
 @jit
@@ -249,32 +217,37 @@ def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count)
 
     Returns how many features are listed. There is no branch on what is new: nobody could predict it.
     """
-    if r.size == 1:
-        factor, u = r[0], v.reshape(v.size)
+    n_outputs = r.size
+    if n_outputs == 1:
+        factor = r[0]
         for e in range(start, stop):
             j = indices[e]
-            u[j] += factor * data[e]
+            v[j] += factor * data[e]
             touched[np.uint64(count)] = j
             count += mark[j] == 0
             mark[j] = 1
     else:
         for e in range(start, stop):
             j = indices[e]
-            for k in range(r.size):
-                v[j, k] += r[k] * data[e]
+            first = np.uint64(j) * np.uint64(n_outputs)
+            for k in range(n_outputs):
+                v[first + np.uint64(k)] += r[k] * data[e]
             touched[np.uint64(count)] = j
             count += mark[j] == 0
             mark[j] = 1
-    if v.shape[0] > d:
-        for k in range(r.size):
-            v[d, k] += r[k] * kappa
+    if v.size > d * n_outputs:
+        for k in range(n_outputs):
+            v[d * n_outputs + k] += r[k] * kappa
     return count
 
 
 @jit
 def ask_member(data, indices, begins, ends, order, e, last):
-    """Ask for a row of a group that will be read soon."""
-    i = order[min(last, e + MEMBERS_AHEAD)]
+    """Ask for a row of a group that will be read soon; rows that follow each other need no hint."""
+    later = min(last, e + MEMBERS_AHEAD)
+    i = order[later]
+    if i == order[e] + (later - e):
+        return
     start, stop = np.int64(begins[i]), np.int64(ends[i])
     if start < stop:
         prefetch_span(data, start, stop)
@@ -288,10 +261,11 @@ def csr_groups(
 ):  # fmt: skip
     """Add the contributions of groups ``lo`` to ``hi``.
 
-    ``v`` (p, K) holds one group's gradient, ``mark`` (p,) says which features it touches, and ``touched``
+    ``v`` (p K,) holds one group's gradient, ``mark`` (p,) says which features it touches, and ``touched``
     (p + 1,) lists them, the intercept last. The first two are zero before and after.
     """
     p, n_outputs = theta.shape
+    w, a = theta.reshape(theta.size), acc.reshape(acc.size)
     z = np.empty(n_outputs)
     last = starts[hi] - 1
     slack = np.sqrt(theta.size) * UNDERFLOW
@@ -300,7 +274,7 @@ def csr_groups(
         for e in range(starts[g], starts[g + 1]):
             ask_member(data, indices, begins, ends, order, e, last)
             i = order[e]
-            scores_of(data, indices, begins[i], ends[i], d, theta, z)
+            scores_of(data, indices, begins[i], ends[i], d, w, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)
             count = add_member(
                 data, indices, begins[i], ends[i], d, z, kappa, v, mark, touched, count
@@ -308,44 +282,50 @@ def csr_groups(
         if p > d:
             touched[count] = d
             count += 1
-        size = np.sqrt(_touched_square(v, mask, touched, count)) + slack
+        size = np.sqrt(_touched_square(v, n_outputs, mask, touched, count)) + slack
         scale = 0.0
         if mode == NORMS:
             norms[g] = size
         else:
             scale = clip_scale(size, limit, inverse_unit)
-        _move(v, mark, touched, count, scale, acc)
+        _move(v, n_outputs, mark, touched, count, scale, a)
 
 
 @jit
-def _touched_square(v, mask, touched, count):
+def _touched_square(v, n_outputs, mask, touched, count):
     """Squared norm of a group's gradient, in the order in which its rows touch the features."""
     square = 0.0
+    if n_outputs == 1 and mask.size == 0:
+        for f in range(count):
+            entry = v[np.uint64(touched[np.uint64(f)])]
+            square += entry * entry
+        return square
     for f in range(count):
         j = np.uint64(touched[f])
         if mask.size == 0 or mask[j]:
             total = 0.0
-            for k in range(v.shape[1]):
-                total += v[j, k] * v[j, k]
+            for k in range(n_outputs):
+                entry = v[j * np.uint64(n_outputs) + np.uint64(k)]
+                total += entry * entry
             square += total
     return square
 
 
 @jit
-def _move(v, mark, touched, count, scale, acc):
+def _move(v, n_outputs, mark, touched, count, scale, acc):
     """Add the rounded ``scale * v`` to ``acc`` (unless the group is dropped) and clear the workspace."""
-    if v.shape[1] == 1 and scale != 0.0:
-        u, a = v.reshape(v.size), acc.reshape(acc.size)
+    if n_outputs == 1 and scale != 0.0:
         for f in range(count):
-            j = np.uint64(touched[f])
-            a[j] += np.rint(scale * u[j])
-            u[j] = 0.0
+            j = np.uint64(touched[np.uint64(f)])
+            acc[j] += np.rint(scale * v[j])
+            v[j] = 0.0
             mark[j] = 0
         return
     for f in range(count):
         j = np.uint64(touched[f])
         mark[j] = 0
-        for k in range(v.shape[1]):
+        for k in range(n_outputs):
+            at = j * np.uint64(n_outputs) + np.uint64(k)
             if scale != 0.0:
-                acc[j, k] += np.rint(scale * v[j, k])
-            v[j, k] = 0.0
+                acc[at] += np.rint(scale * v[at])
+            v[at] = 0.0

@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 
-from skdp.kernels._dense import (
+from skdp.kernels.gradient.csr_rows import ask_member, scores_of
+from skdp.kernels.gradient.dense_rows import (
     column_scores,
     dot,
     row_scores,
     rows_in_block,
     rows_in_column_block,
 )
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import AHEAD, prefetch_row
-from skdp.kernels._sparse import ask_member, scores_of
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import AHEAD, prefetch_row
 
 __all__ = [
     "column_losses",
@@ -113,10 +113,11 @@ def csr_losses(
     bound, inverse_unit, top, acc,
 ):  # fmt: skip
     """The same for CSR rows."""
+    points = theta.reshape(theta.size)
     z = np.empty(theta.shape[1])
     scores = z.reshape((z.size, 1))
     for i in range(lo, hi):
-        scores_of(data, indices, begins[i], ends[i], d, theta, z)
+        scores_of(data, indices, begins[i], ends[i], d, points, z)
         _add_losses(
             scores, i, 1, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip
@@ -154,6 +155,7 @@ def csr_groups_losses(
 ):  # fmt: skip
     """The same for CSR rows."""
     last = starts[hi] - 1
+    points = theta.reshape(theta.size)
     z = np.empty(theta.shape[1])
     losses = np.empty(acc.size)
     for g in range(lo, hi):
@@ -161,7 +163,7 @@ def csr_groups_losses(
         for e in range(starts[g], starts[g + 1]):
             ask_member(data, indices, begins, ends, order, e, last)
             i = order[e]
-            scores_of(data, indices, begins[i], ends[i], d, theta, z)
+            scores_of(data, indices, begins[i], ends[i], d, points, z)
             _add_row(z, i, n_outputs, y, weight, code, parameter, losses)
         for t in range(acc.size):
             acc[t] += _part(losses[t], bound, inverse_unit, top)

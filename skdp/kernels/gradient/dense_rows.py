@@ -9,9 +9,9 @@ that it hands to another function, and that costs as much as a row of 50 numbers
 
 import numpy as np
 
-from skdp.kernels._jit import jit, jit_any_order
-from skdp.kernels._prefetch import AHEAD, prefetch_entry, prefetch_row
-from skdp.kernels._rows import (
+from skdp.kernels.numba_jit import jit, jit_any_order
+from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_row
+from skdp.kernels.rows import (
     NORMS,
     PLAIN,
     UNDERFLOW,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from skdp.kernels._jit import jit
-from skdp.kernels._prefetch import prefetch_span
-from skdp.kernels._recursive_rows import csr_recursive
-from skdp.kernels._sparse import csr_rows
+from skdp.kernels.gradient.csr_rows import csr_rows
+from skdp.kernels.gradient.recursive_rows import csr_recursive
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import prefetch_span
 
 __all__ = ["chosen_recursive", "chosen_rows"]
 

@@ -1,0 +1,1 @@
+"""The kernels for CuPy arrays; imported when a kernel first meets one."""

@@ -1,0 +1,216 @@
+"""The CuPy twins of the kernels: same calls, same contract, arrays stay on the device.
+
+One warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone;
+the integers are added by 64-bit integer atomics, exactly, in any order. The proof of the norm bound
+is that of ``GradientKernel``: norms and factors are float64 there and here. **Not run on a device in
+this release**: the source is compiled for the host and compared with the CPU kernels in the tests.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gradient.clipped_sums import NO_MASK
+from skdp.kernels.gradient.kernel import GradientKernel
+from skdp.kernels.gradient.passes import members
+from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
+
+__all__ = ["SOURCE", "GpuGradientKernel", "gpu_gradient_kernel", "preamble"]
+
+SOURCE = cuda_source("gradient.cu")
+MORE_SOURCE = cuda_source("recursive_and_loss_sums.cu")
+
+
+def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
+    """The definitions that the source needs for one storage.
+
+    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp, 32 on a
+    device, and 1 where the tests compile the source for the host.
+    """
+    names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
+    values = {
+        "T": names[np.dtype(dtype).name],
+        "I": names[np.dtype(index).name],
+        "SPARSE": int(sparse),
+        "WARP": warp,
+        "MODE_PLAIN": PLAIN,
+        "MODE_NORMS": NORMS,
+        "UNDERFLOW_MARGIN": "1.4916681462400413e-154",
+        "SMALLEST_SCALE": "1.0261342003245941e-289",
+        "LARGEST": "1.7976931348623157e308",
+    }
+    return "".join(f"#define {name} {value}\n" for name, value in values.items())
+
+
+WARPS_PER_BLOCK = 4
+
+
+class GpuGradientKernel(GradientKernel):
+    """Clipped gradient sums of rows on a CuPy device; see :class:`GradientKernel`.
+
+    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats
+    by atomics, so its last bits may differ from call to call.
+    """
+
+    def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._cupy = cupy
+        self._storage = storage
+        data, indices, _ = storage
+        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE + MORE_SOURCE
+        self._module = cupy.RawModule(code=code, options=("--std=c++14",))
+
+    def clipped_sum(
+        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
+    ) -> Any:
+        """See :meth:`GradientKernel.clipped_sum`."""
+        mask = self._check_mask(None if mask is None else self._cupy.asnumpy(mask))
+        limit, clip_units = self._limit(clip_norm, unit, mask)
+        total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
+        rows = self._check_rows(rows)
+        self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)
+        return total.view(self._cupy.int64)
+
+    def plain_sum(self, theta: Any, mask: Any = None, rows: Any = None) -> Any:
+        """See :meth:`GradientKernel.plain_sum`."""
+        cp = self._cupy
+        mask = self._check_mask(None if mask is None else cp.asnumpy(mask))
+        rows = self._check_rows(rows)
+        if rows is not None and self._starts is not None:
+            rows = members(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
+        plain = cp.zeros(self.shape)
+        self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
+        return plain
+
+    def norms(self, theta: Any) -> Any:
+        """See :meth:`GradientKernel.norms`."""
+        out = self._cupy.zeros(self.n_units)
+        self._sums(theta, self._check_mask(None), None, 0.0, 1.0, NORMS, norms=out)
+        out *= 1.0 + self._margin()
+        return self._cupy.where(self._cupy.isfinite(out), out, np.inf)
+
+    def _check_rows(self, rows: Any) -> Any:
+        return super()._check_rows(None if rows is None else self._cupy.asnumpy(rows))
+
+    def _problem(self, theta: Any, mask: Any) -> tuple[Any, ...]:
+        """The first arguments of every kernel."""
+        cp = self._cupy
+        return (
+            *self._storage, np.int64(self.n_features), np.int64(self.shape[0]),
+            np.int32(self.n_outputs), self._y, np.int32(self._weight.size > 0), self._weight,
+            self._point(theta), np.int32(mask.size > 0), cp.asarray(mask), np.int32(self._code),
+            np.float64(self._parameter), np.float64(self._intercept),
+        )  # fmt: skip
+
+    def _point(self, theta: Any) -> Any:
+        theta = self._cupy.ascontiguousarray(self._cupy.asarray(theta, dtype=np.float64))
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        return theta
+
+    def _units(self, rows: Any, n: int) -> tuple[Any, Any, Any]:
+        """How many units, whether they are chosen, and which."""
+        cp = self._cupy
+        if rows is None:
+            return np.int64(n), np.int32(0), cp.zeros(1, dtype=cp.int64)
+        return np.int64(len(rows)), np.int32(1), cp.asarray(rows)
+
+    def _blocks(self, gradients: int) -> int:
+        """So many blocks that their gradients fit into 1 GiB, at least one."""
+        entries = max(1, gradients * self.shape[0] * self.n_outputs * WARPS_PER_BLOCK)
+        return max(1, min(64, 2**27 // entries)) if gradients else 1024
+
+    def _launch(self, name: str, blocks: int, gradients: int, arguments: tuple[Any, ...]) -> None:
+        """Start a kernel; its last argument is a workspace of so many gradients a warp."""
+        per_warp = 2 * self.n_outputs + gradients * self.shape[0] * self.n_outputs
+        scratch = self._cupy.empty(blocks * WARPS_PER_BLOCK * per_warp)
+        kernel = self._module.get_function(name)
+        kernel((blocks,), (32 * WARPS_PER_BLOCK,), (*arguments, scratch))
+
+    def _sums(
+        self, theta: Any, mask: Any, rows: Any, limit: float, inverse: float, mode: int,
+        total: Any = None, plain: Any = None, norms: Any = None,
+    ) -> None:  # fmt: skip
+        cp = self._cupy
+        problem = self._problem(theta, mask)
+        total = cp.zeros(1, dtype=cp.uint64) if total is None else total
+        plain, norms = (cp.zeros(1) if out is None else out for out in (plain, norms))
+        tail = (np.float64(limit), np.float64(inverse), np.int32(mode), total)
+        if self._starts is not None and mode != PLAIN:
+            units = (*self._units(rows, self.n_units), self._order, self._starts)
+            self._launch("groups", self._blocks(1), 1, (*problem, *units, *tail, norms))
+        else:
+            chosen = self._units(rows, self.n_rows)
+            self._launch("rows", self._blocks(0), 0, (*problem, *chosen, *tail, plain, norms))
+
+    def _recursive_integers(
+        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        unit: float, _size: float,
+    ) -> Any:  # fmt: skip
+        cp = self._cupy
+        total = cp.zeros(self.shape, dtype=cp.uint64)
+        problem = (*self._problem(theta, NO_MASK), self._point(previous))
+        tail = (*map(np.float64, (*limits, momentum, 1.0 / unit)), total)
+        units = self._units(rows, self.n_units)
+        if self._starts is None:
+            self._launch("recursive_rows", self._blocks(0), 0, (*problem, *units, *tail))
+        else:
+            arguments = (*problem, *units, self._order, self._starts, *tail)
+            self._launch("recursive_groups", self._blocks(2), 2, arguments)
+        return total.view(cp.int64)
+
+    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+        cp = self._cupy
+        totals = cp.zeros(len(thetas), dtype=cp.uint64)
+        nothing = cp.zeros(1, dtype=cp.int64)
+        grouped = self._starts is not None
+        order, starts = (self._order, self._starts) if grouped else (nothing, nothing)
+        units = (*self._units(rows, self.n_units), np.int32(grouped), order, starts)
+        limits = tuple(map(np.float64, (bound, 1.0 / unit, top)))
+        for t, theta in enumerate(thetas):
+            arguments = (*self._problem(theta, NO_MASK), *units, *limits, totals[t : t + 1])
+            self._launch("losses", self._blocks(0), 0, arguments)
+        return totals.view(cp.int64)
+
+
+def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
+    """Data, indices and indptr on the device; a dense X gets two dummies."""
+    if hasattr(X, "indptr"):
+        if getattr(X, "format", "") != "csr":
+            raise ValueError("Sparse X must be CSR.")
+        _check_csr(X)
+        X = X.copy()
+        X.has_canonical_format = False
+        X.sum_duplicates()
+        return X.data, X.indices, X.indptr
+    nothing = cp.zeros(1, dtype=cp.int32)
+    return cp.ascontiguousarray(X), nothing, nothing
+
+
+def _check_csr(X: Any) -> None:
+    """Raise ValueError unless every row and every column lies within the arrays, as on the host."""
+    indices, indptr = X.indices, X.indptr
+    if indptr.shape != (X.shape[0] + 1,) or indices.shape != X.data.shape:
+        raise ValueError("X is not a valid CSR matrix: its arrays do not fit each other.")
+    stored = int(indptr[-1])
+    ascending = int(indptr[0]) == 0 and not bool((indptr[1:] < indptr[:-1]).any())
+    if ascending and stored <= indices.size:
+        indices = indices[:stored]
+        if not stored or (int(indices.min()) >= 0 and int(indices.max()) < X.shape[1]):
+            return
+    raise ValueError("X is not a valid CSR matrix: an index is out of range.")
+
+
+def gpu_gradient_kernel(X: Any, *rest: Any) -> GpuGradientKernel:
+    """The kernel for a CuPy array or CSR matrix; ``gradient_kernel`` has checked the rest on the host."""
+    import cupy as cp
+
+    y, loss, d, p, kappa, weight, (order, starts) = rest
+    if X.dtype not in (cp.float32, cp.float64):
+        X = X.astype(cp.float64)
+    y, weight = (cp.asarray(vector, dtype=cp.float64) for vector in (y, weight))
+    if order is not None:
+        order, starts = cp.asarray(order, dtype=cp.int64), cp.asarray(starts, dtype=cp.int64)
+    rest = (y, loss, d, p, kappa, weight, (order, starts))
+    return GpuGradientKernel(cp, _device_storage(cp, X), hasattr(X, "indptr"), *rest)
