@@ -65,6 +65,7 @@ def honest():
     return attack()
 
 
+@pytest.mark.slow
 def test_honest_fit_stays_below_its_claim_and_the_pair_hurts(honest):
     found = shown(*honest)
     assert found <= CLAIM
@@ -72,6 +73,7 @@ def test_honest_fit_stays_below_its_claim_and_the_pair_hurts(honest):
     assert reached >= 0.6 * EPSILON, f"the attack shows only {reached:.2f} of {EPSILON}"
 
 
+@pytest.mark.slow
 def test_honest_fit_stays_below_epsilon_at_a_large_delta(honest):
     # Without the assumption that the mechanism is Gaussian: plain (epsilon, delta) at delta = 0.01.
     delta = 0.01
@@ -84,6 +86,7 @@ def test_honest_fit_stays_below_epsilon_at_a_large_delta(honest):
     assert 0 < found <= claim
 
 
+@pytest.mark.slow
 def test_means_are_exactly_mu_apart(honest):
     low, high = honest
     apart = (high.mean() - low.mean()) / math.sqrt(0.5 * (low.var() + high.var()))
@@ -129,6 +132,7 @@ def _fields(source):
     return {name: getattr(source, name) for name in source.__slots__}
 
 
+@pytest.mark.slow
 def test_zero_out_stays_below_its_claim():
     low, high = attack(targets=(0.0, 1e6), adjacency="zero-out")
     found = shown(low, high)
@@ -136,6 +140,7 @@ def test_zero_out_stays_below_its_claim():
     assert found <= CLAIM
 
 
+@pytest.mark.slow
 def test_group_of_many_rows_is_one_unit():
     """Half of all rows belong to one group: together they move the sum by one clip norm a side."""
     groups = np.array([0] * 4 + [1, 2, 3, 4])
@@ -165,6 +170,7 @@ def test_group_of_many_rows_is_one_unit():
     assert found <= CLAIM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selection", ["gaussian", "peeling"])
 def test_default_classifier_on_flipped_labels(selection):
     """Everything on "auto": the worst label flip, seen through the coefficient of its column."""

@@ -191,6 +191,7 @@ def shown(low, high):
     return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
+@pytest.mark.slow
 def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
     low, high = Witness(monkeypatch).attack()
     found = shown(low, high)
@@ -226,6 +227,7 @@ def spent_on_the_pair(monkeypatch):
     return tape.cost / CLAIM**2
 
 
+@pytest.mark.slow
 def test_what_is_really_spent_is_most_of_the_claim(monkeypatch):
     assert 0.6 <= spent_on_the_pair(monkeypatch) <= 1 + 1e-9
 

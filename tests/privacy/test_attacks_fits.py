@@ -196,6 +196,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_fit_leaks_more_than_its_report_says(name):
     attack, runs = ATTACKS[name]
@@ -204,7 +205,15 @@ def test_no_fit_leaks_more_than_its_report_says(name):
     assert claim.reached(low, high, 0.0) >= 0.6
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Poisson",
+        "recursive",
+        pytest.param("fixed", marks=pytest.mark.slow),
+        pytest.param("perturbed", marks=pytest.mark.slow),
+    ],
+)
 def test_half_the_noise_is_caught(name, monkeypatch):
     half_the_noise(monkeypatch)
     # The theorem on minima says less about small epsilons, so it takes more runs.

@@ -61,6 +61,7 @@ def test_a_large_sample_size_has_the_binomial_probabilities():
     assert sizes[-1] > 1400
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 16])  # 16 of 20: the complement is drawn
 def test_drawn_sizes_and_inclusions_are_binomial(size):
     n, times = 20, 30_000
@@ -92,6 +93,7 @@ def test_inclusions_are_independent(size):
     assert stats.chisquare(patterns, expected).pvalue > P_VALUE
 
 
+@pytest.mark.slow
 def test_batches_of_one_plan_are_independent_of_each_other():
     n, times = 3, 40_000
     found = draws(plan_of(1, n), n, 2 * times, seed=3)
@@ -427,6 +429,7 @@ def test_mean_losses_move_by_at_most_the_bound_over_n():
     assert 0.9 < change.max() / (2 * statistic.linf * 2**40) <= 1
 
 
+@pytest.mark.slow
 def test_numbers_beyond_32_bits_are_drawn_too(monkeypatch):
     """Under add-remove the real number of units is private: no exception may depend on it."""
     monkeypatch.setattr(_batches, "_LARGEST", 5)

@@ -121,6 +121,7 @@ def test_slow_start_still_ends_above(monkeypatch):
     assert exact <= spectral_norm_bound(A) <= 2 * exact
 
 
+@pytest.mark.slow
 def test_large_matrices_of_one_sign(monkeypatch):
     monkeypatch.setattr(linear, "LARGEST_GRAM", 10)
     A = sp.random(300, 500, density=0.05, format="csr", random_state=0)

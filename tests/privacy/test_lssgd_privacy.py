@@ -87,6 +87,7 @@ def _quiet():
         yield
 
 
+@pytest.mark.slow
 def test_honest_fit_stays_below_its_claim_and_the_pair_hurts():
     low, high = attack(FITS)
     found = shown(low, high)
@@ -94,6 +95,7 @@ def test_honest_fit_stays_below_its_claim_and_the_pair_hurts():
     assert found >= 0.6 * EPSILON, f"the attack shows only {found:.2f} of {EPSILON}"
 
 
+@pytest.mark.slow
 def test_honest_plain_sgd_leaks_no_less_than_smoothed():
     """Smoothing is post-processing: it neither costs nor protects (remark 5.5.6 is no guarantee)."""
     plain, smooth = (attack(TWIN_FITS, smoothing=s) for s in (0.0, 3.0))
@@ -102,6 +104,7 @@ def test_honest_plain_sgd_leaks_no_less_than_smoothed():
     assert abs(apart[0] - apart[1]) < 6 * np.sqrt(2 * 4 / (TWIN_FITS * N) * 2)
 
 
+@pytest.mark.slow
 def test_zero_out_stays_below_its_claim():
     found = shown(*attack(FITS // 2, worlds=(0, 1), adjacency="zero-out"))
     assert 0.5 * EPSILON <= found <= EPSILON
@@ -117,6 +120,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
     assert shown(*attack(TWIN_FITS, belief=0.5)) > EPSILON
 
 
+@pytest.mark.slow
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
     assert shown(*attack(TWIN_FITS)) > EPSILON

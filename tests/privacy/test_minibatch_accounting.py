@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -202,6 +203,7 @@ def fine_epsilon(z, rate, count, delta, adjacency, pessimistic, grid=2e-5):
     return one.self_compose(count).get_epsilon_for_delta(delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("z", "rate", "count", "adjacency"),
     [
@@ -218,6 +220,7 @@ def test_against_fine_grids_of_dp_accounting(z, rate, count, adjacency):
     assert low <= found <= 1.001 * high
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=40)
 @given(
     log_z=st.floats(-0.5, 3.0),
@@ -237,6 +240,7 @@ def test_never_below_the_optimistic_value_of_dp_accounting(
     assert found >= low * (1 - 1e-3)
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=20)
 @given(
     log_z=st.floats(-0.7, 5.0),
@@ -374,19 +378,21 @@ def test_fixed_size_bound_is_above_the_lower_bound(z, n, b, steps):
 
 # ---------------------------------------------------------------------- calibration and recheck
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
+
 SETTINGS = [
     (1.0, 1e-5, 0.0, [(1.0, 1e-3, 10**5)], "replace-one", POISSON),
-    (1.0, 1e-5, 0.5, [(1.0, 0.05, 10**5)], "zero-out", POISSON),
+    slow(1.0, 1e-5, 0.5, [(1.0, 0.05, 10**5)], "zero-out", POISSON),
     (1.0, 1e-5, 0.0, [(1.0, 1e-2, 10**6)], "replace-one", POISSON),
     (0.2, 1e-8, 0.9, [(1.0, 0.02, 300), (1.5, 0.3, 10)], "replace-one", POISSON),
     (8.0, 1e-5, 0.0, [(1.0, 0.01, 1)], "replace-one", POISSON),
     (0.05, 1e-6, 0.0, [(1.0, 0.5, 3)], "add-remove", POISSON),
-    (0.2, 1e-5, 0.0, [(1.0, 2e-4, 10**4)], "zero-out", POISSON),
+    slow(0.2, 1e-5, 0.0, [(1.0, 2e-4, 10**4)], "zero-out", POISSON),
     (50.0, 1e-5, 0.1, [(1.0, 0.01, 1000)], "replace-one", POISSON),
     (3.0, 1e-6, 0.2, [(1.0, 0.01, 1000), (2.0, 1.0, 5)], "zero-out", POISSON),
     (1.0, 1e-5, 0.0, [(1.0, 256 / 60000, 3515, 60000, 256)], "replace-one", FIXED),
-    (4.0, 1e-5, 0.5, [(1.0, 0.01, 10**5, 10**5, 1000)], "replace-one", FIXED),
-    (0.5, 1e-7, 0.3, [(1.0, 0.5, 50, 1000, 500)], "replace-one", FIXED),
+    slow(4.0, 1e-5, 0.5, [(1.0, 0.01, 10**5, 10**5, 1000)], "replace-one", FIXED),
+    slow(0.5, 1e-7, 0.3, [(1.0, 0.5, 50, 1000, 500)], "replace-one", FIXED),
 ]
 
 

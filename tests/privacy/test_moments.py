@@ -191,6 +191,7 @@ def attack(adjacency="replace-one"):
     return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_honest_release_stays_below_its_claim_and_the_pair_hurts(adjacency):
     found = attack(adjacency)

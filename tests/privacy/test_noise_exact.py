@@ -139,7 +139,9 @@ def test_laplace_probabilities(scale):
             assert error < NOISE_LOG_ERROR, (k, mpmath.log(error, 2))
 
 
-@pytest.mark.parametrize("sigma", [0.5, 3.7, 512.0, 700.3, 2.0**40])
+@pytest.mark.parametrize(
+    "sigma", [0.5, 3.7, 512.0, pytest.param(700.3, marks=pytest.mark.slow), 2.0**40]
+)
 def test_gaussian_bins_and_cutoff(sigma):
     """Every bin of any sigma, also where offsets are too many to enumerate."""
     table = tables.gaussian_table(sigma)

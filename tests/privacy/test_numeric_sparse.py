@@ -121,12 +121,12 @@ def test_released_pairs_have_the_log_ratio_of_both_parts():
     ("n_hits", "broken"),
     [
         (1, None),
-        (2, None),
-        (1, "threshold"),
+        pytest.param(2, None, marks=pytest.mark.slow),
+        pytest.param(1, "threshold", marks=pytest.mark.slow),
         (2, "threshold"),
-        (2, "query"),
-        (2, "value"),
-        (1, "order"),
+        pytest.param(2, "query", marks=pytest.mark.slow),
+        pytest.param(2, "value", marks=pytest.mark.slow),
+        pytest.param(1, "order", marks=pytest.mark.slow),
     ],
 )
 def test_frequencies_are_the_exact_probabilities(n_hits, broken, monkeypatch):

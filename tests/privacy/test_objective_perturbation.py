@@ -496,6 +496,7 @@ def shown(first, second):
     return max(mu_lower(first, second, middle), mu_lower(second, first, middle))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pair", "adjacency"), [(absent_pair, "zero-out"), (replaced_pair, "replace-one")]
 )
@@ -515,6 +516,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
     assert shown(*statistics(absent_pair, "zero-out", 250)) > CLAIM
 
 
+@pytest.mark.slow
 def test_twin_that_forgets_the_factor_of_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr("skdp.privacy.accounting.objective.factor", lambda adjacency: 1.0)
     assert shown(*statistics(replaced_pair, "replace-one", 250)) > CLAIM

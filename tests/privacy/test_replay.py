@@ -253,6 +253,7 @@ def one_group_replaced(name, size, seed):
     return (*one, groups), (X2, y2, groups2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_one_group_is_one_unit_along_the_whole_path(name, monkeypatch):
     """The neighbour's group has another number of rows, which is private: nothing public may follow from it."""

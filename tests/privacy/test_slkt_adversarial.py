@@ -110,11 +110,13 @@ def check(low, high):
     assert reached >= 0.6 * EPSILON, f"the attack shows only {reached:.2f} of {EPSILON}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teacher", ["ridge", "private-support"])
 def test_honest_fit_stays_below_its_claim_and_the_pair_hurts(teacher, monkeypatch):
     check(*attack(teacher, monkeypatch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["zero-out", "add-remove"])
 def test_other_adjacencies_stay_below_their_claim(adjacency, monkeypatch):
     targets = (0.0, 1e6)  # at 0 the row adds nothing, as if it were absent
@@ -206,6 +208,7 @@ def test_published_noise_leaks_many_times_its_claim():
     assert epsilon_lower(low, high, DELTA, 0.0) > 4 * claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teacher", ["ridge", "private-support"])
 def test_our_teachers_stay_below_the_claim_on_the_same_pair(teacher):
     claim = 0.5

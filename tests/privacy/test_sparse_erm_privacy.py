@@ -120,6 +120,7 @@ def shown(monkeypatch, **params):
     return max(*losses(first, second), *losses(second, first))
 
 
+@pytest.mark.slow
 def test_honest_step_stays_below_its_claim_and_the_pair_hurts(monkeypatch):
     found = shown(monkeypatch)
     assert found <= EPSILON
@@ -470,6 +471,7 @@ def test_a_group_moves_the_mean_by_two_clips_whatever_its_size(rows):
 # ------------------------------------------------------------------ everything on "auto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", ["all rows", "batch groups"])
 def test_default_classifier_on_a_flipped_label(batches):
     """Scales, sparse steps and refit together: the worst label flip, seen through its column's coefficient."""

@@ -167,6 +167,7 @@ def shipped(queries, c, runs, rng, plan=None):
     return hit, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_shipped_mechanism_stays_below_its_claim(name):
     assert shown(shipped, PAIRS[name], 2000) <= EPSILON
@@ -234,6 +235,7 @@ def value_bounds_the_threshold(epsilon):
     return epsilon_lower(*scores, 0.0, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["optimal", "published"])
 def test_the_worst_pair_reaches_most_of_the_claim(split, known_order):
     assert 0.6 * CHAIN_EPSILON <= all_below_but_one(split) <= CHAIN_EPSILON

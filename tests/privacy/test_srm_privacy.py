@@ -84,6 +84,7 @@ def shown_mu(low, high, _=None):
 # ------------------------------------------------------------------ full batches: exactly Gaussian
 
 
+@pytest.mark.slow
 def test_full_batches_reach_the_claim_and_stay_below():
     low, high, _ = attack()
     assert shown_mu(low, high) <= MU
@@ -104,6 +105,7 @@ def test_every_part_of_the_sensitivity_is_reached(momentum, small, monkeypatch):
     np.testing.assert_allclose(fresh, 1.0, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_zero_out_stays_below_its_claim():
     low, high, _ = attack(signs=(0, 1), adjacency="zero-out")
     assert shown_mu(low, high) <= MU
@@ -193,6 +195,7 @@ def poisson_claim(multiplier):
     return accounting.sampled_epsilon(groups, LARGE, adjacency="replace-one")
 
 
+@pytest.mark.slow
 def test_poisson_batches_reach_the_claim_and_stay_below():
     low, high, multiplier = attack(runs=4000, **POISSON)
     claim = poisson_claim(multiplier)
@@ -228,6 +231,7 @@ def fixed_epsilon(low, high, multiplier):
     return epsilon_lower(*scores, LARGE, np.quantile(np.concatenate(scores), 0.7))
 
 
+@pytest.mark.slow
 def test_without_replacement_stays_below_its_claim_and_needs_more_noise():
     low, high, multiplier = attack(runs=1500, **FIXED)
     assert multiplier > 1.3 * parts(1, 0, **{**POISSON, "batch_size": 4})[1]
@@ -238,6 +242,7 @@ def test_without_replacement_stays_below_its_claim_and_needs_more_noise():
     assert fixed_epsilon(low, high, multiplier) <= fixed_claim(multiplier)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["no clip of the gradient", "no clip of the difference"])
 def test_twins_without_replacement_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
@@ -278,6 +283,7 @@ def fit_attack(runs, first=0):
     return shown_mu(low[:, first:], high[:, first:])
 
 
+@pytest.mark.slow
 def test_a_whole_fit_stays_below_its_claim_and_comes_near():
     found = fit_attack(RUNS)
     assert found <= MU

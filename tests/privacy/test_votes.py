@@ -213,6 +213,7 @@ def attack():
     return epsilon_lower(low, high, 0.0, -0.5)
 
 
+@pytest.mark.slow
 def test_selection_stays_below_its_epsilon_and_the_pair_hurts():
     found = attack()
     assert 0.6 * EPSILON <= found <= EPSILON
