@@ -14,6 +14,7 @@ from skdp.privacy.methods import described
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
@@ -192,6 +193,7 @@ class PrivateRecords:
     ridge_minimizer = _method(ridge_minimizer)
     perturbed_minimizer = _method(perturbed_minimizer)
     support_votes = _method(support_votes)
+    clipped_sum = _method(clipped_sum)
 
     # ---------------------------------------------------------------- other records
 
