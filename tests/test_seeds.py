@@ -78,7 +78,7 @@ def test_the_difference_of_two_models_does_not_cancel_the_noise(pair):
 
 
 def first_words(model):
-    return model._open_session()._key_stream().words(4).tolist()
+    return model._open_session()._keys.commit().words(4).tolist()
 
 
 def test_long_classes_that_print_alike_share_no_noise():

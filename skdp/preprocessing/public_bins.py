@@ -225,7 +225,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             out += [" & ".join(cell) for cell in product(*(names[b.column] for b in cross))]
         return np.array(out, dtype=object)
 
-    learns_from_data = False  # `skdp._around` asks what stands before a private fit
+    learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -4,16 +4,17 @@ Every public name returns a `Bounded`, another `PrivateRecords` or a public shap
 statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.
 """
 
-import inspect
 from collections.abc import Callable
 from typing import Concatenate, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.privacy.methods import described
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
@@ -40,19 +41,10 @@ R = TypeVar("R")
 def _method(
     statistic: Callable[Concatenate[Rows, P], R],
 ) -> Callable[Concatenate["PrivateRecords", P], R]:
-    """Make a method of a statistic: with its signature and its docstring."""
-
     def method(self: "PrivateRecords", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return statistic(self._rows, *args, **kwargs)
 
-    signature = inspect.signature(statistic)
-    myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    _, *rest = signature.parameters.values()
-    method.__name__ = statistic.__name__
-    method.__qualname__ = f"PrivateRecords.{statistic.__name__}"
-    method.__doc__ = statistic.__doc__
-    vars(method)["__signature__"] = signature.replace(parameters=[myself, *rest])
-    return method
+    return described(method, statistic)
 
 
 class PrivateRecords:
@@ -201,6 +193,7 @@ class PrivateRecords:
     ridge_minimizer = _method(ridge_minimizer)
     perturbed_minimizer = _method(perturbed_minimizer)
     support_votes = _method(support_votes)
+    clipped_sum = _method(clipped_sum)
 
     # ---------------------------------------------------------------- other records
 

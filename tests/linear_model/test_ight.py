@@ -283,8 +283,8 @@ def test_questions_divide_the_share():
         records = PrivateRecords(X, (X[:, 0] > 0) * 1.0, groups=groups, fit_intercept=True)
         session = PrivacySession(epsilon=1.0, delta=1e-5, unit=unit, random_state=0)
         scales = released_scales(session, records, loss, np.zeros(4), share=0.02, literal=False)
-        assert sum(plan.releases for plan in session._plans) == asked
-        assert session._planned_mu2() == pytest.approx(0.02 * session._mu2)
+        assert sum(plan.releases for plan in session._ledger.plans) == asked
+        assert session._ledger.planned_mu2() == pytest.approx(0.02 * session._ledger.mu2)
         assert scales.clip_norm > 0
         assert scales.distance > 0
 

@@ -80,7 +80,9 @@ def drawn(monkeypatch):
 
     def draw(session, plan, records):
         batch = honest(session, plan, records)
-        rows = np.arange(records._rows.n_real_units) if batch._units is None else batch._units.copy()
+        rows = (
+            np.arange(records._rows.n_real_units) if batch._units is None else batch._units.copy()
+        )
         found.append((rows, plan.batch_size))
         return batch
 

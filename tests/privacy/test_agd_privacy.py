@@ -16,6 +16,8 @@ from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.linear_model.descent.agd import CHOICE, Purse
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
+from skdp.privacy.session import claim
+from skdp.privacy.session.ledger import Ledger
 from tests.privacy.audit import epsilon_lower, mu_lower
 from tests.privacy.test_replay import Tape
 
@@ -47,14 +49,14 @@ def test_no_sequence_of_requests_gets_more_than_the_total(seed):
     session.gaussian(counts(), session.plan_gaussian(1, 0.1))
     spent, refused = 0.1 * total, 0
     for _ in range(40):
-        before = session._stream.counter, [dict(row) for row in session._rows]
+        before = session._keys.stream.counter, [dict(row) for row in session._ledger.rows]
         try:
             spent += ask(session, rng, max(0.0, 1.0 - spent / total))
         except PrivacyBudgetExceeded:
             refused += 1
             assert (
-                session._stream.counter,
-                session._rows,
+                session._keys.stream.counter,
+                session._ledger.rows,
             ) == before  # nothing drawn, nothing written
     assert refused
     assert 0.9 * total < spent <= total
@@ -233,11 +235,11 @@ def test_what_is_really_spent_is_most_of_the_claim(monkeypatch):
 
 
 def test_twin_that_spends_four_times_its_total_is_caught(monkeypatch):
-    calibrate = PrivacySession._calibrate
-    monkeypatch.setattr(PrivacySession, "_calibrate", lambda session: 4 * calibrate(session))
+    calibrate = Ledger.calibrate
+    monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     with pytest.raises(PrivacyAccountingError):  # the recheck sees it by itself
         DPAGDClassifier(**SETTINGS, random_state=1).fit(*hurting_pair()[0])
-    monkeypatch.setattr(PrivacySession, "_recheck", lambda session, claim: None)
+    monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     assert spent_on_the_pair(monkeypatch) > 1
 
 

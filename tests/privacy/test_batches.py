@@ -19,6 +19,7 @@ from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, noise
 from skdp.privacy import batches as _batches
 from skdp.privacy.accounting.minibatch import sampled_epsilon
 from skdp.privacy.batches import Batch, BatchPlan, _binomial, draw_units
+from skdp.privacy.session.sampler import MinibatchSampler
 
 P_VALUE = 1e-7
 
@@ -155,10 +156,10 @@ def test_a_batch_is_made_by_its_plan_and_used_once(sampling):
     batch = session.draw(plan, records)
     with pytest.raises(UnsupportedAccounting, match="another plan"):
         session.gaussian(gradient(records, batch), other)
-    counter = session._stream.counter
+    counter = session._keys.stream.counter
     released = session.gaussian(gradient(records, batch), plan)
     assert released.shape == (4,)
-    assert session._stream.counter > counter
+    assert session._keys.stream.counter > counter
     with pytest.raises(PrivacyBudgetExceeded, match="used already"):
         session.gaussian(gradient(records, batch), plan)
     with pytest.raises(UnsupportedAccounting, match="its own batches"):
@@ -259,7 +260,7 @@ def test_the_whole_costs_at_most_epsilon(adjacency, share):
     plans = session.plan_batches(groups, n_units=20_000, share=share)
     assert plans[0].noise_multiplier == pytest.approx(2 * plans[1].noise_multiplier)
     triples = [(p.noise_multiplier, p.rate, p.releases) for p in plans]
-    mu = np.sqrt((1 - share) * session._mu2)
+    mu = np.sqrt((1 - share) * session._ledger.mu2)
     found = sampled_epsilon(triples, 1e-5, mu=mu, adjacency=adjacency, sampling="Poisson")
     assert 0.98 < found <= 1.0
     assert sum(plan.share for plan in plans) == pytest.approx(share)
@@ -271,7 +272,7 @@ def test_a_plan_that_the_samplers_cannot_hold_is_refused_before_it_starts():
     session.require_feasible_batches(100, plans)
     with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
         session.require_feasible_batches(10_000, plans)
-    assert session._stream is None
+    assert session._keys.stream is None
 
 
 def test_noise_that_the_tables_can_hold_where_delta_alone_covers_the_sampling():
@@ -327,13 +328,13 @@ def test_an_interrupted_draw_leaves_no_marks(monkeypatch):
             session.draw(plan, records)
     units = session.draw(plan, records)._units
     assert np.array_equal(units, np.unique(units))
-    assert not session._bits[1].any()
+    assert not session._parts.sampler.bits[1].any()
 
 
 def test_an_empty_batch_releases_noise_only(monkeypatch):
     records, session = records_and_session()
     (plan,) = session.plan_batches([BatchGroup(400, 1)], n_units=50)
-    monkeypatch.setattr(PrivacySession, "_sample_units", lambda *_: np.empty(0, dtype=np.int64))
+    monkeypatch.setattr(MinibatchSampler, "units", lambda *_: np.empty(0, dtype=np.int64))
     found = []
     for _ in range(400):
         mean = gradient(records, session.draw(plan, records))
@@ -351,7 +352,7 @@ def test_divisor_noise_and_sensitivity_do_not_depend_on_the_size(monkeypatch):
     rows = []
     for size in (0, 3, 50):
         monkeypatch.setattr(
-            PrivacySession, "_sample_units", lambda *_, k=size: np.arange(k, dtype=np.int64)
+            MinibatchSampler, "units", lambda *_, k=size: np.arange(k, dtype=np.int64)
         )
         mean = gradient(records, session.draw(plan, records))
         rows.append((mean.l2, session.noise_std(mean, plan)))

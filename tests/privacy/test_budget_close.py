@@ -148,8 +148,8 @@ def test_close_waits_for_a_mechanism_of_another_thread(accountant, monkeypatch):
 def test_a_release_that_waits_for_close_is_refused(name, accountant):
     session = opened_for(name, accountant)
     release = RELEASES[name](session)
-    gate = Gate(session._reservation.release)
-    session._reservation.release = gate
+    gate = Gate(session._keys.reservation.release)
+    session._keys.reservation.release = gate
     closing = Job(session.close)
     assert gate.reached.wait(30)
     releasing = Job(release)
@@ -160,7 +160,7 @@ def test_a_release_that_waits_for_close_is_refused(name, accountant):
     assert isinstance(releasing.error, RuntimeError)
     assert "closed" in str(releasing.error)
     assert states(accountant) == ["returned"]
-    assert session._stream is None
+    assert session._keys.stream is None
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -173,7 +173,7 @@ def test_a_plan_that_waits_for_close_is_refused(name, accountant):
     assert planning.ended()
     assert isinstance(planning.error, RuntimeError)
     assert "closed" in str(planning.error)
-    assert session._plans == []
+    assert session._ledger.plans == []
 
 
 def test_a_report_waits_for_a_release_of_another_thread(accountant, monkeypatch):

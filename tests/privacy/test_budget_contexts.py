@@ -93,7 +93,7 @@ def test_blocks_of_two_threads_charge_their_own_ledgers():
             together.wait()
             for _ in range(count):
                 made = PrivacySession(epsilon=1.0, delta=0.0, estimator=name)
-                made._reservation.commit()
+                made._keys.reservation.commit()
             together.wait()
 
     with ThreadPoolExecutor(2) as pool:

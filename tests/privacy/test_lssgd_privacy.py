@@ -17,7 +17,8 @@ from scipy.special import logsumexp
 
 import skdp.privacy.mechanisms
 from skdp import DPLSSGDRegressor, DPSGDRegressor
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivateRecords
+from skdp.privacy.session.sampler import MinibatchSampler
 from tests.privacy.audit import epsilon_lower
 
 N, BATCH, STEPS, CLIP = 24, 12, 6, 1.0
@@ -128,7 +129,7 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
 
 def test_twin_that_draws_everybody_is_caught(monkeypatch):
     """The noise of Poisson batches, but nobody is left out."""
-    monkeypatch.setattr(PrivacySession, "_sample_units", lambda self, plan, count: np.arange(count))
+    monkeypatch.setattr(MinibatchSampler, "units", lambda self, plan, count: np.arange(count))
     assert shown(*attack(TWIN_FITS)) > EPSILON
 
 

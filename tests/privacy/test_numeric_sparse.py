@@ -216,22 +216,22 @@ def test_a_plan_takes_its_share_and_the_recheck_agrees(split, delta, rate):
     amplified = run if rate is None else math.log(1 + rate * (math.exp(run) - 1))
     assert plan.epsilon_run == pytest.approx(amplified, rel=1e-9)
     if delta == 0:
-        assert 6 * amplified == pytest.approx(0.5 * (2.0 - s._epsilon_slack), rel=1e-9)
+        assert 6 * amplified == pytest.approx(0.5 * (2.0 - s._ledger.epsilon_slack), rel=1e-9)
     elif rate is None:
         both = (plan.epsilon_query, plan.epsilon_value)
         cost = sum(accounting.pure_mu(e, 24) ** 2 for e in both)
-        assert cost == pytest.approx(0.5 * s._mu2, rel=1e-9)
-        assert cost <= 0.5 * s._mu2
+        assert cost == pytest.approx(0.5 * s._ledger.mu2, rel=1e-9)
+        assert cost <= 0.5 * s._ledger.mu2
     else:
-        assert accounting.pure_mu(amplified, 6) ** 2 == pytest.approx(0.5 * s._mu2, rel=1e-8)
+        assert accounting.pure_mu(amplified, 6) ** 2 == pytest.approx(0.5 * s._ledger.mu2, rel=1e-8)
     for _ in range(6):
         s.numeric_sparse(large(), plan, 1e5)
     report = s.report()
     assert report.epsilon <= 2.0
     mu = accounting.rows_mu(report.mechanisms)
     if delta:
-        assert mu**2 == pytest.approx(0.5 * s._mu2, rel=1e-8)
-        assert mu**2 <= 0.5 * s._mu2 * (1 + 1e-12)
+        assert mu**2 == pytest.approx(0.5 * s._ledger.mu2, rel=1e-8)
+        assert mu**2 <= 0.5 * s._ledger.mu2 * (1 + 1e-12)
     else:
         assert accounting.rows_epsilon(report.mechanisms, 0.0) <= report.epsilon
     names = {"sampled_pure"} if rate else {"above_threshold", "laplace"}
@@ -332,7 +332,7 @@ def test_what_the_plan_does_not_hold_is_refused_and_nothing_is_drawn():
     plan = s.plan_numeric_sparse(2, 3, share=0.9)
     for _ in range(2):
         s.numeric_sparse(large(), plan, 1e5)
-    before, rows = s._stream.counter, copy.deepcopy(s._rows)
+    before, rows = s._keys.stream.counter, copy.deepcopy(s._ledger.rows)
     with pytest.raises(PrivacyBudgetExceeded, match="holds 2 releases"):
         s.numeric_sparse(large(), plan, 1e5)
     with pytest.raises(PrivacyBudgetExceeded, match="left"):
@@ -342,8 +342,8 @@ def test_what_the_plan_does_not_hold_is_refused_and_nothing_is_drawn():
             s.numeric_sparse(large(), other, 1e5)
     with pytest.raises(PrivacyBudgetExceeded, match="another session"):
         s.numeric_sparse(large(), session().plan_numeric_sparse(1, 1), 1e5)
-    assert s._stream.counter == before
-    assert s._rows == rows
+    assert s._keys.stream.counter == before
+    assert s._ledger.rows == rows
 
 
 def test_it_shares_a_session_with_gaussian_releases():
@@ -398,14 +398,14 @@ def test_disjoint_parts_are_charged_once_and_each_has_its_own_runs():
     assert (plan.epsilon_query, plan.epsilon_value) == (alone.epsilon_query, alone.epsilon_value)
     for part in (0, 1, 0, 2, 2):
         s.numeric_sparse(large(), plan, 1e5, part=part)
-    before = s._stream.counter
+    before = s._keys.stream.counter
     for part in (0, 2):
         with pytest.raises(PrivacyBudgetExceeded, match="this part took all"):
             s.numeric_sparse(large(), plan, 1e5, part=part)
     for part in (-1, 3):
         with pytest.raises(ValueError, match="part must be"):
             s.numeric_sparse(large(), plan, 1e5, part=part)
-    assert s._stream.counter == before
+    assert s._keys.stream.counter == before
     s.numeric_sparse(large(), plan, 1e5, part=1)
     report = s.report()
     assert [row["count"] for row in report.mechanisms] == [6, 6]
@@ -430,7 +430,7 @@ def test_infeasible_plans_are_refused_before_anything_is_released():
     with pytest.raises(UnsupportedAccounting, match="too small for so many"):
         s.plan_numeric_sparse(10**4, 10, size=10**6)
     assert s.plan_numeric_sparse(100, 10, size=10**6).runs == 100
-    assert s._stream is None
+    assert s._keys.stream is None
 
 
 def test_slack_counts_every_value_that_a_run_may_draw(monkeypatch):
@@ -446,8 +446,8 @@ def test_slack_counts_every_value_that_a_run_may_draw(monkeypatch):
     plan = s.plan_numeric_sparse(1, 1)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         s.numeric_sparse(large(), plan, 1e5)
-    assert s._stream is None
-    assert not s._used
+    assert s._keys.stream is None
+    assert not s._ledger._used
 
 
 @pytest.mark.parametrize("rate", [None, 0.05])
@@ -529,7 +529,7 @@ def test_bad_arguments(call, error, words):
     plan = s.plan_numeric_sparse(1, 1, share=0.5)
     with pytest.raises(error, match=words):
         call(s, plan)
-    assert s._stream is None
+    assert s._keys.stream is None
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ READERS = {
     ("linear_model/sparse_erm/fit.py", "_batch_codes"),
     # the samplers draw for every real unit; what they draw is secret
     ("privacy/rows.py", "rows_from"),
-    ("privacy/session/minibatches.py", "draw"),
-    ("privacy/session/minibatches.py", "partition"),
+    ("privacy/session/sampler.py", "draw"),
+    ("privacy/session/sampler.py", "partition"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
@@ -330,6 +330,9 @@ def test_grids_do_not_follow_from_a_private_number(n):
 GRIDS: dict = {}
 
 
+FACTS = ("minibatches", "set_aside", "mu2")
+
+
 def test_what_a_session_draws_and_charges_is_the_same_for_every_size_of_a_group(monkeypatch):
     """Words of the key stream that are asked for before the first release, and the reserved row."""
     asked = []
@@ -337,11 +340,16 @@ def test_what_a_session_draws_and_charges_is_the_same_for_every_size_of_a_group(
     monkeypatch.setattr(
         PrivacySession,
         "_reserve",
-        lambda session, accountant: (
+        lambda session, accountant, **seeded: (
             asked.append(
-                (session._minibatches, session._set_aside, session._mu2, session._context)
+                (
+                    session._ledger.minibatches,
+                    session._ledger.set_aside,
+                    session._ledger.mu2,
+                    session._keys.context,
+                )
             ),
-            honest(session, accountant),
+            honest(session, accountant, **seeded),
         )[1],
     )
     for name in sorted(PRIVATE):

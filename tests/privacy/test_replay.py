@@ -22,6 +22,9 @@ from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.ight.fit import PrivateThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
+from skdp.privacy.session import claim
+from skdp.privacy.session.ledger import Ledger
+from skdp.privacy.session.sampler import MinibatchSampler
 from skdp.privacy.statistics import minimizer as _minimizer
 
 N, D = 60, 40
@@ -62,10 +65,9 @@ class Tape:
         self.largest, self.of_vectors, self.cost = 0.0, 0.0, 0.0
         for name in RELEASES:
             monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
-        for name in ("permutation", "integers", "_sample_units"):
-            monkeypatch.setattr(
-                PrivacySession, name, self.chance(name, getattr(PrivacySession, name))
-            )
+        secret = ("units", MinibatchSampler), ("blocks", MinibatchSampler)
+        for name, owner in (("permutation", PrivacySession), ("integers", PrivacySession), *secret):
+            monkeypatch.setattr(owner, name, self.chance(name, getattr(owner, name)))
 
     def wrapped(self, name, honest):
         def release(bounded, *rest):
@@ -107,9 +109,9 @@ class Tape:
     @staticmethod
     def for_fewer(name, found, rest):
         """Random choices about every unit, where the neighbour has one unit less: the last one."""
-        if name == "_sample_units" and found is not None:
+        if name == "units" and found is not None:
             return found[found < rest[1]]
-        if name == "integers" and len(found) > rest[1]:
+        if name in ("integers", "blocks") and len(found) > rest[1]:
             return found[: rest[1]]
         return found
 
@@ -352,10 +354,10 @@ def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(n
     tape = Tape(monkeypatch)
     honest = spent_by_rounds(name, tape)
     assert 0.3 <= honest <= 1 + 1e-9
-    calibrate = PrivacySession._calibrate
-    monkeypatch.setattr(PrivacySession, "_calibrate", lambda session: 4 * calibrate(session))
+    calibrate = Ledger.calibrate
+    monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     tape.playing = False
     with pytest.raises(PrivacyAccountingError):  # the recheck sees it by itself
         make(name).fit(*next(pairs(name, seed=1))[0])
-    monkeypatch.setattr(PrivacySession, "_recheck", lambda session, claim: None)
+    monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     assert spent_by_rounds(name, tape) > 1

@@ -375,7 +375,7 @@ def chosen_late():
     """All of the budget is released, half of it by few pure releases that were chosen after a Gaussian one."""
     session = PrivacySession(epsilon=8.0, delta=1e-5, random_state=0)
     session.gaussian(Bounded([1.0], l2=1.0), session.plan_gaussian(1, share=0.5))
-    left = (session._mu2 - session._planned_mu2()) * (1 - 1e-12)
+    left = (session._ledger.mu2 - session._ledger.planned_mu2()) * (1 - 1e-12)
     session.laplace(Bounded([1.0], l1=1.0), epsilon=pure_epsilon(math.sqrt(left)))
     return session.report()
 

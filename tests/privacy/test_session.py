@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import norm
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms
-from skdp.privacy import session as session_module
+from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms, noise
 from skdp.privacy.adjacency import factor
+from skdp.privacy.session.ledger import Ledger
 
 
 def session(**params):
@@ -109,7 +109,7 @@ def test_over_budget_release_draws_nothing_and_leaves_nothing():
     plan = s.plan_gaussian(releases=2)
     for _ in range(2):
         s.gaussian(counts(), plan)
-    before, rows = s._stream.counter, copy.deepcopy(s._rows)
+    before, rows = s._keys.stream.counter, copy.deepcopy(s._ledger.rows)
     with pytest.raises(PrivacyBudgetExceeded, match="holds 2 releases"):
         s.gaussian(counts(), plan)
     with pytest.raises(PrivacyBudgetExceeded, match="another session"):
@@ -120,8 +120,8 @@ def test_over_budget_release_draws_nothing_and_leaves_nothing():
         s.laplace(counts(), 0.1)
     with pytest.raises(PrivacyBudgetExceeded, match="left"):
         s.gumbel_top_k(counts(), 1, 0.1)
-    assert s._stream.counter == before
-    assert s._rows == rows
+    assert s._keys.stream.counter == before
+    assert s._ledger.rows == rows
 
 
 def test_stopping_on_a_released_value_claims_the_plan():
@@ -162,7 +162,7 @@ def test_mixed_session_costs_less_than_its_claim_by_pld():
     s = session(epsilon=2.0)
     s.laplace(counts(), 0.2)
     s.gumbel_top_k(counts(), 2, 0.2)
-    left = 1 - s._planned_mu2() / s._mu2
+    left = 1 - s._ledger.planned_mu2() / s._ledger.mu2
     plan = s.plan_gaussian(10, share=left)
     for _ in range(10):
         s.gaussian(counts(), plan)
@@ -176,9 +176,7 @@ def test_mixed_session_costs_less_than_its_claim_by_pld():
 @pytest.mark.parametrize("excess", [1.01, 1.2])
 def test_recheck_finds_a_wrong_calibration(monkeypatch, excess):
     honest = accounting.gaussian_mu
-    monkeypatch.setattr(
-        session_module.accounting, "gaussian_mu", lambda e, d: honest(e * excess, d)
-    )
+    monkeypatch.setattr(accounting, "gaussian_mu", lambda e, d: honest(e * excess, d))
     s = session()
     s.gaussian(counts(), s.plan_gaussian(1))
     with pytest.raises(PrivacyAccountingError, match="bug"):
@@ -210,14 +208,14 @@ def test_slack_of_the_sampler_is_paid_for():
 
 
 def test_too_many_values_for_the_slack_are_refused(monkeypatch):
-    monkeypatch.setattr(session_module.noise, "gaussian_slack", lambda n, z: (n * 1e-8, 0.0))
+    monkeypatch.setattr(noise, "gaussian_slack", lambda n, z: (n * 1e-8, 0.0))
     s = session()
     plan = s.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         s.gaussian(Bounded(np.zeros(2000), l2=1.0), plan)
     with pytest.raises(UnsupportedAccounting, match="sampler"):
         s.require_feasible(2000, 1, 1.0)
-    assert s._stream is None
+    assert s._keys.stream is None
 
 
 # ------------------------------------------------------------------ adjacency and unit
@@ -236,7 +234,7 @@ def test_proven_sensitivity_takes_no_factor_and_one_adjacency():
     plan = other.plan_gaussian(1)
     with pytest.raises(UnsupportedAccounting, match="replace-one"):
         other.gaussian(b, plan)
-    assert other._stream is None
+    assert other._keys.stream is None
 
 
 def test_grid_is_public_and_the_canonical_table_serves():
@@ -316,7 +314,7 @@ def test_a_closed_session_releases_nothing():
     for attempt in (lambda: s.gaussian(counts(), plan), lambda: s.plan_gaussian(1)):
         with pytest.raises(RuntimeError, match="closed"):
             attempt()
-    assert s._stream is None
+    assert s._keys.stream is None
 
 
 def test_a_copied_or_changed_plan_is_refused():
@@ -325,7 +323,7 @@ def test_a_copied_or_changed_plan_is_refused():
     for other in (copy.copy(plan), dataclasses.replace(plan, noise_multiplier=1e-3)):
         with pytest.raises(PrivacyBudgetExceeded, match="copy"):
             s.gaussian(counts(), other)
-    assert s._stream is None
+    assert s._keys.stream is None
 
 
 def test_a_session_is_refused_in_another_process(monkeypatch):
@@ -357,15 +355,15 @@ def test_threads_cannot_share_one_release():
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
 def test_threads_cannot_plan_the_same_share(delta, monkeypatch):
     """A thread that waits between the check of the budget and the entry must not let others check."""
-    for name in ("_planned_mu2", "_pure_epsilon"):
-        spent = getattr(PrivacySession, name)
+    for name in ("planned_mu2", "pure_epsilon"):
+        spent = getattr(Ledger, name)
 
         def slowly(self, spent=spent):
             found = spent(self)
             time.sleep(0.01)
             return found
 
-        monkeypatch.setattr(PrivacySession, name, slowly)
+        monkeypatch.setattr(Ledger, name, slowly)
     s, done = session(delta=delta), []
 
     def attempt():
@@ -397,7 +395,7 @@ def test_a_reservation_that_was_handed_back_cannot_be_spent():
     accountant._mark(1, "returned")  # as another process that shares the session would
     for _ in range(2):
         with pytest.raises(PrivacyBudgetExceeded, match="handed back"):
-            s.gaussian(counts(), plan) if not s._used else s._key_stream()
+            s.gaussian(counts(), plan) if not s._ledger._used else s._keys.commit()
 
 
 def test_ambient_accountant_is_charged():
@@ -448,7 +446,7 @@ def test_only_bounded_statistics_are_released():
     with pytest.raises(ValueError, match="k must be"):
         s.gumbel_top_k(counts(), 5, 0.1)
     with pytest.raises(ValueError, match="finite l2"):
-        s.gaussian(Bounded([1.0], l2=math.inf), s._plans[0])
+        s.gaussian(Bounded([1.0], l2=math.inf), s._ledger.plans[0])
 
 
 @pytest.mark.parametrize("delta", [1e-5, 0.0])

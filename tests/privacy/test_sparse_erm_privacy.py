@@ -35,6 +35,7 @@ from skdp.linear_model.sparse_erm.solver import Settings, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.accounting import amplified_epsilon, gaussian_mu
+from skdp.privacy.session import claim
 from tests.privacy.audit import mu_lower
 
 ALARM = 2.5e-7  # of one bound; an attack uses two: false alarm below 1e-6
@@ -149,7 +150,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
         return unit, tuple(scale / 2 for scale in scales), total
 
     monkeypatch.setattr(skdp.privacy.mechanisms, "numeric_sparse_grid", halved)
-    monkeypatch.setattr(PrivacySession, "_recheck", lambda self, claim: None)
+    monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     assert shown(monkeypatch) > EPSILON
 
 

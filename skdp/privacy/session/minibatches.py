@@ -21,256 +21,176 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
-from skdp.privacy.batches import (
-    Batch,
-    BatchGroup,
-    BatchPlan,
-    Partition,
-    batch_slack,
-    draw_units,
-    empty_bits,
-)
-from skdp.privacy.bounded import Bounded
-from skdp.privacy.session.ledger import SessionLedger, check_number, check_share
+from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
+from skdp.privacy.session.ledger import Ledger, check_number, check_share
+from skdp.privacy.session.parts import Parts
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["MinibatchReleases"]
+__all__ = ["draw", "partition", "plan_batches", "require_feasible_batches"]
 
 _KINDS = (POISSON, WITHOUT_REPLACEMENT)
 
 
-class MinibatchReleases(SessionLedger):
-    """The part of `PrivacySession` that plans and draws minibatches."""
+def plan_batches(
+    parts: Parts,
+    groups: Sequence[BatchGroup],
+    *,
+    sampling: str = POISSON,
+    n_units: int,
+    share: float = 1.0,
+) -> tuple[BatchPlan, ...]:
+    """Fix numbers of releases on fresh batches and their noise.
 
-    def plan_batches(
-        self,
-        groups: Sequence[BatchGroup],
-        *,
-        sampling: str = POISSON,
-        n_units: int,
-        share: float = 1.0,
-    ) -> tuple[BatchPlan, ...]:
-        """Fix numbers of releases on fresh batches and their noise.
+    Parameters
+    ----------
+    groups : sequence of BatchGroup
+        All that the session will release on batches. Their noise multipliers are in proportion to
+        their weights.
+    sampling : {"Poisson", "without replacement"}, default="Poisson"
+        Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling.
+    n_units : int
+        Public number of units: `PrivateRecords.n_units`.
+    share : float, default=1.0
+        Share of the session's budget in (0, 1]: the other releases may take 1 - ``share`` of mu^2,
+        and the noise is calibrated to the privacy of both together.
 
-        Parameters
-        ----------
-        groups : sequence of BatchGroup
-            All that the session will release on batches. Their noise multipliers are in proportion to
-            their weights.
-        sampling : {"Poisson", "without replacement"}, default="Poisson"
-            Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling.
-        n_units : int
-            Public number of units: `PrivateRecords.n_units`.
-        share : float, default=1.0
-            Share of the session's budget in (0, 1]: the other releases may take 1 - ``share`` of mu^2,
-            and the noise is calibrated to the privacy of both together.
+    Returns
+    -------
+    tuple of BatchPlan
+        One a group. Full batches only: exact Gaussian DP. Poisson: privacy loss distributions.
+        Without replacement: Renyi DP, replace-one only.
 
-        Returns
-        -------
-        tuple of BatchPlan
-            One a group. Full batches only: exact Gaussian DP. Poisson: privacy loss distributions.
-            Without replacement: Renyi DP, replace-one only.
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If less than ``share`` is left, or something was released already.
+    UnsupportedAccounting
+        If no proof supports the sampling under this adjacency.
 
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If less than ``share`` is left, or something was released already.
-        UnsupportedAccounting
-            If no proof supports the sampling under this adjacency.
+    Examples
+    --------
+    >>> from skdp.privacy import BatchGroup, PrivacySession
+    >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
+    >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
+    >>> plan.rate, round(plan.noise_multiplier, 1)
+    (0.02, 1.1)
+    """
+    ledger = parts.ledger
+    share, n_units = check_share(share), check_number(n_units, "n_units")
+    groups = [_checked(group, n_units) for group in groups]
+    if not groups:
+        raise ValueError("groups must hold at least one BatchGroup")
+    if sampling not in _KINDS:
+        raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
+    ledger.require_gaussian()
+    sampled = any(group.batch_size < n_units for group in groups)
+    scale = 0.0
+    if sampled and not ledger.exact:
+        scale = _sampled_scale(ledger, groups, sampling, n_units, share)
+    elif not ledger.exact:
+        ledger.admit(share * ledger.mu2)
+        cost = math.fsum(group.releases / group.weight**2 for group in groups)
+        scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
+    plans = _plans(groups, sampling, n_units, share, scale)
+    ledger.plans.extend(plans)
+    ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
+    return plans
 
-        Examples
-        --------
-        >>> from skdp.privacy import BatchGroup, PrivacySession
-        >>> session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
-        >>> (plan,) = session.plan_batches([BatchGroup(200, 100)], n_units=5000)
-        >>> plan.rate, round(plan.noise_multiplier, 1)
-        (0.02, 1.1)
-        """
-        share, n_units = check_share(share), check_number(n_units, "n_units")
-        groups = [_checked(group, n_units) for group in groups]
-        if not groups:
-            raise ValueError("groups must hold at least one BatchGroup")
-        if sampling not in _KINDS:
-            raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
-        if not self.exact and self.delta == 0:
-            raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
-        sampled = any(group.batch_size < n_units for group in groups)
-        with self._lock:
-            self._check_open()
-            scale = 0.0
-            if sampled and not self.exact:
-                scale = self._sampled_scale(groups, sampling, n_units, share)
-            elif not self.exact:
-                self._admit(share * self._mu2)
-                cost = math.fsum(group.releases / group.weight**2 for group in groups)
-                scale = math.sqrt(cost / (share * self._mu2)) * (1 + 2.0**-40)
-            plans = _plans(groups, sampling, n_units, share, scale)
-            self._plans.extend(plans)
-            self._sampled = self._sampled or (sampled and not self.exact)
-        return plans
 
-    def require_feasible_batches(self, size: int, plans: Sequence[BatchPlan]) -> None:
-        """Refuse plans whose sampling error the budget cannot hold, before anything is released.
+def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]) -> None:
+    """Refuse plans whose sampling error the budget cannot hold, before anything is released.
 
-        Parameters
-        ----------
-        size : int
-            Number of values of one release.
-        plans : sequence of BatchPlan
+    Parameters
+    ----------
+    size : int
+        Number of values of one release.
+    plans : sequence of BatchPlan
 
-        Raises
-        ------
-        UnsupportedAccounting
-            If the proven error of the samplers is more than the part of the budget that pays for it.
-        """
-        if self.exact:
-            return
-        epsilon = delta = 0.0
-        for plan in plans:
-            drawn = batch_slack(plan)
-            slack = noise.gaussian_slack(size * plan.releases, plan.noise_multiplier)
-            epsilon += slack[0] + plan.releases * drawn[0]
-            delta += slack[1] + plan.releases * drawn[1]
-        self._check_slack((epsilon, delta))
+    Raises
+    ------
+    UnsupportedAccounting
+        If the proven error of the samplers is more than the part of the budget that pays for it.
+    """
+    ledger = parts.ledger
+    if ledger.exact:
+        return
+    epsilon = delta = 0.0
+    for plan in plans:
+        drawn = batch_slack(plan)
+        slack = noise.gaussian_slack(size * plan.releases, plan.noise_multiplier)
+        epsilon += slack[0] + plan.releases * drawn[0]
+        delta += slack[1] + plan.releases * drawn[1]
+    ledger.check_slack((epsilon, delta))
 
-    def draw(self, plan: BatchPlan, records: "PrivateRecords") -> Batch:
-        """Draw a fresh batch, for one release with the noise of ``plan``.
 
-        Parameters
-        ----------
-        plan : BatchPlan
-            Of this session, with a release left.
-        records : PrivateRecords
+def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
+    """Draw a fresh batch, for one release with the noise of ``plan``.
 
-        Returns
-        -------
-        Batch
-            Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
-        """
-        with self._lock:
-            self._check_open()
-            self._check_batch_plan(plan)
-            self._check_plan(plan, plan.releases)
-            shape = records.shape
-            if plan.sampling == WITHOUT_REPLACEMENT and (
-                shape.n_public is not None or shape.n_units != plan.n_units
-            ):
-                raise ValueError(
-                    "batches without replacement need the real number of units as n_units, and records "
-                    "without n_public"
-                )
-            return Batch._make(
-                plan, self._sample_units(plan, records._rows.n_real_units), records._rows.family
-            )
+    Parameters
+    ----------
+    plan : BatchPlan
+        Of this session, with a release left.
+    records : PrivateRecords
 
-    def partition(self, records: "PrivateRecords", n_blocks: int) -> Partition:
-        """Draw a block for every unit without looking at the records.
+    Returns
+    -------
+    Batch
+        Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
+    """
+    return parts.sampler.draw(plan, records)
 
-        The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
-        leaves the others where they are.
 
-        Parameters
-        ----------
-        records : PrivateRecords
-        n_blocks : int
-            At least 1; public.
+def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partition:
+    """Draw a block for every unit without looking at the records.
 
-        Returns
-        -------
-        Partition
-            Secret, for `PrivateRecords.support_votes`.
-        """
-        self._check_open()
-        n_blocks = check_number(n_blocks, "n_blocks")
-        if self.adjacency == "add-remove":
-            blocks = self.integers(n_blocks, records._rows.n_real_units)
-        else:
-            blocks = self.permutation(records._rows.n_real_units) % n_blocks
-        return Partition._make(blocks, records._rows.family)
+    The blocks are of equal sizes. Under add-remove each unit's is drawn by itself, so that a unit that goes
+    leaves the others where they are.
 
-    def integers(self, bound: int, size: int) -> "NDArray[np.int64]":
-        """Independent uniform integers; `PrivacySession` draws them."""
-        raise NotImplementedError
+    Parameters
+    ----------
+    records : PrivateRecords
+    n_blocks : int
+        At least 1; public.
 
-    def permutation(self, n: int, size: int | None = None) -> "NDArray[np.int64]":
-        """A random order; `PrivacySession` draws it."""
-        raise NotImplementedError
+    Returns
+    -------
+    Partition
+        Secret, for `PrivateRecords.support_votes`.
+    """
+    return parts.sampler.partition(records, n_blocks)
 
-    def _sample_units(self, plan: BatchPlan, count: int) -> "NDArray[np.int64] | None":
-        kept, self._bits = (
-            self._bits,
-            None,
-        )  # whatever interrupts the draw, no marks are left behind
-        bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)
-        units = draw_units(plan, count, self._key_stream(), bits)
-        self._bits = (count, bits)
-        return units
 
-    def _sampled_scale(
-        self, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float
-    ) -> float:
-        """The factor of the groups' weights, calibrated with what the other releases may take."""
-        from skdp.privacy.accounting.minibatch import calibrate_batches
+def _sampled_scale(
+    ledger: Ledger, groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float
+) -> float:
+    """The factor of the groups' weights, calibrated with what the other releases may take."""
+    from skdp.privacy.accounting.minibatch import calibrate_batches
 
-        require_supported(sampling, self.adjacency, ["gaussian"])
-        if not self._minibatches:
-            raise UnsupportedAccounting(
-                "a session that samples must be opened with minibatches=True: an accountant then holds "
-                "its (epsilon, delta) without a mu"
-            )
-        if self._rows or self._sampled or self._set_aside:
-            raise PrivacyBudgetExceeded(
-                "sampled releases are planned once, before anything is released: a later plan could depend "
-                "on a result"
-            )
-        self._admit(share * self._mu2)
-        wanted = [
-            (
-                group.weight,
-                _rate(group.batch_size, n_units),
-                group.releases,
-                n_units,
-                group.batch_size,
-            )
-            for group in groups
-        ]
-        return calibrate_batches(
-            self.epsilon - self._epsilon_slack,
-            self._ideal_delta(),
-            wanted,
-            mu=math.sqrt(max(0.0, 1.0 - share) * self._mu2),
-            adjacency=self.adjacency,
-            sampling=sampling,
+    require_supported(sampling, ledger.adjacency, ["gaussian"])
+    if not ledger.minibatches:
+        raise UnsupportedAccounting(
+            "a session that samples must be opened with minibatches=True: an accountant then holds "
+            "its (epsilon, delta) without a mu"
         )
-
-    def _check_batch_plan(self, plan: BatchPlan) -> None:
-        if not isinstance(plan, BatchPlan):
-            raise TypeError("a batch is drawn from a BatchPlan of session.plan_batches")
-
-    def _check_batch(self, bounded: Bounded, plan: object) -> Batch | None:
-        """Refuse a statistic whose batch is not one that ``plan`` made, or was used before."""
-        batch = bounded._value.batch
-        if not isinstance(plan, BatchPlan):
-            if batch is not None:
-                raise UnsupportedAccounting(
-                    "a statistic of a batch is released with the plan of its batch only"
-                )
-            return None
-        if batch is None:
-            raise UnsupportedAccounting(
-                "this plan releases statistics of its own batches only: draw one with "
-                "session.draw(plan, records) and give it as batch="
-            )
-        if batch._plan is not plan:
-            raise UnsupportedAccounting("the statistic's batch was drawn from another plan")
-        if batch._spent:
-            raise PrivacyBudgetExceeded("this batch was used already; draw a new one")
-        return batch
+    if ledger.rows or ledger.sampled or ledger.set_aside:
+        raise PrivacyBudgetExceeded(
+            "sampled releases are planned once, before anything is released: a later plan could depend "
+            "on a result"
+        )
+    ledger.admit(share * ledger.mu2)
+    wanted = [
+        (g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size) for g in groups
+    ]
+    return calibrate_batches(
+        ledger.epsilon - ledger.epsilon_slack,
+        ledger.ideal_delta,
+        wanted,
+        mu=math.sqrt(max(0.0, 1.0 - share) * ledger.mu2),
+        adjacency=ledger.adjacency,
+        sampling=sampling,
+    )
 
 
 def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
@@ -305,8 +225,3 @@ def _plans(
         )
         for group, cost in zip(groups, costs)
     )
-
-
-def batch_slack_of(plan: object) -> tuple[float, float]:
-    """What drawing the batch of one release adds to (epsilon, delta)."""
-    return batch_slack(plan) if isinstance(plan, BatchPlan) else (0.0, 0.0)

@@ -9,228 +9,227 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, calibrate, run_epsilon
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.session.ledger import SessionLedger, check_number, check_share
+from skdp.privacy.session.keys import Keys
+from skdp.privacy.session.ledger import Ledger, check_number, check_share
+from skdp.privacy.session.parts import Parts
 
-__all__ = ["NumericSparseReleases"]
+__all__ = ["numeric_sparse", "numeric_sparse_scales", "plan_numeric_sparse"]
 
 
-class NumericSparseReleases(SessionLedger):
-    """The part of `PrivacySession` that finds and releases large entries of a long vector."""
+def plan_numeric_sparse(
+    session: Parts, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
+    rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
+) -> NumericSparsePlan:  # fmt: skip
+    """Fix a number of numeric-sparse runs and their noise.
 
-    def plan_numeric_sparse(
-        self, runs: int, n_hits: int, share: float = 1.0, *, split: str = "optimal",
-        rate: float | None = None, size: int | None = None, parts: int = 1, purpose: str = "steps",
-    ) -> NumericSparsePlan:  # fmt: skip
-        """Fix a number of numeric-sparse runs and their noise.
+    Finding one entry is eps0-DP, releasing its value eps0'-DP. A run is charged ``n_hits`` of each,
+    whether or not it halts, and all K = ``runs n_hits`` together take ``share`` of the budget: with
+    delta > 0 ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of mu^2, with delta = 0
+    ``K (eps0 + eps0')`` of epsilon.
 
-        Finding one entry is eps0-DP, releasing its value eps0'-DP. A run is charged ``n_hits`` of each,
-        whether or not it halts, and all K = ``runs n_hits`` together take ``share`` of the budget: with
-        delta > 0 ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of mu^2, with delta = 0
-        ``K (eps0 + eps0')`` of epsilon.
+    Parameters
+    ----------
+    runs : int
+        At least 1.
+    n_hits : int
+        At least 1: a run stops at this many released entries.
+    share : float, default=1.0
+        Share of the session's budget in (0, 1].
+    split : {"optimal", "published"}, default="optimal"
+        How the budget is divided. "published" spends 76 times as much on finding an entry as on its
+        value (the paper's .95 and .05); "optimal" minimises the error of an entry at the edge.
+    rate : float, default=None
+        If every run is on a batch of its own, drawn freshly and uniformly from this session's key
+        stream and never shown: b/n for b of n records without replacement, 1/m for one of m groups with
+        ``unit="group"``. A run of pure cost e then costs log(1 + rate (e^e - 1)). Only under
+        replace-one. The statement is false for groups that were formed once.
+    size : int, default=None
+        Number of entries that a run scans. If given, the optimal split uses it, and a plan whose
+        sampling error the budget cannot hold is refused here.
+    parts : int, default=1
+        Number of parts of the records, disjoint and public, chosen without looking at a record. Each
+        may take ``runs`` runs, on a statistic of its own records alone: a record is in one part, so it
+        is charged for one part's runs (parallel composition; not with ``rate``). The session counts
+        the runs of each part; that the parts are disjoint is the caller's promise.
+    purpose : str, default="steps"
+        Written to the report.
 
-        Parameters
-        ----------
-        runs : int
-            At least 1.
-        n_hits : int
-            At least 1: a run stops at this many released entries.
-        share : float, default=1.0
-            Share of the session's budget in (0, 1].
-        split : {"optimal", "published"}, default="optimal"
-            How the budget is divided. "published" spends 76 times as much on finding an entry as on its
-            value (the paper's .95 and .05); "optimal" minimises the error of an entry at the edge.
-        rate : float, default=None
-            If every run is on a batch of its own, drawn freshly and uniformly from this session's key
-            stream and never shown: b/n for b of n records without replacement, 1/m for one of m groups with
-            ``unit="group"``. A run of pure cost e then costs log(1 + rate (e^e - 1)). Only under
-            replace-one. The statement is false for groups that were formed once.
-        size : int, default=None
-            Number of entries that a run scans. If given, the optimal split uses it, and a plan whose
-            sampling error the budget cannot hold is refused here.
-        parts : int, default=1
-            Number of parts of the records, disjoint and public, chosen without looking at a record. Each
-            may take ``runs`` runs, on a statistic of its own records alone: a record is in one part, so it
-            is charged for one part's runs (parallel composition; not with ``rate``). The session counts
-            the runs of each part; that the parts are disjoint is the caller's promise.
-        purpose : str, default="steps"
-            Written to the report.
+    Returns
+    -------
+    NumericSparsePlan
 
-        Returns
-        -------
-        NumericSparsePlan
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If less than ``share`` is left.
+    UnsupportedAccounting
+        If ``rate`` is given under another adjacency than replace-one, or the plan is infeasible.
 
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If less than ``share`` is left.
-        UnsupportedAccounting
-            If ``rate`` is given under another adjacency than replace-one, or the plan is infeasible.
-
-        Examples
-        --------
-        >>> from skdp.privacy import PrivacySession
-        >>> session = PrivacySession(epsilon=1.0, delta=1e-6)
-        >>> plan = session.plan_numeric_sparse(runs=10, n_hits=5)
-        >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
-        (0.0327, 0.0065)
-        """
-        runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
-        share = check_share(share)
-        if split not in ("optimal", "published"):
-            raise ValueError(f'split must be "optimal" or "published", got {split!r}')
-        self._check_rate(rate)
-        self._check_parts(check_number(parts, "parts"), rate)
-        if self.exact:
-            plan = NumericSparsePlan(
-                runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
-            )
-            with self._lock:
-                self._check_open()
-                self._plans.append(plan)
-            return plan
-        mu2 = share * self._mu2 if self.delta > 0 else None
-        whole = share * (self.epsilon - self._epsilon_slack) / runs * (1 - 2.0**-40)
-        query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
-        cost = run_epsilon(n_hits, query, value, rate)
+    Examples
+    --------
+    >>> from skdp.privacy import PrivacySession
+    >>> session = PrivacySession(epsilon=1.0, delta=1e-6)
+    >>> plan = session.plan_numeric_sparse(runs=10, n_hits=5)
+    >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
+    (0.0327, 0.0065)
+    """
+    ledger = session.ledger
+    runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
+    share, parts = check_share(share), check_number(parts, "parts")
+    if split not in ("optimal", "published"):
+        raise ValueError(f'split must be "optimal" or "published", got {split!r}')
+    _check_rate(ledger, rate)
+    _check_parts(ledger, parts, rate)
+    if ledger.exact:
         plan = NumericSparsePlan(
-            runs, n_hits, query, value, part, cost, share, rate, purpose, parts
+            runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
         )
-        if size is not None:
-            self._check_slack(self._numeric_sparse_slack(size, plan, runs * parts))
-        with self._lock:
-            self._check_open()
-            if mu2 is None:
-                self._admit_pure(cost, runs, planned_mu2(plan))
-            else:
-                self._admit(share * self._mu2)
-            self._plans.append(plan)
+        ledger.plans.append(plan)
         return plan
+    mu2 = share * ledger.mu2 if ledger.delta > 0 else None
+    whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
+    query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
+    cost = run_epsilon(n_hits, query, value, rate)
+    plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
+    if size is not None:
+        ledger.check_slack(_slack(size, plan, runs * parts))
+    if mu2 is None:
+        ledger.admit_pure(cost, runs, planned_mu2(plan))
+    else:
+        ledger.admit(mu2)
+    ledger.plans.append(plan)
+    return plan
 
-    def numeric_sparse(
-        self, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
 
-        The entries are scanned in a fresh, uniformly random order. The scan stops at the ``n_hits``-th
-        noisy absolute value above the noisy threshold; nothing is said about entries that are below.
+def numeric_sparse(
+    session: Parts, bounded: Bounded, plan: NumericSparsePlan, threshold: float, *, part: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Find up to ``plan.n_hits`` entries of large absolute value and release them with noise.
 
-        Parameters
-        ----------
-        bounded : Bounded
-            With a finite linf bound.
-        plan : NumericSparsePlan
-            Of this session, with a run left.
-        threshold : float
-            Public, in units of the statistic.
-        part : int, default=0
-            Of a plan with ``parts``: the one whose records, and no others, the statistic is about.
+    The entries are scanned in a fresh, uniformly random order. The scan stops at the ``n_hits``-th
+    noisy absolute value above the noisy threshold; nothing is said about entries that are below.
 
-        Returns
-        -------
-        indices : ndarray of shape (n_found,), dtype int64
-            Ascending indices into the flattened statistic, at most ``plan.n_hits``.
-        values : ndarray of shape (n_found,), dtype float64
-            The entries with Laplace noise that was not used in finding them.
+    Parameters
+    ----------
+    bounded : Bounded
+        With a finite linf bound.
+    plan : NumericSparsePlan
+        Of this session, with a run left.
+    threshold : float
+        Public, in units of the statistic.
+    part : int, default=0
+        Of a plan with ``parts``: the one whose records, and no others, the statistic is about.
 
-        Raises
-        ------
-        PrivacyBudgetExceeded
-            If the plan holds no further run. Nothing was drawn or released.
-        """
-        with self._lock:
-            self._check(bounded)
-            self._check_plan(plan, plan.runs * plan.parts)
-            first = self._check_part(plan, part)
-            if isinstance(threshold, bool) or not float(threshold) == threshold:
-                raise ValueError("threshold must be a number and not NaN")
-            if self.exact:
-                self._use_part(plan, part)
-                return self._exact_numeric_sparse(bounded, plan.n_hits, float(threshold))
-            mechanisms.numeric_sparse_grid(bounded, plan, self.adjacency)
-            self._charge_slack(self._numeric_sparse_slack(bounded.size, plan, 1))
-            self._use_part(plan, part)
-            indices, values, lines = mechanisms.numeric_sparse(
-                bounded, plan, float(threshold), self.adjacency, self._key_stream()
-            )
-            for line in lines:
-                # A record is in one part: the ledger counts the runs of the part that took most.
-                self._write(line if first else {**line, "count": 0}, plan.purpose)
-            return indices, values
+    Returns
+    -------
+    indices : ndarray of shape (n_found,), dtype int64
+        Ascending indices into the flattened statistic, at most ``plan.n_hits``.
+    values : ndarray of shape (n_found,), dtype float64
+        The entries with Laplace noise that was not used in finding them.
 
-    def numeric_sparse_scales(
-        self, bounded: Bounded, plan: NumericSparsePlan
-    ) -> tuple[float, float, float]:
-        """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the plan holds no further run. Nothing was drawn or released.
+    """
+    ledger, keys = session.ledger, session.keys
+    ledger.check_statistic(bounded)
+    ledger.check_plan(plan, plan.runs * plan.parts)
+    taken = ledger.taken(plan)
+    _check_part(plan, part, taken)
+    if isinstance(threshold, bool) or not float(threshold) == threshold:
+        raise ValueError("threshold must be a number and not NaN")
+    if not ledger.exact:
+        mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
+        ledger.charge_slack(_slack(bounded.size, plan, 1))
+    # A record is in one part: the ledger counts the runs of the part that took most.
+    most = taken[part] == max(taken)
+    ledger.use(plan)
+    taken[part] += 1
+    if ledger.exact:
+        return _exact(keys, bounded, plan.n_hits, float(threshold))
+    indices, values, lines = mechanisms.numeric_sparse(
+        bounded, plan, float(threshold), ledger.adjacency, keys.commit()
+    )
+    for line in lines:
+        ledger.write(line if most else {**line, "count": 0}, plan.purpose)
+    return indices, values
 
-        A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
-        above t by the noise of the comparison alone.
 
-        Parameters
-        ----------
-        bounded : Bounded
-            With a finite linf bound.
-        plan : NumericSparsePlan
+def numeric_sparse_scales(
+    session: Parts, bounded: Bounded, plan: NumericSparsePlan
+) -> tuple[float, float, float]:
+    """Scales of the Laplace noise that `numeric_sparse` uses; public, 0 without privacy.
 
-        Returns
-        -------
-        threshold_scale, query_scale, value_scale : float
-            In units of the statistic; the standard deviation is sqrt(2) times the scale.
-        """
-        if self.exact:
-            return 0.0, 0.0, 0.0
-        unit, scales, _ = mechanisms.numeric_sparse_grid(bounded, plan, self.adjacency)
-        return unit * scales[0], unit * scales[1], unit * scales[2]
+    A threshold can be chosen by them: of d entries that are 0, ``d exp(-t / query_scale) / 2`` are
+    above t by the noise of the comparison alone.
 
-    def _check_rate(self, rate: float | None) -> None:
-        if rate is None:
-            return
-        if not 0 < rate <= 1:
-            raise ValueError(f"rate must be in (0, 1], got {rate!r}")
-        if self.adjacency != "replace-one":
-            raise UnsupportedAccounting(
-                "amplification by a fresh uniform batch is proven under replace-one only: the proof "
-                f"exchanges two records of the batch, and this session's adjacency is {self.adjacency!r}"
-            )
+    Parameters
+    ----------
+    bounded : Bounded
+        With a finite linf bound.
+    plan : NumericSparsePlan
 
-    def _check_parts(self, parts: int, rate: float | None) -> None:
-        if parts > 1 and rate is not None:
-            raise UnsupportedAccounting(
-                "a batch of a fixed part is not a fresh sample: give parts or a rate, not both"
-            )
-        if parts > 1 and self.adjacency == "add-remove":
-            raise UnsupportedAccounting(
-                "under adjacency='add-remove' the sizes of parts are private; use 'zero-out'"
-            )
+    Returns
+    -------
+    threshold_scale, query_scale, value_scale : float
+        In units of the statistic; the standard deviation is sqrt(2) times the scale.
+    """
+    ledger = session.ledger
+    if ledger.exact:
+        return 0.0, 0.0, 0.0
+    unit, (threshold, query, value), _ = mechanisms.numeric_sparse_grid(
+        bounded, plan, ledger.adjacency
+    )
+    return unit * threshold, unit * query, unit * value
 
-    def _check_part(self, plan: NumericSparsePlan, part: int) -> bool:
-        """Refuse a part that took its runs already; return whether none took as many as it will have."""
-        if not 0 <= part < plan.parts:
-            raise ValueError(f"part must be between 0 and {plan.parts - 1}, got {part!r}")
-        taken = self._taken.setdefault(id(plan), [0] * plan.parts)
-        if taken[part] >= plan.runs:
-            raise PrivacyBudgetExceeded(
-                f"the plan holds {plan.runs} runs of each part and this part took all of them; nothing "
-                "was released"
-            )
-        return taken[part] == max(taken)
 
-    def _use_part(self, plan: NumericSparsePlan, part: int) -> None:
-        self._use(plan)
-        self._taken[id(plan)][part] += 1
+def _check_rate(ledger: Ledger, rate: float | None) -> None:
+    if rate is None:
+        return
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must be in (0, 1], got {rate!r}")
+    if ledger.adjacency != "replace-one":
+        raise UnsupportedAccounting(
+            "amplification by a fresh uniform batch is proven under replace-one only: the proof "
+            f"exchanges two records of the batch, and this session's adjacency is {ledger.adjacency!r}"
+        )
 
-    def _numeric_sparse_slack(
-        self, size: int, plan: NumericSparsePlan, runs: int
-    ) -> tuple[float, float]:
-        shift = max(plan.epsilon_query, plan.epsilon_value)
-        return noise.numeric_sparse_slack(size, plan.n_hits, runs, shift)
 
-    def _exact_numeric_sparse(
-        self, bounded: Bounded, n_hits: int, threshold: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        values = bounded._value.plain().ravel()
-        order = self._key_stream().permutation(values.size)
-        indices = np.sort(order[np.abs(values[order]) >= threshold][:n_hits])
-        return indices, values[indices]
+def _check_parts(ledger: Ledger, parts: int, rate: float | None) -> None:
+    if parts > 1 and rate is not None:
+        raise UnsupportedAccounting(
+            "a batch of a fixed part is not a fresh sample: give parts or a rate, not both"
+        )
+    if parts > 1 and ledger.adjacency == "add-remove":
+        raise UnsupportedAccounting(
+            "under adjacency='add-remove' the sizes of parts are private; use 'zero-out'"
+        )
+
+
+def _check_part(plan: NumericSparsePlan, part: int, taken: list[int]) -> None:
+    """Refuse a part that took its runs already."""
+    if not 0 <= part < plan.parts:
+        raise ValueError(f"part must be between 0 and {plan.parts - 1}, got {part!r}")
+    if taken[part] >= plan.runs:
+        raise PrivacyBudgetExceeded(
+            f"the plan holds {plan.runs} runs of each part and this part took all of them; nothing "
+            "was released"
+        )
+
+
+def _slack(size: int, plan: NumericSparsePlan, runs: int) -> tuple[float, float]:
+    shift = max(plan.epsilon_query, plan.epsilon_value)
+    return noise.numeric_sparse_slack(size, plan.n_hits, runs, shift)
+
+
+def _exact(
+    keys: Keys, bounded: Bounded, n_hits: int, threshold: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    values = bounded._value.plain().ravel()
+    order = keys.commit().permutation(values.size)
+    indices = np.sort(order[np.abs(values[order]) >= threshold][:n_hits])
+    return indices, values[indices]
 
 
 def planned_mu2(plan: NumericSparsePlan) -> float:

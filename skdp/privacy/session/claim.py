@@ -1,0 +1,139 @@
+"""What follows from a ledger: the claim, its recheck and the report."""
+
+import math
+from typing import Any
+
+from skdp.exceptions import PrivacyAccountingError
+from skdp.privacy import accounting
+from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
+from skdp.privacy.batches import BatchPlan
+from skdp.privacy.report import PrivacyReport
+from skdp.privacy.session.ledger import GaussianPlan, Ledger
+
+__all__ = ["make_report", "recheck"]
+
+# What no look at the rows may settle: whether two rows are equal is private.
+_ONCE = {
+    "record": "each record appears once: resampling, oversampling or augmentation before fit multiplies "
+    "what one person adds",
+    "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
+    "must not give a person's rows to other groups",
+}
+_KINDS = {
+    "gaussian": "Gaussian rounded to the grid",
+    "laplace": "discrete Laplace on the grid",
+    "above_threshold": "discrete Laplace of a sparse vector, grid",
+    "sampled_pure": "discrete Laplace on a fresh sample, grid",
+    "gumbel_top_k": "Gumbel on integer scores, grid",
+    "objective_perturbation": "Gaussian linear term, grid",
+}
+
+
+def make_report(
+    ledger: Ledger,
+    estimator: str,
+    seeded: bool,
+    public: dict[str, Any] | None,
+    assumptions: tuple[str, ...],
+    unproven: bool,
+    extra: dict[str, Any],
+) -> PrivacyReport:
+    """See `PrivacySession.report`; ``seeded`` says whether a key stream of a seed was drawn from."""
+    if unproven and not ledger.exact:
+        raise ValueError("a session with a finite epsilon makes proven releases only")
+    claim = math.inf if ledger.exact else claimed(ledger)
+    if not ledger.exact:
+        recheck(ledger, claim)
+    assumptions = (_ONCE[ledger.unit], *assumptions)
+    if seeded:
+        assumptions += ("the seed is secret and never used for another fit: for testing only",)
+    if ledger.sampled:
+        plans = (plan for plan in ledger.plans if isinstance(plan, BatchPlan))
+        extra["sampled_plan"] = [plan.planned_row() for plan in plans]
+    drawn = "none" if ledger.exact else _noise_name(ledger, seeded)
+    return PrivacyReport(
+        epsilon=claim,
+        delta=max(ledger.delta, ledger.slack[1]),
+        adjacency=ledger.adjacency,
+        unit=ledger.unit,
+        guarantee="unproven" if unproven else "none" if ledger.exact else "proven",
+        accountant="none" if ledger.exact else _accountant_name(ledger),
+        noise="the method's own, without a proof" if unproven else drawn,
+        public=dict(public or {}),
+        assumptions=list(assumptions),
+        mechanisms=[] if ledger.exact else [dict(line) for line in ledger.rows],
+        slack=tuple(ledger.slack),
+        plan_mu=None if ledger.exact else claimed_mu(ledger),
+        estimator=estimator,
+        **extra,
+    )
+
+
+def claimed(ledger: Ledger) -> float:
+    """Epsilon of everything that was planned, rounded up; never more than the budget.
+
+    Notes
+    -----
+    **Privacy.** What was planned after a release may have been planned because of it. The costs of such a plan are
+    random, and their sum is no valid claim: of 400 releases with mu = 0.1 that stop at a lucky one, the realised
+    sum understates the loss too often. The whole budget is valid, because every plan was admitted against it
+    before its releases, and sums of mu^2 (or of pure epsilons) below a fixed total compose adaptively.
+    """
+    if ledger.late or ledger.set_aside or ledger.sampled:
+        return ledger.epsilon
+    if ledger.delta == 0:
+        return ledger.pure_epsilon() + ledger.slack[0]
+    planned = ledger.planned_mu2()
+    if planned >= ledger.mu2 * (1 - 1e-6):
+        return ledger.epsilon
+    if planned == 0:
+        return 0.0
+    epsilon = accounting.gaussian_epsilon(math.sqrt(planned), ledger.ideal_delta)
+    return min(ledger.epsilon, epsilon + ledger.epsilon_slack)
+
+
+def claimed_mu(ledger: Ledger) -> float:
+    """The mu of what is claimed; inf where a part was set aside, which has a point and no mu."""
+    if ledger.set_aside:
+        return math.inf
+    if ledger.sampled:  # what the other releases may take, beside the sampled ones
+        batches = sum(plan.share for plan in ledger.plans if isinstance(plan, BatchPlan))
+        return math.sqrt(max(0.0, 1.0 - batches) * ledger.mu2)
+    if not ledger.late:
+        return math.sqrt(ledger.planned_mu2())
+    return math.sqrt(ledger.mu2) if ledger.delta > 0 else accounting.pure_mu(ledger.epsilon)
+
+
+def recheck(ledger: Ledger, claim: float) -> None:
+    """Compute the cost of the rows by other code than the calibration; a larger one than the claim is a bug."""
+    if not ledger.rows:
+        return
+    pure = ledger.delta == 0
+    ideal = 0.0 if pure else (ledger.delta - ledger.slack[1]) * math.exp(-ledger.slack[0])
+    found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency)
+    if found + ledger.slack[0] > claim * (1 + 1e-9):
+        raise PrivacyAccountingError(
+            f"the ledger costs epsilon={found + ledger.slack[0]:.9g} but {claim:.9g} was claimed; "
+            "this is a bug in skdp, please report it. The result is discarded"
+        )
+
+
+def _accountant_name(ledger: Ledger) -> str:
+    if ledger.delta == 0:
+        return "basic composition of pure mechanisms"
+    if ledger.set_aside:
+        return "basic composition of (epsilon, delta)"
+    if ledger.sampled:
+        kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
+        if WITHOUT_REPLACEMENT in kinds:
+            return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
+        return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
+    gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
+    exact = gaussian and not ledger.pure
+    return "exact Gaussian DP (Balle & Wang 2018)" if exact else "Gaussian DP composition"
+
+
+def _noise_name(ledger: Ledger, seeded: bool) -> str:
+    seen = {line["name"]: line["grid"] for line in ledger.rows}
+    source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
+    return "; ".join([*(f"{_KINDS[name]} {grid:.2g}" for name, grid in seen.items()), source])

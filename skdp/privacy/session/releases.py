@@ -1,0 +1,250 @@
+"""Releases: a statistic, what it costs and the noise come together.
+
+Every function follows one order. First everything that can be refused is refused. Then the cost is written down
+and the accountant's reservation is spent (`Keys.commit`). Only then noise is drawn and the statistic is
+computed. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy.batches import Batch, BatchPlan, batch_slack
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.session.ledger import GaussianPlan, check_number, check_share
+from skdp.privacy.session.parts import Parts
+
+__all__ = [
+    "gaussian",
+    "gumbel_top_k",
+    "laplace",
+    "noise_std",
+    "plan_gaussian",
+    "require_feasible",
+    "selection_epsilon",
+]
+
+
+def plan_gaussian(
+    parts: Parts, releases: int, share: float = 1.0, *, purpose: str = "steps"
+) -> GaussianPlan:
+    """Fix a number of Gaussian releases and their noise.
+
+    Parameters
+    ----------
+    releases : int
+        At least 1.
+    share : float, default=1.0
+        Share of the session's mu^2 in (0, 1]; all shares of a session add up to at most 1.
+    purpose : str, default="steps"
+        Written to the report.
+
+    Returns
+    -------
+    GaussianPlan
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If less than ``share`` is left.
+    """
+    ledger = parts.ledger
+    releases, share = check_number(releases, "releases"), check_share(share)
+    ledger.require_gaussian()
+    multiplier = 0.0
+    if not ledger.exact:
+        ledger.admit(share * ledger.mu2)
+        multiplier = math.sqrt(releases / (share * ledger.mu2)) * (1 + 2.0**-40)
+    plan = GaussianPlan(releases, multiplier, share, purpose)
+    ledger.plans.append(plan)
+    return plan
+
+
+def require_feasible(parts: Parts, size: int, releases: int, share: float) -> None:
+    """Refuse a plan whose sampling error the budget cannot hold, before anything is released.
+
+    Parameters
+    ----------
+    size : int
+        Number of values of one release.
+    releases : int
+    share : float
+        Share of the session's mu^2 that the releases take together.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If the proven error of the sampler is more than the part of the budget that pays for it.
+    """
+    ledger = parts.ledger
+    if not ledger.exact and ledger.delta > 0:
+        multiplier = math.sqrt(releases / (share * ledger.mu2))
+        ledger.check_slack(noise.gaussian_slack(size * releases, multiplier))
+
+
+def gaussian(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> NDArray[np.float64]:
+    """Release a statistic with the noise of ``plan``.
+
+    Parameters
+    ----------
+    bounded : Bounded
+        With a finite l2 bound; for a BatchPlan a statistic of a batch of this plan, fresh and not used.
+    plan : GaussianPlan or BatchPlan
+        Of this session, with a release left.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the plan holds no further release. Nothing was drawn or released.
+    """
+    ledger = parts.ledger
+    ledger.check_statistic(bounded, batches=True)
+    ledger.check_plan(plan, plan.releases)
+    batch = _check_batch(bounded, plan)
+    if not ledger.exact:
+        drawn_with = ledger.noise(bounded, plan)
+        slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
+        drawn = batch_slack(plan) if isinstance(plan, BatchPlan) else (0.0, 0.0)
+        ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
+    ledger.use(plan)
+    if batch is not None:
+        batch._spent = True
+    if ledger.exact:
+        return bounded._value.plain()
+    released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
+    if batch is not None:
+        # The planned multiplier: the real one is larger by a rounding, which differs between grids.
+        planned = min(plan.noise_multiplier, line["noise_multiplier"])
+        line.update(batch._plan.describe(), noise_multiplier=planned)
+    ledger.write(line, plan.purpose)
+    return released
+
+
+def noise_std(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> float:
+    """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
+    return 0.0 if parts.ledger.exact else parts.ledger.noise(bounded, plan).std
+
+
+def _check_batch(bounded: Bounded, plan: GaussianPlan | BatchPlan) -> Batch | None:
+    """Refuse a statistic whose batch is not one that ``plan`` made, or was used before."""
+    batch = bounded._value.batch
+    if not isinstance(plan, BatchPlan):
+        if batch is not None:
+            raise UnsupportedAccounting(
+                "a statistic of a batch is released with the plan of its batch only"
+            )
+        return None
+    if batch is None:
+        raise UnsupportedAccounting(
+            "this plan releases statistics of its own batches only: draw one with "
+            "session.draw(plan, records) and give it as batch="
+        )
+    if batch._plan is not plan:
+        raise UnsupportedAccounting("the statistic's batch was drawn from another plan")
+    if batch._spent:
+        raise PrivacyBudgetExceeded("this batch was used already; draw a new one")
+    return batch
+
+
+def laplace(
+    parts: Parts, bounded: Bounded, epsilon: float, *, purpose: str = "statistic"
+) -> NDArray[np.float64]:
+    """Release a statistic with discrete Laplace noise, ``epsilon``-DP by itself.
+
+    Parameters
+    ----------
+    bounded : Bounded
+        With a finite l1 bound.
+    epsilon : float
+        Cost of this release, finite and > 0.
+    purpose : str, default="statistic"
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the session does not hold the cost. Nothing was drawn or released.
+    """
+    ledger = parts.ledger
+    ledger.check_statistic(bounded)
+    if ledger.exact:
+        return bounded._value.plain()
+    cost = accounting.pure_mu(_positive(epsilon)) ** 2
+    ledger.charge_slack(noise.laplace_slack(bounded.size, epsilon))
+    ledger.admit_pure(epsilon, 1, cost)
+    released, line = mechanisms.laplace(bounded, epsilon, ledger.adjacency, parts.keys.commit())
+    ledger.write(line, purpose)
+    return released
+
+
+def gumbel_top_k(
+    parts: Parts, bounded: Bounded, k: int, epsilon: float, *, purpose: str = "selection"
+) -> NDArray[np.int64]:
+    """Select the k largest entries privately.
+
+    Parameters
+    ----------
+    bounded : Bounded
+        Scores with a finite linf bound.
+    k : int
+        Between 1 and the number of scores.
+    epsilon : float
+        Bounded range of **one** of the k choices; the call costs k of them.
+    purpose : str, default="selection"
+
+    Returns
+    -------
+    ndarray of int64 of shape (k,)
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the session does not hold the cost. Nothing was drawn or released.
+    """
+    ledger = parts.ledger
+    ledger.check_statistic(bounded)
+    if not 1 <= k <= bounded.size:
+        raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
+    if ledger.exact:
+        scores = bounded._value.plain().ravel()
+        if k == 1:
+            return np.array([np.argmax(scores)], dtype=np.int64)
+        order = np.argsort(-scores, kind="stable")
+        return order[:k].astype(np.int64)
+    cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
+    ledger.charge_slack(noise.selection_slack(k, bounded.size, epsilon))
+    ledger.admit_pure(epsilon, k, cost)
+    indices, line = mechanisms.gumbel_top_k(
+        bounded, k, epsilon, ledger.adjacency, parts.keys.commit()
+    )
+    ledger.write({**line, "count": k}, purpose)
+    return indices
+
+
+def selection_epsilon(parts: Parts, choices: int, share: float) -> float:
+    """Epsilon of one choice so that ``choices`` of them take ``share`` of the session's mu^2.
+
+    With delta = 0 the choices divide ``share`` of epsilon itself.
+    """
+    ledger = parts.ledger
+    if ledger.exact:
+        return math.inf
+    if ledger.delta == 0:
+        return (ledger.epsilon - ledger.epsilon_slack) * share / choices * (1 - 2.0**-40)
+    return accounting.bounded_range_epsilon(math.sqrt(share * ledger.mu2 / choices))
+
+
+def _positive(epsilon: float) -> float:
+    if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+        raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+    return float(epsilon)

@@ -1,0 +1,384 @@
+"""PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
+
+Plans, not odometers: a plan fixes the number of releases and their noise before the data are touched;
+the claim is the epsilon of what was planned, also when fewer releases were made. Before each release
+the session checks it against its plan and refuses what the plan does not hold: nothing is drawn,
+nothing leaves. `PrivacySession.report` recomputes epsilon from the ledger by other code than the
+calibration.
+
+The currency is Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
+exactly and stay valid when later releases depend on earlier ones (Smith & Thakurta 2022; Koskela,
+Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and sums their epsilons.
+"""
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._compat import warn_user
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.privacy.adjacency import check_adjacency, check_unit
+from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, payer
+from skdp.privacy.methods import described
+from skdp.privacy.noise.keystream import check_seed
+from skdp.privacy.records import PrivateRecords
+from skdp.privacy.report import PrivacyReport
+from skdp.privacy.session import claim, minibatches, objective, releases, sparse_vector
+from skdp.privacy.session.keys import Keys, Seed
+from skdp.privacy.session.ledger import Ledger
+from skdp.privacy.session.parts import Parts
+from skdp.privacy.session.sampler import MinibatchSampler
+
+__all__ = ["PrivacySession", "check_budget"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _asked(
+    function: Callable[Concatenate[Parts, P], R],
+) -> Callable[Concatenate["PrivacySession", P], R]:
+    """Make a method of a function that changes nothing."""
+
+    def method(self: "PrivacySession", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return function(self._parts, *args, **kwargs)
+
+    return described(method, function)
+
+
+def _locked(
+    function: Callable[Concatenate[Parts, P], R],
+) -> Callable[Concatenate["PrivacySession", P], R]:
+    """Make a method of a function that plans, draws or releases: one at a time, while the session is open."""
+
+    def method(self: "PrivacySession", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self._lock:
+            self._check_open()
+            return function(self._parts, *args, **kwargs)
+
+    return described(method, function)
+
+
+class PrivacySession:
+    """Turns bounded statistics into released arrays and writes down what that costs.
+
+    Parameters
+    ----------
+    records : PrivateRecords, default=None
+        If given, its unit must be the session's, and under add-remove it must carry ``n_public``.
+    epsilon : float
+        Budget, > 0. inf releases exact values and guarantees nothing.
+    delta : float
+        In [0, 1). 0 is possible where every mechanism is pure.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+    unit : {"record", "group"}, default="record"
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta) when the session is made. None takes the accountant of the
+        innermost ``with accountant:`` of this context, if any. False charges none, also inside a block.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests: whoever knows or
+        guesses the seed can subtract the noise. It warns (PrivacyLeakWarning), and an accountant
+        refuses it unless it was made with ``allow_seeded=True``.
+    estimator : str, default="PrivacySession"
+        Name written to the accountant's ledger and the report.
+    context : bytes, default=b""
+        Public parameters that enter the key of a seeded stream, so that two different fits with one
+        seed do not share their noise.
+    set_aside : float, default=0.0
+        Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
+        has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
+        Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
+    minibatches : bool, default=False
+        Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
+        without a mu: none is proven for sampled releases.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or an accountant is asked to pay for epsilon = inf.
+    PrivacyBudgetExceeded
+        If the accountant's ceiling does not hold this session, if the session is seeded, or if an accountant is
+        open in another thread or task and this context has none; nothing was read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import Bounded, PrivacySession
+    >>> session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
+    >>> plan = session.plan_gaussian(releases=1)
+    >>> total = session.gaussian(Bounded([120.0, 80.0], l2=1.0), plan)  # doctest: +SKIP
+    """
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    exact: bool
+
+    def __init__(
+        self,
+        records: PrivateRecords | None = None,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+        accountant: BudgetAccountant | Literal[False] | None = None,
+        random_state: Seed = None,
+        estimator: str = "PrivacySession",
+        context: bytes = b"",
+        set_aside: float = 0.0,
+        minibatches: bool = False,
+    ) -> None:
+        check_budget(epsilon, delta)
+        check_adjacency(adjacency)
+        check_unit(unit)
+        check_seed(random_state)
+        if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
+            raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
+        self._estimator = estimator
+        self._lock, self._pid, self._closed = threading.RLock(), os.getpid(), False
+        self._ledger = ledger = Ledger(
+            epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
+        )
+        self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
+        self.adjacency, self.unit = adjacency, unit
+        # Without noise there is nothing to keep apart, and a non-private estimator draws the same batches.
+        drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
+        self._keys = Keys(random_state, drawn_for)
+        self._parts = Parts(ledger, self._keys, MinibatchSampler(ledger, self._keys))
+        if records is not None:
+            self._check_records(records)
+        self._keys.reservation = self._reserve(accountant, seeded=random_state is not None)
+        if random_state is not None and not self.exact:
+            self._warn_seeded()
+
+    @classmethod
+    def without_privacy(
+        cls, *, unit: str = "record", random_state: Seed = None, context: bytes = b""
+    ) -> "PrivacySession":
+        """Make a session that releases exact values and charges no accountant (non-private estimators)."""
+        made = cls.__new__(cls)
+        PrivacySession.__init__(
+            made,
+            epsilon=math.inf,
+            delta=0.0,
+            unit=unit,
+            accountant=False,
+            random_state=random_state,
+            context=context,
+        )
+        return made
+
+    # ---------------------------------------------------------------- plans
+
+    plan_gaussian = _locked(releases.plan_gaussian)
+    plan_batches = _locked(minibatches.plan_batches)
+    plan_numeric_sparse = _locked(sparse_vector.plan_numeric_sparse)
+    require_feasible = _asked(releases.require_feasible)
+    require_feasible_batches = _asked(minibatches.require_feasible_batches)
+
+    # ---------------------------------------------------------------- releases
+
+    gaussian = _locked(releases.gaussian)
+    laplace = _locked(releases.laplace)
+    gumbel_top_k = _locked(releases.gumbel_top_k)
+    numeric_sparse = _locked(sparse_vector.numeric_sparse)
+    objective_perturbation = _locked(objective.objective_perturbation)
+
+    # ---------------------------------------------------------------- public numbers about releases
+
+    noise_std = _asked(releases.noise_std)
+    selection_epsilon = _asked(releases.selection_epsilon)
+    numeric_sparse_scales = _asked(sparse_vector.numeric_sparse_scales)
+    objective_noise_std = _asked(objective.objective_noise_std)
+
+    # ---------------------------------------------------------------- secret choices
+
+    draw = _locked(minibatches.draw)
+    partition = _locked(minibatches.partition)
+
+    def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
+        """The beginning of a uniformly random order of 0..n-1, from this session's key stream.
+
+        For every random choice that the accounting relies on: batches, partitions, schedules. Secret unless
+        the caller shows it.
+
+        Parameters
+        ----------
+        n : int
+        size : int, default=None
+            How much of the order; None gives all of it.
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        with self._lock:
+            self._check_open()
+            return self._keys.commit().permutation(n, size)
+
+    def integers(self, bound: int, size: int) -> NDArray[np.int64]:
+        """Independent uniform integers in 0..bound-1, from this session's key stream; as `permutation`.
+
+        Parameters
+        ----------
+        bound, size : int
+
+        Returns
+        -------
+        ndarray of shape (size,), dtype int64
+        """
+        with self._lock:
+            self._check_open()
+            return self._keys.commit().integers(bound, size)
+
+    # ---------------------------------------------------------------- report, life and death
+
+    def report(
+        self,
+        *,
+        public: dict[str, Any] | None = None,
+        assumptions: tuple[str, ...] = (),
+        unproven: bool = False,
+        **extra: Any,
+    ) -> PrivacyReport:
+        """Recheck the ledger and return the report of what the session cost.
+
+        Parameters
+        ----------
+        public : dict, default=None
+            Public quantities that the fit used.
+        assumptions : tuple of str, default=()
+            Besides the one that every report lists: each record, or each person's group, is there once.
+        unproven : bool, default=False
+            Of an exact session: the estimator added noise of its own that no valid proof supports.
+
+        Returns
+        -------
+        PrivacyReport
+
+        Raises
+        ------
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp.
+        """
+        # A release of another thread is in the claim and in the rows, or in neither.
+        with self._lock:
+            return claim.make_report(
+                self._ledger,
+                self._estimator,
+                self._keys.seeded,
+                public,
+                assumptions,
+                unproven,
+                extra,
+            )
+
+    def __enter__(self) -> "PrivacySession":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hand the reservation back if nothing was released; otherwise it stays spent.
+
+        Waits for a release that is under way in another thread. Every later one is refused.
+        """
+        with self._lock:
+            self._closed = True
+            self._keys.close(released=bool(self._ledger.rows))
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("a PrivacySession cannot be copied or pickled: it holds a key")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivacySession(epsilon={self.epsilon:g}, delta={self.delta:g}, "
+            f"adjacency={self.adjacency!r}, unit={self.unit!r})"
+        )
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session is closed; open another one to release more")
+        if self._pid != os.getpid():
+            raise RuntimeError("a session belongs to the process that opened it; open another one")
+
+    def _reserve(
+        self, accountant: BudgetAccountant | Literal[False] | None, *, seeded: bool
+    ) -> Reservation | None:
+        check_accountant(accountant)
+        charged = payer(self._estimator) if accountant is None else accountant
+        if charged is None or charged is False:
+            return None
+        if self.exact:
+            raise ValueError(
+                "epsilon=inf has no privacy cost that an accountant could hold; "
+                "fit outside the accountant or use the non-private estimator"
+            )
+        ledger = self._ledger
+        gaussian = self.delta > 0 and not ledger.set_aside and not ledger.minibatches
+        errors = (ledger.epsilon_slack / 2, ledger.delta_slack)
+        return charged.reserve(
+            estimator=self._estimator,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            mu=math.sqrt(ledger.mu2) if gaussian else None,
+            pure=self.delta == 0,
+            noise_error=errors if gaussian else (0.0, 0.0),
+            samples=ledger.minibatches,
+            seeded=seeded,
+        )
+
+    def _warn_seeded(self) -> None:
+        try:
+            warn_user(
+                "random_state is a seed: whoever knows it, or guesses it (scikit-learn's ensembles set 31 bits), "
+                "can subtract the noise, and no epsilon holds against them. Seeds are for tests; "
+                "random_state=None is for real data",
+                PrivacyLeakWarning,
+            )
+        except PrivacyLeakWarning:  # where warnings are errors nothing will be released
+            self.close()
+            raise
+
+    def _check_records(self, records: PrivateRecords) -> None:
+        if records.unit != self.unit:
+            raise ValueError(
+                f"the session's unit is {self.unit!r} but the records' unit is {records.unit!r}"
+            )
+        if self.adjacency == "add-remove" and records.n_public is None:
+            raise ValueError(
+                "under adjacency='add-remove' the number of records is private: give n_public, "
+                "the public number that means divide by"
+            )
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Raise TypeError or ValueError unless epsilon is > 0 (or inf) and delta is in [0, 1)."""
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be > 0 (inf means no privacy), got {epsilon!r}")
+    if not 0 <= delta < 1:
+        raise ValueError(
+            f"delta must be in [0, 1) and far below 1/n, for example 1e-6, got {delta!r}; 0 is for methods "
+            "of pure mechanisms alone"
+        )

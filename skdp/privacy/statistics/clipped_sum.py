@@ -1,0 +1,213 @@
+"""The sum of clipped vectors that another room computes, one for each record."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skdp.privacy.batches import Batch
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.rows import Rows, canonical
+
+__all__ = ["clipped_sum"]
+
+Vectors = Callable[[Any, Any], Any]
+
+CHUNK = 1024  # rows that the function sees at once
+CELLS = 2**22  # entries of the vectors that are held at once
+LARGEST_CLIP = 2.0**50  # float64 holds all integers, and half integers, up to here
+
+
+def clipped_sum(
+    rows: Rows,
+    function: Vectors,
+    clip_norm: float,
+    *,
+    size: int,
+    batch: Batch | None = None,
+    rowwise: bool = False,
+) -> Bounded:
+    """Sum over the units of clipped vectors that ``function`` computes from the records.
+
+    A group's vector is the sum of its rows' vectors; sample weights multiply a row's vector. Then each unit's
+    vector is clipped. For a mean multiply by one over `n_units`, or over the batch's expected size.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, y)`` takes some rows, an array or a CSR matrix as the records are stored, and their
+        targets (None without targets). It returns their vectors, an array or a CSR matrix of shape (number of
+        rows, ``size``) of float32 or float64. A row's vector must be a function of this row and of public or
+        released values alone. The function must not keep what it was given, and must not raise for any values.
+    clip_norm : float
+        Largest l2 norm of a unit's vector. inf (no clipping) can only be released without noise.
+    size : int
+        Length of the vectors; public.
+    batch : Batch, default=None
+        Of `PrivacySession.draw`. None takes all units.
+    rowwise : bool, default=False
+        Whether a row's vector has the same bits wherever the row stands and whatever other rows are there. A
+        matrix product of BLAS does not promise that. Without the promise the function is called for one row at
+        a time where the number of rows is private (groups, or ``n_public``).
+
+    Returns
+    -------
+    Bounded
+        Of shape (size,), with l2 bound ``clip_norm``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the vectors that the function computes from rows of zeros are not of this shape or dtype. Nothing was
+        read.
+
+    Notes
+    -----
+    **Privacy.** Let v be a unit's vector of D entries, u = 2**-53, C = ``clip_norm`` in units of the grid, and
+    C' = C - sqrt(D) / 2 - 1. The unit adds the nearest integers of v t with
+    t = min(1 / unit, C' (1 - (D + 16) 2 u) / N), where N is the computed norm of v plus sqrt(D) 2**-511.
+
+    1. A sum of D squares in any order loses at most a factor (1 - u)**(D + 1), and squares that underflow take at
+       most sqrt(D) 2**-537 from the norm. So N >= ||v|| (1 - u)**(D / 2 + 3).
+    2. The quotient and the products round by a few u more, which the factor in t covers. So the computed v t has
+       norm at most C', but for subnormal products, which are off by at most 2**-51 together.
+    3. Rounding moves each of D entries by at most 1/2: the integers have norm at most
+       C' + sqrt(D) / 2 = C - 1. The unit left over pays for the subnormal products and for the rounding of C'.
+    4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
+
+    Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
+    others add has the same bits on a neighbouring data set: under a public number of rows every row keeps its
+    place and its chunk; under a private one the function sees one row at a time, or promises that places do not
+    matter. A group's vectors are added in the order of its rows.
+    """
+    clip_norm, size = float(clip_norm), int(size)
+    if not clip_norm > 0 or size < 1:
+        raise ValueError("clip_norm must be > 0 and size at least 1")
+    if rows.shape.device != "cpu":
+        raise ValueError("vectors of another room's function are summed in the host's memory only")
+    at_once = CHUNK if rowwise or rows.shape.n_records is not None else 1
+    made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
+    made.probe()
+
+    def plain() -> NDArray[np.float64]:
+        if math.isinf(clip_norm):
+            return made.plain()
+        fine = rows.fine(clip_norm)
+        return np.asarray(made.on_grid(clip_norm, fine) * fine)
+
+    source = rows.source(
+        lambda unit: made.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch
+    )
+    return Bounded.from_source(source, (size,), l2=clip_norm)
+
+
+@dataclass(frozen=True, repr=False)
+class UnitVectors:
+    """The vectors of some units, in blocks of units.
+
+    Attributes
+    ----------
+    rows : Rows
+    function : callable
+    size : int
+    units : ndarray of int or None
+        Those of a batch; None means all.
+    at_once : int
+        Rows that the function sees at once.
+    """
+
+    rows: Rows
+    function: Vectors
+    size: int
+    units: NDArray[np.int64] | None
+    at_once: int
+
+    def probe(self) -> None:
+        """Call the function with rows of zeros, so that a wrong function is refused before anything is read."""
+        for count in (1, 3):
+            zeros = np.zeros((count, self.rows.shape.n_features), dtype=self.rows.shape.dtype)
+            X = sp.csr_matrix(zeros) if self.rows.shape.container == "csr" else zeros
+            self._computed(X, None if self.rows.y is None else np.zeros(count), count)
+
+    def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
+        """Sum of the clipped vectors in multiples of ``unit``."""
+        room = clip_norm / unit - math.sqrt(self.size) / 2 - 1
+        if not 0 < room <= LARGEST_CLIP:
+            raise ValueError(
+                f"clip_norm / unit must exceed {math.sqrt(self.size) / 2 + 1:g} and stay below 2**50; use "
+                "another unit"
+            )
+        limit = room * (1 - (self.size + 16) * 2.0**-52)
+        total = np.zeros(self.size, dtype=np.int64)
+        for v in self._blocks():
+            with np.errstate(all="ignore"):
+                norm = np.sqrt(np.add.reduce(v * v, axis=1)) + math.sqrt(self.size) * 2.0**-511
+                factor = np.minimum(1.0 / unit, limit / norm)
+                kept = np.isfinite(norm) & (factor >= 2.0**-960)
+                v *= np.where(kept, factor, 0.0)[:, None]
+            v[~kept] = 0.0
+            total += np.rint(v, out=v).astype(np.int64).sum(axis=0)
+        return total
+
+    def plain(self) -> NDArray[np.float64]:
+        """Sum of the vectors as they are."""
+        total = np.zeros(self.size)
+        for v in self._blocks():
+            total += v.sum(axis=0)
+        return total
+
+    def _blocks(self) -> Iterator[NDArray[np.float64]]:
+        """Vectors of a block of units, a row each; of public size as long as the number of units is public."""
+        places, groups, step = self._places(), self.rows.groups, max(1, CELLS // self.size)
+        if groups is None:
+            step = min(step, CHUNK)
+            for first in range(0, places.size, step):
+                yield self._vectors(places[first : first + step])
+            return
+        order = places[np.argsort(groups[places], kind="stable")]
+        _, codes = np.unique(groups[order], return_inverse=True)
+        ends = np.flatnonzero(np.diff(codes, append=-1)) + 1  # where each group's rows end
+        for first in range(0, ends.size, step):
+            found = np.zeros((min(step, ends.size - first), self.size))
+            begin, end = int(ends[first - 1]) if first else 0, int(ends[first + len(found) - 1])
+            for start in range(begin, end, min(step, CHUNK)):
+                part = slice(start, min(start + min(step, CHUNK), end))
+                with np.errstate(all="ignore"):
+                    np.add.at(found, codes[part] - first, self._vectors(order[part]))
+            yield found
+
+    def _places(self) -> NDArray[np.int64]:
+        """Row numbers of the units."""
+        found = self.rows.rows_of(self.units)
+        return np.arange(self.rows.X.shape[0]) if found is None else found
+
+    def _vectors(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        found = np.empty((places.size, self.size))
+        for first in range(0, places.size, self.at_once):
+            part = places[first : first + self.at_once]
+            y = None if self.rows.y is None else np.asarray(self.rows.y)[part]
+            v = self._computed(self.rows.matrix[part], y, part.size)
+            found[first : first + part.size] = v
+        if self.rows.weight is not None:
+            with np.errstate(all="ignore"):
+                found *= np.asarray(self.rows.weight, dtype=np.float64)[places][:, None]
+        return found
+
+    def _computed(self, X: Any, y: Any, count: int) -> NDArray[np.float64]:
+        """What the function gives for these rows, checked; a message says nothing about the rows."""
+        with np.errstate(all="ignore"):
+            found = self.function(X, y)
+        if sp.issparse(found):
+            found = canonical(found.tocsr())
+        if not hasattr(found, "dtype") or found.dtype not in (np.float32, np.float64):
+            raise TypeError("function must return an array or a CSR matrix of float32 or float64")
+        if found.shape != (count, self.size):
+            raise ValueError(
+                f"function must return a vector of {self.size} entries for each row that it was given"
+            )
+        dense = found.toarray() if sp.issparse(found) else found
+        return np.array(dense, dtype=np.float64, order="C")
