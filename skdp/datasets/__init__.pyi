@@ -16,22 +16,3 @@ from skdp.datasets._rand_hie import rand_hie_bins as rand_hie_bins
 from skdp.datasets._store import clear_data_home as clear_data_home
 from skdp.datasets._store import get_data_home as get_data_home
 from skdp.datasets._store import list_datasets as list_datasets
-
-__all__ = [
-    "clear_data_home",
-    "fetch_a9a",
-    "fetch_adult",
-    "fetch_e2006",
-    "fetch_fashion_mnist",
-    "fetch_ijcnn1",
-    "fetch_imdb",
-    "fetch_kddcup99",
-    "fetch_mnist",
-    "fetch_rcv1_binary",
-    "get_data_home",
-    "list_datasets",
-    "load_rand_hie",
-    "make_sparse_classification",
-    "make_sparse_regression",
-    "rand_hie_bins",
-]

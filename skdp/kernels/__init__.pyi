@@ -13,19 +13,3 @@ from skdp.kernels._threads import run_blocks as run_blocks
 from skdp.kernels._threshold import hard_threshold as hard_threshold
 from skdp.kernels._vertices import VertexKernel as VertexKernel
 from skdp.kernels._vertices import vertex_kernel as vertex_kernel
-
-__all__ = [
-    "GradientKernel",
-    "SupGradientKernel",
-    "VertexKernel",
-    "gradient_kernel",
-    "hard_threshold",
-    "is_cupy",
-    "jit",
-    "laplacian_smooth",
-    "n_threads",
-    "numeric_sparse",
-    "run_blocks",
-    "sup_gradient_kernel",
-    "vertex_kernel",
-]
