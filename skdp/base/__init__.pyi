@@ -12,18 +12,3 @@ from skdp.base.parameters import check_number as check_number
 from skdp.base.tables import clipped_weights as clipped_weights
 from skdp.base.tables import encode_groups as encode_groups
 from skdp.base.tables import validate_table as validate_table
-
-__all__ = [
-    "ExactFit",
-    "PrivateFit",
-    "Problem",
-    "Solution",
-    "check_choice",
-    "check_flag",
-    "check_number",
-    "clipped_weights",
-    "encode_groups",
-    "planned",
-    "unpaid",
-    "validate_table",
-]

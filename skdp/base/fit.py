@@ -8,9 +8,9 @@ then releases, then the recheck; only then are fitted attributes set. Whatever f
 the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record, but what it raises, warns of or returns in ``fitted`` must not depend on their
-values, except that a record which fails its own check is refused. What it learns from the records and puts into
-``fitted``, no epsilon covers: it must warn and name it in ``leaks``. ``solve`` sees the records through bounded
-statistics only, and these leave through the session.
+values, except that a record which fails its own check is refused. If ``read`` puts something that it learnt from
+the records into ``fitted``, no epsilon covers it: ``read`` must warn, and name it in ``leaks``. ``solve`` sees the
+records through bounded statistics only, and these leave through the session.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -129,8 +129,8 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     _erratum: str | None = None  # of the published constant, for the report
     _unproven = False  # whether no valid proof supports the noise; the session then is exact
     _record_checks = "finite, numeric"  # what `read` asks of each record
-    # Parameters that change no release: the noise of two fits with one seed may be the same. Those of the second
-    # line, only where they are None.
+    # Parameters that change no release, so that they do not enter the key of a seeded fit; those of the second
+    # line change none where they are None.
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
     _free_if_none: frozenset[str] = frozenset()
 

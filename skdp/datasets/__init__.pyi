@@ -25,31 +25,3 @@ from skdp.datasets.rand_hie import rand_hie_bins as rand_hie_bins
 from skdp.datasets.store import clear_data_home as clear_data_home
 from skdp.datasets.store import get_data_home as get_data_home
 from skdp.datasets.store import list_datasets as list_datasets
-
-__all__ = [
-    "clear_data_home",
-    "fetch_a9a",
-    "fetch_abalone",
-    "fetch_adult",
-    "fetch_brown",
-    "fetch_cifar10",
-    "fetch_dorothea",
-    "fetch_e2006",
-    "fetch_farm_ads",
-    "fetch_fashion_mnist",
-    "fetch_housing",
-    "fetch_ijcnn1",
-    "fetch_imdb",
-    "fetch_kddcup99",
-    "fetch_mnist",
-    "fetch_newsgroups20",
-    "fetch_rcv1_binary",
-    "fetch_reuters_lasvm",
-    "fetch_spambase",
-    "get_data_home",
-    "list_datasets",
-    "load_rand_hie",
-    "make_sparse_classification",
-    "make_sparse_regression",
-    "rand_hie_bins",
-]

@@ -13,19 +13,3 @@ from skdp.kernels.sup.vertices import vertex_kernel as vertex_kernel
 from skdp.kernels.threads import n_threads as n_threads
 from skdp.kernels.threads import run_blocks as run_blocks
 from skdp.kernels.threshold import hard_threshold as hard_threshold
-
-__all__ = [
-    "GradientKernel",
-    "SupGradientKernel",
-    "VertexKernel",
-    "gradient_kernel",
-    "hard_threshold",
-    "is_cupy",
-    "jit",
-    "laplacian_smooth",
-    "n_threads",
-    "numeric_sparse",
-    "run_blocks",
-    "sup_gradient_kernel",
-    "vertex_kernel",
-]

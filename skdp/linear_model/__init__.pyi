@@ -25,31 +25,3 @@ from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
 from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
-
-__all__ = [
-    "DPAGDClassifier",
-    "DPAMPClassifier",
-    "DPAMPRegressor",
-    "DPAdaSSPRegressor",
-    "DPFrankWolfeClassifier",
-    "DPFrankWolfeRegressor",
-    "DPGDClassifier",
-    "DPIGHTClassifier",
-    "DPIGHTRegressor",
-    "DPLSSGDClassifier",
-    "DPLSSGDRegressor",
-    "DPRRPSGDClassifier",
-    "DPSGDClassifier",
-    "DPSGDRegressor",
-    "DPSLKTClassifier",
-    "DPSLKTRegressor",
-    "DPSRMClassifier",
-    "DPSparseERM",
-    "DPSparseERMClassifier",
-    "DPSparseERMRegressor",
-    "DPTwoStageClassifier",
-    "DPTwoStageRegressor",
-    "IGHTClassifier",
-    "IGHTRegressor",
-    "STORMClassifier",
-]

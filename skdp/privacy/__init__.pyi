@@ -10,16 +10,3 @@ from skdp.privacy.report import PrivacyReport as PrivacyReport
 from skdp.privacy.session import PrivacySession as PrivacySession
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.statistics.vertices import VertexScores as VertexScores
-
-__all__ = [
-    "BatchGroup",
-    "Bounded",
-    "BudgetAccountant",
-    "PrivacyReport",
-    "PrivacySession",
-    "PrivateRecords",
-    "PublicShape",
-    "VertexScores",
-    "accounting",
-    "noise",
-]
