@@ -1,19 +1,91 @@
-"""Loss functions of generalised linear models: value, derivative and smoothness.
+"""Loss functions of generalised linear models: value, derivative, and the facts that methods ask for.
 
-A loss is a function of the linear predictor z and the target y. The objects are small and
-immutable; the kernels of :mod:`skdp.kernels` recognise them by ``name`` and compute the same
-derivative.
+A loss is a function of the linear predictor z and the target y. The objects are small and immutable. The compiled
+kernels of :mod:`skdp.kernels` compute the same derivative. To add a loss of your own, see `Loss`.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["HuberLoss", "LogisticLoss", "MultinomialLoss", "SquaredLoss"]
+__all__ = [
+    "HuberLoss",
+    "LogisticLoss",
+    "Loss",
+    "MultinomialLoss",
+    "SquaredLoss",
+    "check_loss",
+    "is_own",
+]
 
 Array = NDArray[np.float64]
+
+
+class Loss(Protocol):
+    """What a loss has; inherit from it to write one of your own.
+
+    A loss of your own fits where gradients are clipped record by record (`skdp.DPSparseERM`). The clip then bounds
+    what a record adds, whatever the derivative is, so no fact below enters the privacy claim. One thing does: the
+    derivative of a record must follow from that record alone, to the last bit. The package cannot check it, and
+    the report says "record-wise by the user's declaration". Mechanisms that release a minimiser refuse such a
+    loss: there a wrong ``lipschitz`` would void the claim.
+
+    Attributes
+    ----------
+    name : str
+        For messages and reports.
+    n_outputs : int
+        Number of linear predictors of a record; 1 for a loss of your own.
+    smoothness : float
+        Bound on the second derivative with respect to z.
+    lipschitz : float
+        Largest l2 norm of the derivative with respect to z; inf where it is not bounded.
+    is_classification : bool
+        Whether y is a class index, so that residuals stay large however well a model fits.
+    is_quadratic : bool
+        Whether normal equations give the minimiser.
+    start_norm, start_sup_norm : float or None
+        Norm of the derivative at z = 0 where it is the same for every y, in l2 and in the sup norm; else None.
+    start_value : float or None
+        Loss at z = 0 where it is the same for every y; else None.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPSparseERM
+    >>> from skdp.losses import Loss
+    >>> class LogCosh(Loss):
+    ...     name, smoothness = "log-cosh", 1.0
+    ...
+    ...     def value(self, z, y):
+    ...         return np.logaddexp(z - y, y - z) - np.log(2.0)
+    ...
+    ...     def derivative(self, z, y):
+    ...         return np.tanh(z - y)
+    >>> X = np.random.default_rng(0).normal(size=(2000, 5))
+    >>> model = DPSparseERM(loss=LogCosh(), epsilon=8.0).fit(X, X[:, 0])
+    >>> any("user's declaration" in line for line in model.privacy_.assumptions)
+    True
+    """
+
+    name: str
+    smoothness: float
+    n_outputs: int = 1
+    lipschitz: float = math.inf
+    is_classification: bool = False
+    is_quadratic: bool = False
+    start_norm: float | None = None
+    start_sup_norm: float | None = None
+    start_value: float | None = None
+
+    def value(self, z: ArrayLike, y: ArrayLike) -> Array:
+        """Loss of each record; ``z`` and ``y`` have shape (n,)."""
+
+    def derivative(self, z: ArrayLike, y: ArrayLike) -> Array:
+        """Derivative with respect to ``z``, shape (n,): entry i follows from ``z[i]`` and ``y[i]`` alone."""
 
 
 def _both(z: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
@@ -24,12 +96,7 @@ def _both(z: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
 class SquaredLoss:
     """Half the squared residual, ``(z - y)**2 / 2``.
 
-    Attributes
-    ----------
-    smoothness : float
-        Bound on the second derivative, 1.
-    n_outputs : int
-        1.
+    Attributes as for `Loss`.
 
     Examples
     --------
@@ -41,6 +108,12 @@ class SquaredLoss:
     name: ClassVar[str] = "squared"
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
+    lipschitz: ClassVar[float] = math.inf
+    is_classification: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = True
+    start_norm: ClassVar[None] = None
+    start_sup_norm: ClassVar[None] = None
+    start_value: ClassVar[None] = None
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -85,10 +158,20 @@ class HuberLoss:
     name: ClassVar[str] = "huber"
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
+    is_classification: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
+    start_norm: ClassVar[None] = None
+    start_sup_norm: ClassVar[None] = None
+    start_value: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
             raise ValueError(f"threshold must be finite and positive, got {self.threshold!r}.")
+
+    @property
+    def lipschitz(self) -> float:
+        """Largest absolute derivative, the threshold."""
+        return float(self.threshold)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -107,12 +190,7 @@ class HuberLoss:
 class LogisticLoss:
     """Negative log-likelihood of a 0/1 target, ``log(1 + exp(z)) - y z``.
 
-    Attributes
-    ----------
-    smoothness : float
-        Bound on the second derivative, 1/4.
-    n_outputs : int
-        1.
+    Attributes as for `Loss`.
 
     Examples
     --------
@@ -124,6 +202,12 @@ class LogisticLoss:
     name: ClassVar[str] = "logistic"
     n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 0.25
+    lipschitz: ClassVar[float] = 1.0
+    is_classification: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = False
+    start_norm: ClassVar[float] = 0.5
+    start_sup_norm: ClassVar[float] = 0.5
+    start_value: ClassVar[float] = math.log(2.0)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` (0 or 1) have shape (n,)."""
@@ -167,6 +251,9 @@ class MultinomialLoss:
 
     name: ClassVar[str] = "multinomial"
     smoothness: ClassVar[float] = 0.5
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+    is_classification: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if int(self.n_classes) != self.n_classes or self.n_classes < 2:
@@ -176,6 +263,21 @@ class MultinomialLoss:
     def n_outputs(self) -> int:
         """Number of columns of the linear predictor, K."""
         return self.n_classes
+
+    @property
+    def start_norm(self) -> float:
+        """Norm of ``p - e_y`` at p = 1/K: ``sqrt(1 - 1/K)``."""
+        return math.sqrt(1 - 1 / self.n_classes)
+
+    @property
+    def start_sup_norm(self) -> float:
+        """Largest entry of ``p - e_y`` at p = 1/K: ``1 - 1/K``."""
+        return 1 - 1 / self.n_classes
+
+    @property
+    def start_value(self) -> float:
+        """Loss where all classes are as likely: ``log K``."""
+        return math.log(self.n_classes)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` has shape (n, K), ``y`` holds class indices, shape (n,)."""
@@ -191,3 +293,37 @@ class MultinomialLoss:
         p /= p.sum(axis=1, keepdims=True)
         p[np.arange(p.shape[0]), target.astype(np.intp)] -= 1.0
         return p
+
+
+_OWN = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+
+
+def is_own(loss: Any) -> bool:
+    """Whether the loss is one of this module, whose facts are proven.
+
+    A subclass is not: it may compute another derivative under the same facts.
+    """
+    return type(loss) in _OWN
+
+
+def check_loss(loss: Any) -> None:
+    """Raise TypeError unless ``loss`` is of this module, or has all of `Loss` with one linear predictor."""
+    if is_own(loss):
+        return
+    wanted = [*Loss.__annotations__, "value", "derivative"]
+    missing = [name for name in wanted if not hasattr(loss, name)]
+    if missing or isinstance(loss, type):
+        raise TypeError(
+            f"loss must be one of {[cls.name for cls in _OWN]} or an object like skdp.losses.Loss, got "
+            f"{type(loss).__name__}" + (f" without {', '.join(missing)}" if missing else "")
+        )
+    if loss.n_outputs != 1:
+        raise TypeError("a loss of your own has one linear predictor: n_outputs must be 1")
+    if not 0 < float(loss.smoothness) < math.inf:
+        raise ValueError(f"smoothness must be finite and > 0, got {loss.smoothness!r}")
+    try:
+        hash(loss)
+    except TypeError:
+        raise TypeError(
+            "a loss of your own must be hashable: it is a key of cached passes"
+        ) from None

@@ -28,6 +28,7 @@ from skdp.kernels._recursive_rows import (
 )
 from skdp.kernels._sparse import csr_groups, csr_outputs, csr_rows
 from skdp.kernels._sparse_batch import chosen_recursive, chosen_rows
+from skdp.losses import is_own
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
@@ -136,7 +137,7 @@ def gradient_kernel(
     intercept_value: float = 1.0,
     sample_weight: Any = None,
     groups: Any = None,
-) -> GradientKernel:
+) -> Any:
     """Choose, once per fit, the kernel for clipped gradient sums over the rows of X.
 
     Parameters
@@ -147,7 +148,7 @@ def gradient_kernel(
         arrays and CuPy CSR matrices give the kernel for the device.
     y : array of shape (n,)
         Targets; 0/1 for the logistic loss, class indices for the multinomial loss.
-    loss : object of :mod:`skdp.losses`
+    loss : object of :mod:`skdp.losses`, or `skdp.losses.Loss`
     fit_intercept : bool, default=True
         Whether theta ends in an intercept.
     intercept_value : float, default=1.0
@@ -160,6 +161,7 @@ def gradient_kernel(
     Returns
     -------
     GradientKernel
+        `DeclaredSums` for a loss of the user's own.
 
     Raises
     ------
@@ -176,6 +178,12 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
+    if not is_own(loss):
+        from skdp.kernels._declared import DeclaredSums
+
+        options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
+        options.update(sample_weight=sample_weight, groups=groups)
+        return DeclaredSums(gradient_kernel, X, y, loss, **options)
     if not is_cupy(X):
         X = usable(X)
     elif X.ndim != 2:

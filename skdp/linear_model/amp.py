@@ -94,16 +94,14 @@ def chosen_penalty(
 ) -> float:
     """Return the penalty on the sum of the losses, from public and released numbers only."""
     radius = math.hypot(norm, records.intercept_value if records.fit_intercept else 0.0)
-    huber = isinstance(loss, HuberLoss)
     if session.exact:
         least = LEAST_EXACT * records.n_units * radius**2
         return least if isinstance(alpha, str) else max(least, alpha * records.n_units)
-    least = (LEAST_TWO_SIGNED if huber else LEAST) * radius**2 / session.epsilon
+    least = (LEAST if loss.is_classification else LEAST_TWO_SIGNED) * radius**2 / session.epsilon
     if not isinstance(alpha, str):
         return max(least, alpha * records.n_units)
     std = session.objective_noise_std(loss, radius=radius, penalty=3 * least)
-    steepness = loss.threshold if huber else 1.0
-    return max(least, std / steepness * norm * math.sqrt(records.n_parameters) / BALANCE)
+    return max(least, std / loss.lipschitz * norm * math.sqrt(records.n_parameters) / BALANCE)
 
 
 class PerturbedFit(PrivateFit):

@@ -124,7 +124,7 @@ def released_scales(
     """
     if not isinstance(radius, str) and not isinstance(clip_norm, str):
         return 1.0, float(clip_norm), float(radius), share
-    residual = start_sup_residual(loss)
+    residual = loss.start_sup_norm
     searches = 1 if residual is not None else 2
     paid = grown_share(session, records.n_units, searches * QUESTIONS)
     part = paid / searches
@@ -143,13 +143,6 @@ def released_scales(
     clip = CLIP_FACTOR * gradient if isinstance(clip_norm, str) else float(clip_norm)
     ball = size * gradient / row**2 if isinstance(radius, str) else float(radius)
     return row, clip, ball, share - paid
-
-
-def start_sup_residual(loss: Any) -> float | None:
-    """Sup norm of the loss derivative at theta = 0 where every target has the same, else None."""
-    if loss.name == "logistic":
-        return 0.5
-    return 1 - 1 / loss.n_outputs if loss.name == "multinomial" else None
 
 
 class FrankWolfeFit(PrivateFit):

@@ -17,7 +17,6 @@ from skdp.linear_model.frame import Solution
 from skdp.linear_model.parts.penalties import Penalty
 from skdp.linear_model.parts.progress import Monitor
 from skdp.linear_model.parts.steps import square
-from skdp.losses import MultinomialLoss
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import PrivacySession
 
@@ -127,7 +126,7 @@ def adaptive_descent(
         downhill = start.scales.gradient * start.rows_per_unit / start.curvature(loss)
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
     if isinstance(loss_bound, str):
-        loss_bound = LOSS_BOUND * _blind_loss(loss) * start.rows_per_unit
+        loss_bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
     first = float(reach)
     line = _Line(session, start, loss, penalty, purse, float(loss_bound), first)
     distances: list[float] = []
@@ -207,11 +206,6 @@ class _Line:
         scores = (-losses).shifted(-public)
         best = int(self._session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
         return float(distances[best]), points[best]
-
-
-def _blind_loss(loss: Any) -> float:
-    """The loss of every record at theta = 0."""
-    return math.log(loss.n_outputs) if isinstance(loss, MultinomialLoss) else math.log(2.0)
 
 
 def _require_feasible(session: PrivacySession, purse: Purse, size: int) -> None:

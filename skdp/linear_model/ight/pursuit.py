@@ -24,7 +24,6 @@ from skdp.linear_model.parts.scales import (
     gradient_median,
     median,
     released_scales,
-    start_residual,
 )
 from skdp.linear_model.parts.steps import DistanceOverGradients, shrinkage, square
 from skdp.linear_model.two_stage.solver import released_prior
@@ -57,11 +56,8 @@ CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
 CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
 SPREAD = 3.0  # least l2 norm of a gradient over its sup norm and sqrt(s), for Gumbel noise
-SUP_CLIP = {"logistic": 1.0, "multinomial": 1.0}  # sup-norm clip over the median; else 0.5
-FIT_CLIP = {
-    "logistic": 3.0,
-    "multinomial": 3.0,
-}  # clip norm of the fits over that of the scales; else 2
+SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
+FIT_CLIP = (2.0, 3.0)  # the same: clip norm of the fits over that of the scales
 START = (
     0.1  # first distance over that of the scales: it grows by itself, but noise never takes it back
 )
@@ -172,7 +168,7 @@ class Task:
     @property
     def classifier(self) -> bool:
         """Whether clip norms stay: clipped to the gradients of a frequent class, a rare one is lost."""
-        return start_residual(self.loss) is not None
+        return bool(self.loss.is_classification)
 
     def sup_median(self, theta: np.ndarray, share: float, between: tuple[float, float]) -> float:
         """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
@@ -213,7 +209,7 @@ class Choice:
         wanted = -(-s * self._round // self._rounds) + (-s * before // self._rounds)
         if wanted:
             blind, start = task.blind(theta)
-            clip = SUP_CLIP.get(task.loss.name, 0.5) * self._largest
+            clip = SUP_CLIP[task.classifier] * self._largest
             scores = blind.gradient_scores(task.loss, start, clip)
             new = task.session.gumbel_top_k(scores, wanted, self._cost)
             self._chosen = np.union1d(self._chosen, new)
@@ -297,7 +293,7 @@ class FitOnFeatures:
             whole[d:] /= factor
             return whole
 
-        clip = FIT_CLIP.get(loss.name, 2.0) * scales.clip_norm
+        clip = FIT_CLIP[self._task.classifier] * scales.clip_norm
         size, start = inner.size, START * scales.distance
         rule = DistanceOverGradients(inner, start, self._steps, size, size)
         plan = session.plan_gaussian(self._steps, share, purpose="refit")

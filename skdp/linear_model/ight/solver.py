@@ -195,7 +195,7 @@ class Schedule:
         """Divide the steps and the budget; refitting pays where few of many features survive."""
         total = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
         if isinstance(refit, str):
-            pays = loss.n_outputs == 1 and loss.name != "logistic" and 10 * s <= d and total >= 10
+            pays = not loss.is_classification and 10 * s <= d and total >= 10
             refit = REFIT_SHARE if pays and not literal else 0.0
         last = max(1, round(refit * total)) if refit and s < d else 0
         if last >= total > 0 and last:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from skdp.losses import MultinomialLoss
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
@@ -73,7 +72,7 @@ def grown_share(
 
 def count_searches(records: PrivateRecords, loss: Any) -> int:
     """Number of medians that `released_scales` asks for."""
-    return 1 + (start_residual(loss) is None) + (records.unit == "group")
+    return 1 + (loss.start_norm is None) + (records.unit == "group")
 
 
 def given_scales(clip_norm: float) -> Scales:
@@ -117,7 +116,7 @@ def released_scales(
     -------
     Scales
     """
-    residual, grouped = start_residual(loss), records.unit == "group"
+    residual, grouped = loss.start_norm, records.unit == "group"
     part = share / count_searches(records, loss)
     row = median(session, part, lambda bound: records.row_norm_count(bound), row_between)
     value = 1.0 if literal else INTERCEPT * row
@@ -151,13 +150,6 @@ def gradient_median(
         return records.gradient_norm_count(loss, theta, bound, each_row=each_row)
 
     return median(session, share, count, between)
-
-
-def start_residual(loss: Any) -> float | None:
-    """Norm of the loss derivative at theta = 0 where every target has the same, else None."""
-    if loss.name == "logistic":
-        return 0.5
-    return math.sqrt(1 - 1 / loss.n_outputs) if isinstance(loss, MultinomialLoss) else None
 
 
 def median(

@@ -18,7 +18,6 @@ from skdp.linear_model.ight.solver import Rescaled
 from skdp.linear_model.parts.penalties import Penalty
 from skdp.linear_model.parts.progress import Monitor, announce
 from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
-from skdp.linear_model.parts.scales import start_residual
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.session import BatchGroup, PrivacySession
 
@@ -178,7 +177,7 @@ def stochastic_descent(
     steps = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
     size = records.n_units if isinstance(batch_size, str) else int(batch_size)
     aside = scale_part(session, records, loss, clip_norm, learning_rate)
-    regression = start_residual(loss) is None
+    regression = not loss.is_classification
     seek = aside > 0 and regression and records.fit_intercept
     seek = seek and precision(session, records, 1) >= LEAST_PRECISION
     central = scale_share(session, records.n_units, CENTER_SEARCHES) if seek else 0.0
@@ -262,7 +261,7 @@ def first_rate(
     """
     records, scales = start.records, start.scales
     row = math.hypot(scales.row, records.intercept_value * records.fit_intercept)
-    bounded = start_residual(loss) is not None
+    bounded = loss.is_classification
     unit = 1.0 if bounded else scales.gradient / row
     distance = walk * unit / (row * length)
     if solver == "adam":  # of white noise its steps are of size 1

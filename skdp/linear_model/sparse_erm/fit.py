@@ -21,6 +21,7 @@ from skdp.linear_model.sparse_erm.batches import (
     require_replace_one,
 )
 from skdp.linear_model.sparse_erm.solver import MAX_STEPS, MIN_STEPS, automatic_steps, solve
+from skdp.losses import is_own
 from skdp.privacy.session import PrivacySession
 
 __all__ = ["BatchedProblem", "SparseGradientFit"]
@@ -233,13 +234,18 @@ class SparseGradientFit:
         return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
 
     def _assumptions(self, problem: Any) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        if not is_own(problem.loss):
+            found = (
+                f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",
+            )
         if problem.batch_codes is not None:
-            return (
+            found += (
                 "which row is in which of batch_groups is public, and no record could change it",
             )
-        if self.batch_size is not None:
-            return ("the samples of the steps stay secret: time and memory do not show them",)
-        return ()
+        elif self.batch_size is not None:
+            found += ("the samples of the steps stay secret: time and memory do not show them",)
+        return found
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

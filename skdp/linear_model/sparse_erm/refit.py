@@ -18,7 +18,7 @@ from skdp.privacy.session import PrivacySession
 __all__ = ["REFIT_STEPS", "refit"]
 
 REFIT_STEPS = 40
-CLIP_FACTOR = {"logistic": 3.0, "multinomial": 3.0}  # over the released clip norm; else 2
+CLIP_FACTOR = (2.0, 3.0)  # of regression and classification, over the released clip norm
 START = 0.1  # first distance over that of the scales: it grows by itself
 CURVATURE = 0.8  # over smoothness times squared row norm a feature
 SHRINK = 2.0  # standard deviations of the noise that is taken out
@@ -87,7 +87,7 @@ def refit(
         whole[d:] /= factor
         return whole
 
-    clip_norm = CLIP_FACTOR.get(loss.name, 2.0) * scales.clip_norm
+    clip_norm = CLIP_FACTOR[loss.is_classification] * scales.clip_norm
     rule = DistanceOverGradients(
         inner, START * scales.distance, REFIT_STEPS, inner.size, inner.size
     )

@@ -22,7 +22,6 @@ from skdp.linear_model.parts.scales import (
     given_scales,
     grown_share,
     median,
-    start_residual,
 )
 from skdp.linear_model.parts.steps import FLOOR, POWER, square
 from skdp.linear_model.sparse_erm.batches import Batches
@@ -243,7 +242,7 @@ def sup_scales(
 
     As `skdp.linear_model.parts.scales.released_scales`, in the norm in which this method clips.
     """
-    residual = largest_residual(loss)
+    residual = loss.start_sup_norm
     part = share if residual is not None else share / 2
     row = median(session, part, lambda bound: records.row_sup_norm_count(bound))
     value = 1.0 if literal else INTERCEPT * row
@@ -257,13 +256,6 @@ def sup_scales(
             session, part, lambda bound: scaled.gradient_sup_norm_count(loss, start, bound)
         )
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
-
-
-def largest_residual(loss: Any) -> float | None:
-    """Sup norm of the loss derivative at theta = 0 where every target has the same, else None."""
-    if loss.n_outputs > 1:
-        return 1.0 - 1.0 / loss.n_outputs
-    return start_residual(loss)
 
 
 @dataclass(frozen=True)
@@ -327,7 +319,7 @@ def solve(
     """Decide what "auto" is, divide the budget, and run: scales, sparse steps, refit."""
     literal = not isinstance(learning_rate, str)
     adaptive = isinstance(clip_norm, str) or not literal
-    questions = QUESTIONS * (1 + (largest_residual(loss) is None))
+    questions = QUESTIONS * (1 + (loss.start_sup_norm is None))
     shares = Shares.of(
         session,
         adaptive=adaptive,

@@ -47,7 +47,7 @@ class _TwoStageFit(PrivateFit):
                 f"n_nonzero_coefs={s} is more than the {records.n_features} features of X"
             )
         s = default_support(session, records) if s is None else int(s)
-        if loss.name == "squared" and s > LARGEST:
+        if loss.is_quadratic and s > LARGEST:
             raise ValueError(
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
@@ -62,7 +62,7 @@ class _TwoStageFit(PrivateFit):
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
-        return found if problem.loss.name == "squared" else found + count_assumption(problem)
+        return found if problem.loss.is_quadratic else found + count_assumption(problem)
 
 
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):

@@ -20,7 +20,7 @@ from skdp.linear_model.parts.quantiles import (
     scale_share,
     search_quantile,
 )
-from skdp.linear_model.parts.scales import GRID, start_residual
+from skdp.linear_model.parts.scales import GRID
 from skdp.privacy import accounting
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.records import PrivateRecords
@@ -73,7 +73,7 @@ def two_stage(
     attributes : dict
     """
     d, s = records.n_features, plan.n_nonzero_coefs
-    regression, chosen = loss.name in ("squared", "huber"), s < d
+    regression, chosen = not loss.is_classification, s < d
     ranged = regression and isinstance(plan.y_bounds, str)
     searches = RANGE_SEARCHES * ranged + isinstance(plan.row_norm, str)
     searches += chosen and plan.selection == "gumbel"
@@ -81,7 +81,7 @@ def two_stage(
     rest = 1.0 - part * searches
     ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
     selection = ratio * rest if chosen else 0.0
-    entries = (s + 2) ** 2 if loss.name == "squared" else (s + 1) * loss.n_outputs
+    entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
     session.require_feasible(entries, 1, rest - selection)
     target = TargetRange(0.0, 2 * LOGIT_SPREAD)
     if isinstance(plan.y_bounds, tuple):
@@ -116,7 +116,7 @@ def fit_on_support(
     share: float,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
-    if loss.name == "squared":
+    if loss.is_quadratic:
         bounds = (-target.bound, target.bound)
         return adassp(
             session, records, row_norm=row_norm, y_bounds=bounds, alpha=plan.alpha, share=share
@@ -190,7 +190,7 @@ def select_support(
     start = np.zeros(
         records.n_parameters if loss.n_outputs == 1 else (records.n_parameters, loss.n_outputs)
     )
-    if records.fit_intercept and start_residual(loss) is not None:
+    if records.fit_intercept and loss.is_classification:
         start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
         share *= 1 - PRIOR_SHARE
     # The intercept takes no part in the choice: its feature is made so small that no row is clipped for it.
@@ -204,13 +204,12 @@ def select_support(
 
 def typical_slope(loss: Any, target: TargetRange) -> float:
     """Size of a row's loss derivative at the start, about: what its gradient's norm is over its own."""
-    residual = start_residual(loss)
-    if residual is not None:
-        return residual
+    if loss.start_norm is not None:
+        return float(loss.start_norm)
     size = (
         0.3 * target.bound
     )  # the median distance where the bound is a 98 % quantile, of normal targets
-    return min(size, loss.threshold) if loss.name == "huber" else size
+    return min(size, float(loss.lipschitz))
 
 
 @dataclass(frozen=True)
@@ -244,10 +243,8 @@ def released_prior(
     """Intercept at which the classes have their released frequencies."""
     only = np.zeros(records.n_parameters, dtype=bool)
     only[-1] = True
-    steepness = start_residual(loss)
-    assert steepness is not None
     plan = session.plan_gaussian(1, share, purpose="class frequencies")
-    clip_norm = steepness * records.intercept_value
+    clip_norm = loss.start_norm * records.intercept_value
     mean = records.mean_gradient(loss, start, clip_norm, mask=only)
     slope = session.gaussian(mean, plan)[-1] / records.intercept_value
     k = max(2, loss.n_outputs)
@@ -309,7 +306,5 @@ def penalty(loss: Any, p: int, row_norm: float, spread: float, noise: float) -> 
     have size D costs alpha |theta|^2 / 2 with |theta|^2 = p (D / R)^2. The sum is least at
     alpha = R^2 (2 smoothness / p)^(1/3) (2 z L / (n D))^(2/3); `PENALTY` times that is measured.
     """
-    steepness = {"logistic": 1.0, "multinomial": math.sqrt(2.0)}.get(loss.name)
-    steepness = loss.threshold if steepness is None else steepness
-    size = (2 * loss.smoothness / p) ** (1 / 3) * (2 * noise * steepness / spread) ** (2 / 3)
+    size = (2 * loss.smoothness / p) ** (1 / 3) * (2 * noise * loss.lipschitz / spread) ** (2 / 3)
     return min(1e50, max(1e-50, row_norm**2 * max(SMALLEST_PENALTY, PENALTY * size)))

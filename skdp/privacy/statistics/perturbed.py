@@ -125,8 +125,8 @@ class PerturbedDomain(Domain):
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
-        if self.loss.name == "logistic":
-            start = math.log(2.0)
+        if self.loss.is_classification:
+            start = self.loss.start_value
         else:
             start = LIMIT * self.loss.threshold**2
         # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
@@ -141,7 +141,7 @@ class PerturbedDomain(Domain):
 
     def targets(self, y: Array, kept: Array) -> Array:
         """Centred and clipped; a row that was scaled down takes its target along."""
-        if self.loss.name != "huber":
+        if self.loss.is_classification:
             return y
         limit = LIMIT * self.loss.threshold
         with np.errstate(all="ignore"):  # an infinite difference times 0 is no number
