@@ -33,24 +33,7 @@ class Loss(Protocol):
     the report says "record-wise by the user's declaration". Mechanisms that release a minimiser refuse such a
     loss: there a wrong ``lipschitz`` would void the claim.
 
-    Attributes
-    ----------
-    name : str
-        For messages and reports.
-    n_outputs : int
-        Number of linear predictors of a record; 1 for a loss of your own.
-    smoothness : float
-        Bound on the second derivative with respect to z.
-    lipschitz : float
-        Largest l2 norm of the derivative with respect to z; inf where it is not bounded.
-    is_classification : bool
-        Whether y is a class index, so that residuals stay large however well a model fits.
-    is_quadratic : bool
-        Whether normal equations give the minimiser.
-    start_norm, start_sup_norm : float or None
-        Norm of the derivative at z = 0 where it is the same for every y, in l2 and in the sup norm; else None.
-    start_value : float or None
-        Loss at z = 0 where it is the same for every y; else None.
+    The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
 
     Examples
     --------
@@ -71,15 +54,48 @@ class Loss(Protocol):
     True
     """
 
-    name: str
-    smoothness: float
-    n_outputs: int = 1
-    lipschitz: float = math.inf
-    is_classification: bool = False
-    is_quadratic: bool = False
-    start_norm: float | None = None
-    start_sup_norm: float | None = None
-    start_value: float | None = None
+    @property
+    def name(self) -> str:
+        """For messages and reports."""
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the second derivative with respect to z."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of linear predictors of a record; 1 for a loss of your own."""
+        return 1
+
+    @property
+    def lipschitz(self) -> float:
+        """Largest l2 norm of the derivative with respect to z; inf where it is not bounded."""
+        return math.inf
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether y is a class index, so that residuals stay large however well a model fits."""
+        return False
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether normal equations give the minimiser."""
+        return False
+
+    @property
+    def start_norm(self) -> float | None:
+        """Norm of the derivative at z = 0 where it is the same for every y, else None."""
+        return None
+
+    @property
+    def start_sup_norm(self) -> float | None:
+        """The same in the sup norm."""
+        return None
+
+    @property
+    def start_value(self) -> float | None:
+        """Loss at z = 0 where it is the same for every y, else None."""
+        return None
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -92,8 +108,20 @@ def _both(z: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     return np.asarray(z, dtype=np.float64), np.asarray(y, dtype=np.float64)
 
 
+class _Defaults:
+    """Facts that most losses of this module share."""
+
+    __slots__ = ()
+    n_outputs: ClassVar[int] = 1
+    is_classification: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
+    start_norm: ClassVar[float | None] = None
+    start_sup_norm: ClassVar[float | None] = None
+    start_value: ClassVar[float | None] = None
+
+
 @dataclass(frozen=True, slots=True)
-class SquaredLoss:
+class SquaredLoss(_Defaults):
     """Half the squared residual, ``(z - y)**2 / 2``.
 
     Attributes as for `Loss`.
@@ -106,14 +134,9 @@ class SquaredLoss:
     """
 
     name: ClassVar[str] = "squared"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
     lipschitz: ClassVar[float] = math.inf
-    is_classification: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = True
-    start_norm: ClassVar[None] = None
-    start_sup_norm: ClassVar[None] = None
-    start_value: ClassVar[None] = None
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -127,7 +150,7 @@ class SquaredLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class HuberLoss:
+class HuberLoss(_Defaults):
     """Huber's loss: quadratic up to ``threshold``, linear beyond.
 
     Parameters
@@ -156,13 +179,7 @@ class HuberLoss:
     threshold: float
 
     name: ClassVar[str] = "huber"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
-    is_classification: ClassVar[bool] = False
-    is_quadratic: ClassVar[bool] = False
-    start_norm: ClassVar[None] = None
-    start_sup_norm: ClassVar[None] = None
-    start_value: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
@@ -187,7 +204,7 @@ class HuberLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticLoss:
+class LogisticLoss(_Defaults):
     """Negative log-likelihood of a 0/1 target, ``log(1 + exp(z)) - y z``.
 
     Attributes as for `Loss`.
@@ -200,11 +217,9 @@ class LogisticLoss:
     """
 
     name: ClassVar[str] = "logistic"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 0.25
     lipschitz: ClassVar[float] = 1.0
     is_classification: ClassVar[bool] = True
-    is_quadratic: ClassVar[bool] = False
     start_norm: ClassVar[float] = 0.5
     start_sup_norm: ClassVar[float] = 0.5
     start_value: ClassVar[float] = math.log(2.0)
@@ -310,8 +325,16 @@ def check_loss(loss: Any) -> None:
     """Raise TypeError unless ``loss`` is of this module, or has all of `Loss` with one linear predictor."""
     if is_own(loss):
         return
-    wanted = [*Loss.__annotations__, "value", "derivative"]
-    missing = [name for name in wanted if not hasattr(loss, name)]
+    facts = [name for name, value in vars(Loss).items() if isinstance(value, property)]
+    missing = [name for name in facts if not hasattr(loss, name)]
+    missing += [
+        name for name in ("name", "smoothness") if getattr(loss, name, missing) is None
+    ]  # inherited
+    missing += [
+        name
+        for name in ("value", "derivative")
+        if getattr(type(loss), name, None) in (None, getattr(Loss, name))
+    ]
     if missing or isinstance(loss, type):
         raise TypeError(
             f"loss must be one of {[cls.name for cls in _OWN]} or an object like skdp.losses.Loss, got "

@@ -1,9 +1,9 @@
 """Clipped gradient sums for a loss of the user's own, which no compiled pass knows.
 
 The user's derivatives r are computed first. The gradient of a row is r times the row. That is also the gradient of
-the squared loss at theta = 0 with the target -r. So the compiled passes of the squared loss clip, round and add it;
-their proofs hold whatever r is. They need that r is a function of the row alone. The linear predictors are:
-they are computed row by row. The user declares it of the derivative (`skdp.losses.Loss`).
+the squared loss at theta = 0 with the target -r. So the compiled passes of the squared loss clip, round and
+add it; their proofs hold whatever r is. They need that r is a function of the row alone. The linear predictors
+are: they are computed row by row. The user declares it of the derivative (`skdp.losses.Loss`).
 """
 
 from collections.abc import Callable

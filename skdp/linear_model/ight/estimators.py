@@ -1,8 +1,7 @@
-"""The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `_ight`."""
+"""The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `solver`."""
 
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.ight.fit import ExactThresholdingFit, PrivateThresholdingFit
-from skdp.linear_model.ight.solver import solve
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
@@ -127,8 +126,6 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     >>> model.privacy_.epsilon, model.privacy_.delta
     (2.0, 1e-05)
     """
-
-    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
@@ -297,8 +294,6 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     'proven'
     """
 
-    _algorithm = staticmethod(solve)
-
     def __init__(
         self,
         *,
@@ -420,8 +415,6 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     3
     """
 
-    _algorithm = staticmethod(solve)
-
     def __init__(
         self,
         *,
@@ -520,8 +513,6 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     >>> bool(IGHTRegressor(n_nonzero_coefs=3).fit(X, y).score(X, y) > 0.8)
     True
     """
-
-    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
