@@ -38,8 +38,8 @@ LARGEST = 4096  # features: the release has their square in entries
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 # Weight of the targets in the stacked rows, in the first round and later: it moves noise from X^T y to X^T X.
 TARGET_WEIGHT = (0.5, 1.0)
-ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of the rounds
-FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on the noise's
+ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # of mu^2, by the number of rounds
+FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on those of the noise
 REACH_SHARE = 0.02  # of mu^2, for each reach of the residuals
 RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)  # reaches, over that of the round before
 

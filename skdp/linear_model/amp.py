@@ -32,7 +32,7 @@ PRECISION = 4.0  # the noise of one count is at most this part of the units, whe
 POINT_SHARE = 0.1  # of the rest (of mu^2), for the computed point where there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
-BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
+BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise (a quarter of a9a)
 # Least penalty in units of R^2 / epsilon: below, the determinants take too much of epsilon.
 LEAST, LEAST_TWO_SIGNED = 2.0, 10.0
 LEAST_EXACT = 1e-6  # without privacy, in units of n R^2

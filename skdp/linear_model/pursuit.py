@@ -22,7 +22,7 @@ from skdp.linear_model.parts.refit import Refit, refit
 from skdp.linear_model.parts.scales import (
     Between,
     Scales,
-    gradient_median,
+    gradient_norm_count,
     released_prior,
     sup_norm_count,
 )
@@ -117,7 +117,8 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
         # Clipped to the gradients of a frequent class, a rare one would be lost: a classifier's clip norm stays.
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
-            clip_norm = gradient_median(session, records, loss, theta, part / 2, between) / 2
+            count = gradient_norm_count(records, loss, theta)
+            clip_norm = noisy_search(session, part / 2, count, between=between) / 2
         chosen = finder.find(theta, clip_norm, part / 2)
         again = Refit(
             rounds.steps[k],
