@@ -1,35 +1,130 @@
-"""Loss functions of generalised linear models: value, derivative and smoothness.
+"""Loss functions of generalised linear models: value, derivative, and the facts that methods ask for.
 
-A loss is a function of the linear predictor z and the target y. The objects are small and
-immutable; the kernels of :mod:`skdp.kernels` recognise them by ``name`` and compute the same
-derivative.
+A loss is a function of the linear predictor z and the target y. The objects are small and immutable. The compiled
+kernels of :mod:`skdp.kernels` compute the same derivative. To add a loss of your own, see `Loss`.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["HuberLoss", "LogisticLoss", "MultinomialLoss", "SquaredLoss"]
+__all__ = [
+    "HuberLoss",
+    "LogisticLoss",
+    "Loss",
+    "MultinomialLoss",
+    "SquaredLoss",
+    "check_loss",
+    "is_own",
+]
 
 Array = NDArray[np.float64]
+
+
+class Loss(Protocol):
+    """What a loss has; inherit from it to write one of your own.
+
+    A loss of your own fits where gradients are clipped record by record (`skdp.DPSparseERM`). The clip then bounds
+    what a record adds, whatever the derivative is, so no fact below enters the privacy claim. One thing does: the
+    derivative of a record must follow from that record alone, to the last bit. The package cannot check it, and
+    the report says "record-wise by the user's declaration". Mechanisms that release a minimiser refuse such a
+    loss: there a wrong ``lipschitz`` would void the claim.
+
+    The facts are class attributes or properties; all but ``name`` and ``smoothness`` have a default.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPSparseERM
+    >>> from skdp.losses import Loss
+    >>> class LogCosh(Loss):
+    ...     name, smoothness = "log-cosh", 1.0
+    ...
+    ...     def value(self, z, y):
+    ...         return np.logaddexp(z - y, y - z) - np.log(2.0)
+    ...
+    ...     def derivative(self, z, y):
+    ...         return np.tanh(z - y)
+    >>> X = np.random.default_rng(0).normal(size=(2000, 5))
+    >>> model = DPSparseERM(loss=LogCosh(), epsilon=8.0).fit(X, X[:, 0])
+    >>> any("user's declaration" in line for line in model.privacy_.assumptions)
+    True
+    """
+
+    @property
+    def name(self) -> str:
+        """For messages and reports."""
+
+    @property
+    def smoothness(self) -> float:
+        """Bound on the second derivative with respect to z."""
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of linear predictors of a record; 1 for a loss of your own."""
+        return 1
+
+    @property
+    def lipschitz(self) -> float:
+        """Largest l2 norm of the derivative with respect to z; inf where it is not bounded."""
+        return math.inf
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether y is a class index, so that residuals stay large however well a model fits."""
+        return False
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether normal equations give the minimiser."""
+        return False
+
+    @property
+    def start_norm(self) -> float | None:
+        """Norm of the derivative at z = 0 where it is the same for every y, else None."""
+        return None
+
+    @property
+    def start_sup_norm(self) -> float | None:
+        """The same in the sup norm."""
+        return None
+
+    @property
+    def start_value(self) -> float | None:
+        """Loss at z = 0 where it is the same for every y, else None."""
+        return None
+
+    def value(self, z: ArrayLike, y: ArrayLike) -> Array:
+        """Loss of each record; ``z`` and ``y`` have shape (n,)."""
+
+    def derivative(self, z: ArrayLike, y: ArrayLike) -> Array:
+        """Derivative with respect to ``z``, shape (n,): entry i follows from ``z[i]`` and ``y[i]`` alone."""
 
 
 def _both(z: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     return np.asarray(z, dtype=np.float64), np.asarray(y, dtype=np.float64)
 
 
+class _Defaults:
+    """Facts that most losses of this module share."""
+
+    __slots__ = ()
+    n_outputs: ClassVar[int] = 1
+    is_classification: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
+    start_norm: ClassVar[float | None] = None
+    start_sup_norm: ClassVar[float | None] = None
+    start_value: ClassVar[float | None] = None
+
+
 @dataclass(frozen=True, slots=True)
-class SquaredLoss:
+class SquaredLoss(_Defaults):
     """Half the squared residual, ``(z - y)**2 / 2``.
 
-    Attributes
-    ----------
-    smoothness : float
-        Bound on the second derivative, 1.
-    n_outputs : int
-        1.
+    Attributes as for `Loss`.
 
     Examples
     --------
@@ -39,8 +134,9 @@ class SquaredLoss:
     """
 
     name: ClassVar[str] = "squared"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
+    lipschitz: ClassVar[float] = math.inf
+    is_quadratic: ClassVar[bool] = True
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -54,7 +150,7 @@ class SquaredLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class HuberLoss:
+class HuberLoss(_Defaults):
     """Huber's loss: quadratic up to ``threshold``, linear beyond.
 
     Parameters
@@ -83,12 +179,16 @@ class HuberLoss:
     threshold: float
 
     name: ClassVar[str] = "huber"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold > 0):
             raise ValueError(f"threshold must be finite and positive, got {self.threshold!r}.")
+
+    @property
+    def lipschitz(self) -> float:
+        """Largest absolute derivative, the threshold."""
+        return float(self.threshold)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` have shape (n,)."""
@@ -104,15 +204,10 @@ class HuberLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class LogisticLoss:
+class LogisticLoss(_Defaults):
     """Negative log-likelihood of a 0/1 target, ``log(1 + exp(z)) - y z``.
 
-    Attributes
-    ----------
-    smoothness : float
-        Bound on the second derivative, 1/4.
-    n_outputs : int
-        1.
+    Attributes as for `Loss`.
 
     Examples
     --------
@@ -122,8 +217,12 @@ class LogisticLoss:
     """
 
     name: ClassVar[str] = "logistic"
-    n_outputs: ClassVar[int] = 1
     smoothness: ClassVar[float] = 0.25
+    lipschitz: ClassVar[float] = 1.0
+    is_classification: ClassVar[bool] = True
+    start_norm: ClassVar[float] = 0.5
+    start_sup_norm: ClassVar[float] = 0.5
+    start_value: ClassVar[float] = math.log(2.0)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` and ``y`` (0 or 1) have shape (n,)."""
@@ -167,6 +266,9 @@ class MultinomialLoss:
 
     name: ClassVar[str] = "multinomial"
     smoothness: ClassVar[float] = 0.5
+    lipschitz: ClassVar[float] = math.sqrt(2.0)
+    is_classification: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if int(self.n_classes) != self.n_classes or self.n_classes < 2:
@@ -176,6 +278,21 @@ class MultinomialLoss:
     def n_outputs(self) -> int:
         """Number of columns of the linear predictor, K."""
         return self.n_classes
+
+    @property
+    def start_norm(self) -> float:
+        """Norm of ``p - e_y`` at p = 1/K: ``sqrt(1 - 1/K)``."""
+        return math.sqrt(1 - 1 / self.n_classes)
+
+    @property
+    def start_sup_norm(self) -> float:
+        """Largest entry of ``p - e_y`` at p = 1/K: ``1 - 1/K``."""
+        return 1 - 1 / self.n_classes
+
+    @property
+    def start_value(self) -> float:
+        """Loss where all classes are as likely: ``log K``."""
+        return math.log(self.n_classes)
 
     def value(self, z: ArrayLike, y: ArrayLike) -> Array:
         """Loss of each record; ``z`` has shape (n, K), ``y`` holds class indices, shape (n,)."""
@@ -191,3 +308,45 @@ class MultinomialLoss:
         p /= p.sum(axis=1, keepdims=True)
         p[np.arange(p.shape[0]), target.astype(np.intp)] -= 1.0
         return p
+
+
+_OWN = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+
+
+def is_own(loss: Any) -> bool:
+    """Whether the loss is one of this module, whose facts are proven.
+
+    A subclass is not: it may compute another derivative under the same facts.
+    """
+    return type(loss) in _OWN
+
+
+def check_loss(loss: Any) -> None:
+    """Raise TypeError unless ``loss`` is of this module, or has all of `Loss` with one linear predictor."""
+    if is_own(loss):
+        return
+    facts = [name for name, value in vars(Loss).items() if isinstance(value, property)]
+    missing = [name for name in facts if not hasattr(loss, name)]
+    missing += [
+        name for name in ("name", "smoothness") if getattr(loss, name, missing) is None
+    ]  # inherited
+    missing += [
+        name
+        for name in ("value", "derivative")
+        if getattr(type(loss), name, None) in (None, getattr(Loss, name))
+    ]
+    if missing or isinstance(loss, type):
+        raise TypeError(
+            f"loss must be one of {[cls.name for cls in _OWN]} or an object like skdp.losses.Loss, got "
+            f"{type(loss).__name__}" + (f" without {', '.join(missing)}" if missing else "")
+        )
+    if loss.n_outputs != 1:
+        raise TypeError("a loss of your own has one linear predictor: n_outputs must be 1")
+    if not 0 < float(loss.smoothness) < math.inf:
+        raise ValueError(f"smoothness must be finite and > 0, got {loss.smoothness!r}")
+    try:
+        hash(loss)
+    except TypeError:
+        raise TypeError(
+            "a loss of your own must be hashable: it is a key of cached passes"
+        ) from None

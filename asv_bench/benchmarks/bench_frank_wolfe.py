@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from benchmarks.common import best_of
 from skdp.linear_model.frank_wolfe import frank_wolfe
+from skdp.linear_model.parts.task import Task
 from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -33,7 +34,7 @@ def run(X, y, steps, **options):
     records = PrivateRecords(X, y)
     with PrivacySession(records, epsilon=1.0, delta=1e-6, random_state=0) as session:
         settings = dict(radius=20.0, max_iter=steps, clip_norm=0.1)
-        return frank_wolfe(session, records, LogisticLoss(), **settings, **options)
+        return frank_wolfe(Task(session, records, LogisticLoss()), **settings, **options)
 
 
 class SparsePath:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
+from skdp.losses import is_own
 
 __all__ = ["checked_vectors", "csr_parts", "frozen", "group_rows", "on_host", "usable", "vector"]
 
@@ -80,6 +81,10 @@ def checked_vectors(
 
     Every door goes through here, so that no device reads a class index out of range.
     """
+    if not is_own(loss):
+        raise TypeError(
+            f"this sum has compiled passes for the losses of skdp.losses only, not for {type(loss).__name__}"
+        )
     if not 0 < intercept_value < math.inf:
         raise ValueError(f"intercept_value must be finite and positive, got {intercept_value!r}.")
     y = vector(on_host(y), n, "y")

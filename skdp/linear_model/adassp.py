@@ -23,37 +23,37 @@ from skdp.linear_model.parts.quantiles import (
     released_row_norm,
     scale_share,
 )
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.task import given
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = [
     "LARGEST",
     "DPAdaSSPRegressor",
     "adassp",
     "check_scales",
+    "given_bounds",
     "given_scales_assumption",
 ]
 
 LARGEST = 4096  # features: the release has their square in entries
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-# Weight of the targets in the stacked rows, noise of X^T X against that of X^T y: in the first round, and later.
+# Weight of the targets in the stacked rows, in the first round and later: it moves noise from X^T y to X^T X.
 TARGET_WEIGHT = (0.5, 1.0)
-ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of the rounds
-FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on the noise's
-REACH_SHARE = 0.02  # for the reach of the residuals, each
-RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
+ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # of mu^2, by the number of rounds
+FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on those of the noise
+REACH_SHARE = 0.02  # of mu^2, for each reach of the residuals
+RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)  # reaches, over that of the round before
 
 
 def adassp(
     session: PrivacySession,
     records: PrivateRecords,
     *,
-    row_norm: float | str,
-    y_bounds: tuple[float, float] | str,
-    alpha: float | str,
+    row_norm: float | None,
+    y_bounds: tuple[float, float] | None,
+    alpha: float | None,
     share: float,
     n_rounds: int = 3,
-    mask: np.ndarray | None = None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Fit a private ridge regression.
 
@@ -61,16 +61,16 @@ def adassp(
     ----------
     session : PrivacySession
     records : PrivateRecords
-    row_norm : float or "adaptive"
-    y_bounds : tuple of (low, high) or "adaptive"
-    alpha : float or "auto"
-        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; "auto" is AdaSSP's rule.
+    row_norm : float or None
+        None releases it.
+    y_bounds : tuple of (low, high) or None
+        None releases them.
+    alpha : float or None
+        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
     share : float
         Share of the session's mu^2.
     n_rounds : {1, 2, 3}, default=3
         After the first each round fits the residuals. An exact session needs one.
-    mask : ndarray of bool of shape (n_parameters,), default=None
-        Released coordinates that take part; the others are 0.
 
     Returns
     -------
@@ -79,18 +79,18 @@ def adassp(
         ``row_norm_``, ``y_bounds_``, ``alpha_``.
     """
     n_rounds = 1 if session.exact else n_rounds
-    searches = isinstance(row_norm, str) + RANGE_SEARCHES * isinstance(y_bounds, str)
+    searches = (row_norm is None) + RANGE_SEARCHES * (y_bounds is None)
     part = share * scale_share(session, records.n_units, searches) / max(searches, 1)
-    size = (records.n_parameters if mask is None else int(np.sum(mask))) + 1
+    size = records.n_parameters + 1
     rest = share - part * searches
     session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
-    norm = released_row_norm(session, records, part) if isinstance(row_norm, str) else row_norm
-    if isinstance(y_bounds, str):
+    norm = released_row_norm(session, records, part) if row_norm is None else row_norm
+    if y_bounds is None:
         target = released_range(session, records, RANGE_SEARCHES * part)
     else:
         target = TargetRange.between(*y_bounds)
     records = records.with_intercept(INTERCEPT * norm).centered(target.center)
-    equations = NormalEquations(session, records, norm, mask)
+    equations = NormalEquations(session, records, norm)
     bound, theta = target.bound, np.zeros(records.n_parameters)
     for k, portion in enumerate(ROUNDS[n_rounds]):
         if k:
@@ -115,10 +115,8 @@ class NormalEquations:
     too; the matrix X^T X is released along with them each time, and averaged with inverse variances.
     """
 
-    def __init__(
-        self, session: PrivacySession, records: PrivateRecords, norm: float, mask: Any
-    ) -> None:
-        self.session, self.records, self.norm, self.mask = session, records, norm, mask
+    def __init__(self, session: PrivacySession, records: PrivateRecords, norm: float) -> None:
+        self.session, self.records, self.norm = session, records, norm
         self.gram: Any = 0.0
         self.weight, self.ridge = 0.0, 0.0
 
@@ -126,7 +124,7 @@ class NormalEquations:
         self,
         theta: np.ndarray,
         bound: float,
-        alpha: float | str,
+        alpha: float | None,
         target_weight: float,
         share: float,
     ) -> np.ndarray:
@@ -137,7 +135,6 @@ class NormalEquations:
             bound,
             adjacency=session.adjacency,
             target_weight=target_weight,
-            mask=self.mask,
         )
         plan = session.plan_gaussian(1, share, purpose="second moment")
         released = session.gaussian(moment, plan)
@@ -147,15 +144,12 @@ class NormalEquations:
         weight = 1.0 / std**2 if std else 1.0
         self.weight += weight
         self.gram = self.gram + (gram - self.gram) * (weight / self.weight)
-        kept = np.ones(records.n_parameters, dtype=bool) if self.mask is None else self.mask
-        if isinstance(alpha, str):
+        if alpha is None:
             self.ridge = adaptive_ridge(self.gram, std and 1.0 / math.sqrt(self.weight))
         else:
             self.ridge = records.n_units * alpha
-            cross = cross - self.ridge * theta[kept]
-        step = np.zeros(records.n_parameters)
-        step[kept] = solve_ridge(self.gram, cross, self.ridge)
-        return step
+            cross = cross - self.ridge * theta
+        return solve_ridge(self.gram, cross, self.ridge)
 
     @property
     def _intercept(self) -> float:
@@ -312,9 +306,9 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
         theta, attributes = adassp(
             session,
             records,
-            row_norm=self.row_norm,
-            y_bounds=self.y_bounds,
-            alpha=self.alpha,
+            row_norm=given(self.row_norm),
+            y_bounds=given_bounds(self.y_bounds),
+            alpha=given(self.alpha),
             share=1.0,
             n_rounds=self.n_rounds,
         )
@@ -348,11 +342,13 @@ def _is_range(bounds: Any) -> bool:
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
     """What the claim rests on where numbers were given."""
-    given = [
-        name
-        for name, value in (("row_norm", row_norm), ("y_bounds", y_bounds))
-        if not isinstance(value, str)
-    ]
-    if not given:
+    values = {"row_norm": given(row_norm), "y_bounds": given_bounds(y_bounds)}
+    names = [name for name, value in values.items() if value is not None]
+    if not names:
         return ()
-    return (f"{' and '.join(given)} not chosen by looking at these records",)
+    return (f"{' and '.join(names)} not chosen by looking at these records",)
+
+
+def given_bounds(y_bounds: Any) -> tuple[float, float] | None:
+    """A checked public range as a tuple; None for a word, which leaves it to the fit."""
+    return None if given(y_bounds) is None else tuple(y_bounds)

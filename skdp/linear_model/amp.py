@@ -20,10 +20,9 @@ from skdp.linear_model.parts.quantiles import (
     released_range,
     released_row_norm,
 )
-from skdp.losses import HuberLoss
-from skdp.privacy import accounting
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.task import given
+from skdp.losses import HuberLoss, Loss
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 
@@ -34,25 +33,23 @@ PRECISION = 4.0  # the noise of one count is at most this part of the units, whe
 POINT_SHARE = 0.1  # of the rest (of mu^2), for the computed point where there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
-BALANCE = (
-    12.0  # norm of theta, in units of 1 / row norm, for which "auto" balances penalty and noise
-)
+BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise (a quarter of a9a)
 # Least penalty in units of R^2 / epsilon: below, the determinants take too much of epsilon.
 LEAST, LEAST_TWO_SIGNED = 2.0, 10.0
 LEAST_EXACT = 1e-6  # without privacy, in units of n R^2
 ERRATUM = (
     "Algorithm 1 of Iyengar et al. (2019) calibrates the noise on the computed point to its distance from the "
-    "exact minimiser, but two such points may be twice as far apart: this fit uses twice"
+    "exact minimiser, but two such points may be twice as far apart; this fit uses twice that distance."
 )
 
 
 def perturbed_minimum(
     session: PrivacySession,
     records: PrivateRecords,
-    loss: Any,
+    loss: Loss,
     *,
     row_norm: float,
-    alpha: float | str,
+    alpha: float | None,
     share: float = 1.0,
     target_center: float = 0.0,
 ) -> tuple[np.ndarray, float]:
@@ -65,8 +62,8 @@ def perturbed_minimum(
     records : PrivateRecords
     loss : LogisticLoss or HuberLoss
     row_norm : float
-    alpha : float or "auto"
-        Penalty ``alpha / 2 ||theta||^2`` on the mean loss.
+    alpha : float or None
+        Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
     share : float, default=1.0
         Share of the session's mu^2, for the noise on the computed point.
     target_center : float, default=0.0
@@ -91,20 +88,25 @@ def perturbed_minimum(
 
 
 def chosen_penalty(
-    session: PrivacySession, records: PrivateRecords, loss: Any, norm: float, alpha: float | str
+    session: PrivacySession, records: PrivateRecords, loss: Loss, norm: float, alpha: float | None
 ) -> float:
     """Return the penalty on the sum of the losses, from public and released numbers only."""
     radius = math.hypot(norm, records.intercept_value if records.fit_intercept else 0.0)
-    huber = isinstance(loss, HuberLoss)
     if session.exact:
         least = LEAST_EXACT * records.n_units * radius**2
-        return least if isinstance(alpha, str) else max(least, alpha * records.n_units)
-    least = (LEAST_TWO_SIGNED if huber else LEAST) * radius**2 / session.epsilon
-    if not isinstance(alpha, str):
+        return least if alpha is None else max(least, alpha * records.n_units)
+    least = (LEAST if loss.is_classification else LEAST_TWO_SIGNED) * radius**2 / session.epsilon
+    if alpha is not None:
         return max(least, alpha * records.n_units)
     std = session.objective_noise_std(loss, radius=radius, penalty=3 * least)
-    steepness = loss.threshold if huber else 1.0
-    return max(least, std / steepness * norm * math.sqrt(records.n_parameters) / BALANCE)
+    return max(least, std / loss.lipschitz * norm * math.sqrt(records.n_parameters) / BALANCE)
+
+
+def check_within(name: str, value: Any, least: float) -> None:
+    """Raise ValueError if a checked number is not between ``least`` and 1e45."""
+    number = given(value)
+    if number is not None and not least <= number <= 1e45:
+        raise ValueError(f"{name} must be between {least:g} and 1e45, got {value!r}")
 
 
 class PerturbedFit(LinearFit):
@@ -117,7 +119,7 @@ class PerturbedFit(LinearFit):
     @property
     def _searches(self) -> int:
         """How many quantiles are released first."""
-        return int(isinstance(self.row_norm, str))
+        return int(given(self.row_norm) is None)
 
     def _share_aside(self, n_units: int | None) -> float:
         """What the point and the searches leave; a search takes more where the units are few."""
@@ -138,9 +140,7 @@ class PerturbedFit(LinearFit):
             value = getattr(self, name)
             check_number(name, value, Real, low=0, strict=name == "row_norm", word=word)
             # The penalty is made from the square of the norm, which must be neither 0 nor inf.
-            least = 1e-45 if name == "row_norm" else 0.0
-            if not isinstance(value, str) and not least <= value <= 1e45:
-                raise ValueError(f"{name} must be between {least:g} and 1e45, got {value!r}")
+            check_within(name, value, 1e-45 if name == "row_norm" else 0.0)
         if self.unit == "group":
             raise ValueError(
                 "unit='group' is not proven for minima perturbation: the gradients of a group's rows have no "
@@ -154,15 +154,15 @@ class PerturbedFit(LinearFit):
         records = problem.records
         session.require_feasible(records.n_parameters, 1, POINT_SHARE)
         part = (1.0 - POINT_SHARE) / max(self._searches, 1)
-        norm = self.row_norm
-        norm = released_row_norm(session, records, part) if isinstance(norm, str) else float(norm)
+        norm = given(self.row_norm)
+        norm = released_row_norm(session, records, part) if norm is None else float(norm)
         loss, center, found = self._loss(session, problem, part)
         theta, alpha = perturbed_minimum(
             session,
             records,
             loss,
             row_norm=norm,
-            alpha=self.alpha,
+            alpha=given(self.alpha),
             share=POINT_SHARE if self._searches else 1.0,
             target_center=center,
         )
@@ -403,19 +403,18 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
 
     @property
     def _searches(self) -> int:
-        return super()._searches + RANGE_SEARCHES * isinstance(self.huber_threshold, str)
+        return super()._searches + RANGE_SEARCHES * (given(self.huber_threshold) is None)
 
     def _check_targets(self) -> None:
         value = self.huber_threshold
         check_number("huber_threshold", value, Real, low=0, strict=True, word="adaptive")
-        if not isinstance(value, str) and not 1e-45 <= value <= 1e45:
-            raise ValueError(f"huber_threshold must be between 1e-45 and 1e45, got {value!r}")
+        check_within("huber_threshold", value, 1e-45)
 
     def _loss(
         self, session: PrivacySession, problem: Problem, part: float
     ) -> tuple[Any, float, dict[str, Any]]:
-        center, threshold = 0.0, self.huber_threshold
-        if isinstance(threshold, str):
+        center, threshold = 0.0, given(self.huber_threshold)
+        if threshold is None:
             target = released_range(session, problem.records, RANGE_SEARCHES * part)
             center, threshold = target.center, THRESHOLD * target.bound
         found = {"huber_threshold_": float(threshold), "target_center_": float(center)}

@@ -8,12 +8,11 @@ from scipy.special import expit, softmax
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model.glm import GLMRegressor, like
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_own
 
 __all__ = ["GLMAnyLoss"]
 
 _NAMED = {"squared": SquaredLoss(), "huber": HuberLoss(1.0), "logistic": LogisticLoss()}
-_LOSSES = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
 
 
 class GLMAnyLoss(GLMRegressor):
@@ -66,24 +65,24 @@ class GLMAnyLoss(GLMRegressor):
         return float(found)
 
     def _loss_name(self) -> str:
-        return self.loss if isinstance(self.loss, str) else str(self.loss.name)
+        """Name of a loss of `skdp.losses`; "" for a loss of the user's own, whatever it calls itself."""
+        if isinstance(self.loss, str):
+            return self.loss
+        return str(self.loss.name) if is_own(self.loss) else ""
 
     def _check_targets(self) -> None:
         names = [*_NAMED, "multinomial"]
         if isinstance(self.loss, str):
             if self.loss not in names:
                 raise ValueError(f"loss must be one of {names}, got {self.loss!r}")
-        elif not isinstance(self.loss, _LOSSES):
-            raise TypeError(
-                f"loss must be one of {names} or an object of skdp.losses, got "
-                f"{type(self.loss).__name__}"
-            )
+        else:
+            check_loss(self.loss)
 
     def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
         """Return the loss object, and what its choice leaks; check each target by itself."""
         if self._loss_name() != "multinomial":
             loss: Any = _NAMED[self.loss] if isinstance(self.loss, str) else self.loss
-            if loss.name == "logistic" and not np.all((y == 0) | (y == 1)):
+            if self._loss_name() == "logistic" and not np.all((y == 0) | (y == 1)):
                 raise ValueError("with the logistic loss every y must be 0 or 1")
             return loss, ()
         leaks: tuple[str, ...] = ()

@@ -1,9 +1,12 @@
 """Private Frank-Wolfe over the l1 ball (Talwar, Thakurta & Zhang 2015), sparse where the data are.
 
 Each step draws a vertex +-radius e_j by the exponential mechanism with the scores -+ (mean gradient)_j and moves
-there by 2/(t + 2). Rows are clipped in the sup norm, so a record moves a score by twice its clip over n; the signs
-of a pair move against each other, so no factor of the noise may be saved (REFEREE 10). Scores are kept up to date
-lazily after Raff, Khanna & Lu (2023).
+there by 2/(t + 2). Scores are kept up to date lazily after Raff, Khanna & Lu (2023).
+
+Privacy: rows are clipped in the sup norm, so a replaced record moves a score by at most Delta = 2 clip / n. One
+choice by Gumbel noise of scale 2 Delta / epsilon is epsilon-bounded-range. For counts to which records only
+add, all scores move in one direction and half of that noise is enough. Here the scores of +e_j and -e_j move
+against each other, so their difference moves by 2 Delta, and the factor 2 stays.
 """
 
 import math
@@ -16,13 +19,14 @@ from skdp._docs import document
 from skdp.base import check_number
 from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.ight.solver import Rescaled
-from skdp.linear_model.parts.progress import Monitor, Progress
+from skdp.linear_model.parts.checks import check_callback
+from skdp.linear_model.parts.progress import Progress
 from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
-from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share, median
-from skdp.privacy import VertexScores, accounting
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share, sup_norm_count
+from skdp.linear_model.parts.search import noisy_search
+from skdp.linear_model.parts.task import Rescaled, Task, given, silent
+from skdp.losses import Loss
+from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
@@ -37,25 +41,20 @@ REGRESSOR_RADIUS = (0.7, 1 / 3, 30.0)
 
 
 def frank_wolfe(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
+    task: Task,
     *,
     radius: float,
     max_iter: int,
     clip_norm: float,
     share: float = 1.0,
-    monitor: Monitor | None = None,
     **options: Any,
 ) -> Solution:
     """Run private Frank-Wolfe over the l1 ball of theta, the intercept included.
 
     Parameters
     ----------
-    session : PrivacySession
-        Pays for every choice; an exact session takes the best vertex.
-    records : PrivateRecords
-    loss : object from `skdp.losses`
+    task : Task
+        An exact session takes the best vertex. A monitor costs O(d) a step.
     radius : float
         Of the ball; with several outputs of all their coefficients together.
     max_iter : int
@@ -64,8 +63,6 @@ def frank_wolfe(
         Sup norm to which a row's gradient is clipped.
     share : float, default=1.0
         Share of the session's mu^2 (with delta = 0: of epsilon) that the T choices take.
-    monitor : callable, default=None
-        Called with the iteration and the released iterate, which costs O(d) a step.
     **options : dict
         Of `VertexScores`: ``lazy=False`` computes everything anew in every step, with the same result.
 
@@ -74,12 +71,12 @@ def frank_wolfe(
     Solution
         With at most ``max_iter`` non-zero coefficients.
     """
+    session, records, loss = task.session, task.records, task.loss
     epsilon = session.selection_epsilon(max_iter, share)
     # Stale gradients may be off by about the scale of the noise, which for small n would be too much.
     tolerance = min(TOLERANCE, 2 / (epsilon * records.n_units))
     vertices = VertexScores(records, loss, clip_norm, **{"tolerance": tolerance, **options})
-    n_outputs = loss.n_outputs
-    point, shrink = np.zeros(records.n_parameters * n_outputs), 1.0
+    point, shrink = np.zeros(records.n_parameters * loss.n_outputs), 1.0
     for t in range(max_iter):
         vertex = int(session.gumbel_top_k(vertices.scores(), 1, epsilon, purpose="steps")[0])
         gamma = 2 / (t + 2)
@@ -88,9 +85,9 @@ def frank_wolfe(
             point[:], shrink = 0.0, 1.0
         point[vertex // 2] += (-gamma if vertex % 2 else gamma) * radius / shrink
         vertices.move(vertex, radius, gamma)
-        if monitor is not None:
-            monitor(t, _shaped(point * shrink, n_outputs))
-    return Solution(_shaped(point * shrink, n_outputs), max_iter)
+        if task.monitor is not silent:
+            task.monitor(t, _shaped(point * shrink, loss.n_outputs))
+    return Solution(_shaped(point * shrink, loss.n_outputs), max_iter)
 
 
 def _shaped(point: np.ndarray, n_outputs: int) -> np.ndarray:
@@ -111,46 +108,37 @@ def steps_for(n_units: int, epsilon: float, delta: float) -> int:
 def released_scales(
     session: PrivacySession,
     records: PrivateRecords,
-    loss: Any,
+    loss: Loss,
     *,
-    radius: float | str,
-    clip_norm: float | str,
+    radius: float | None,
+    clip_norm: float | None,
     share: float,
 ) -> tuple[float, float, float, float]:
-    """(value of the intercept's feature, clip norm, radius, what is left of ``share``).
+    """Return the intercept's feature, the clip norm, the radius, and what is left of ``share``.
 
-    "adaptive" and "auto" come from the median sup norm of the rows; for regression also from that of the gradients
-    at 0. With the row's norm as its value the intercept's feature takes nothing of the clip. Where clip norm and
-    radius are both numbers nothing is asked of the data and the value is 1.
+    What is None is made from the median sup norm of the rows; for regression also from that of the gradients at 0.
+    With the row's norm as its value the intercept's feature takes nothing of the clip. With two numbers nothing is
+    asked of the data, and the value is 1.
     """
-    if not isinstance(radius, str) and not isinstance(clip_norm, str):
+    if radius is not None and clip_norm is not None:
         return 1.0, float(clip_norm), float(radius), share
-    residual = start_sup_residual(loss)
+    residual = loss.start_sup_norm
     searches = 1 if residual is not None else 2
     paid = grown_share(session, records.n_units, searches * QUESTIONS)
     part = paid / searches
-    row = median(session, part, records.row_sup_norm_count)
+    row = noisy_search(session, part, records.row_sup_norm_count)
     if residual is not None:
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = median(
-            session, part, lambda bound: scaled.gradient_sup_norm_count(loss, start, bound)
-        )
+        gradient = noisy_search(session, part, sup_norm_count(scaled, loss, start))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
     if not session.exact:
         mu = accounting.gaussian_mu(session.epsilon, session.delta)
         size = min(size, factor * (records.n_units * mu) ** power)
-    clip = CLIP_FACTOR * gradient if isinstance(clip_norm, str) else float(clip_norm)
-    ball = size * gradient / row**2 if isinstance(radius, str) else float(radius)
+    clip = CLIP_FACTOR * gradient if clip_norm is None else float(clip_norm)
+    ball = size * gradient / row**2 if radius is None else float(radius)
     return row, clip, ball, share - paid
-
-
-def start_sup_residual(loss: Any) -> float | None:
-    """Sup norm of the loss derivative at theta = 0 where every target has the same, else None."""
-    if loss.name == "logistic":
-        return 0.5
-    return 1 - 1 / loss.n_outputs if loss.name == "multinomial" else None
 
 
 class FrankWolfeFit(LinearFit):
@@ -169,42 +157,42 @@ class FrankWolfeFit(LinearFit):
         for name, word in (("radius", "auto"), ("clip_norm", "adaptive")):
             value = getattr(self, name)
             check_number(name, value, Real, low=0, strict=True, word=word)
-            if not isinstance(value, str) and not 1e-100 <= value <= 1e100:
+            number = given(value)
+            if number is not None and not 1e-100 <= number <= 1e100:
                 raise ValueError(
                     f"{name} must be finite and between 1e-100 and 1e100, got {value!r}"
                 )
-            if isinstance(value, str) and self.delta == 0 and not math.isinf(self.epsilon):
+            if number is None and self.delta == 0 and not math.isinf(self.epsilon):
                 raise ValueError(
                     f"delta=0 allows pure mechanisms only, and {name}={value!r} adds Gaussian noise "
                     f"to a count; give {name} as a number, or delta > 0"
                 )
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError("callback must be callable: callback(iteration, coef)")
+        check_callback(self.callback)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
-        steps = self.max_iter
-        if isinstance(steps, str):
+        steps = given(self.max_iter)
+        if steps is None:
             steps = steps_for(records.n_units, session.epsilon, session.delta)
         center, share, found = self._center(session, records)
         records = records.centered(center) if center else records
         value, clip, radius, share = released_scales(
-            session, records, loss, radius=self.radius, clip_norm=self.clip_norm, share=share
+            session,
+            records,
+            loss,
+            radius=given(self.radius),
+            clip_norm=given(self.clip_norm),
+            share=share,
         )
         progress = Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         )
         inner = Rescaled(progress, value, records.fit_intercept, center)
+        seen = self.verbose or self.callback is not None
+        task = Task(session, records.with_intercept(value), loss, monitor=inner if seen else silent)
         with progress:
             solution = frank_wolfe(
-                session,
-                records.with_intercept(value),
-                loss,
-                radius=radius,
-                max_iter=int(steps),
-                clip_norm=clip,
-                share=share,
-                monitor=inner if self.verbose or self.callback is not None else None,
+                task, radius=radius, max_iter=int(steps), clip_norm=clip, share=share
             )
         attributes = {"radius_": radius, "clip_norm_": clip, **found}
         return Solution(inner.outward(solution.theta), solution.n_iter, attributes)

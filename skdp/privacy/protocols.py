@@ -1,30 +1,11 @@
-"""What statistics need of a loss and of the kernels: the types of arguments that other rooms make."""
+"""What statistics need of features and of the kernels: the types of what other rooms make."""
 
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-__all__ = ["GradientKernel", "Loss", "Matrix", "SupKernel"]
-
-
-class Loss(Protocol):
-    """A loss of `skdp.losses`: hashable, and known to the compiled kernels by its name."""
-
-    @property
-    def name(self) -> str:
-        """Name by which kernels and proofs know the loss."""
-
-    @property
-    def n_outputs(self) -> int:
-        """Linear predictors of one record: 1, or the number of classes."""
-
-    @property
-    def smoothness(self) -> float:
-        """Largest second derivative with respect to the linear predictor."""
-
-    def derivative(self, z: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
-        """Derivative with respect to the linear predictor."""
+__all__ = ["GradientKernel", "Matrix", "SupKernel"]
 
 
 class Matrix(Protocol):

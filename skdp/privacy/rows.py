@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.losses import Loss
 from skdp.privacy.bounded import Source
-from skdp.privacy.protocols import GradientKernel, Loss, Matrix, SupKernel
+from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
 from skdp.privacy.shape import PublicShape
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPAdaSSPRegressor
 from skdp.linear_model.adassp import adaptive_ridge, normal_equations
-from skdp.linear_model.parts.quantiles import released_range, scale_share, search_quantile
-from skdp.linear_model.parts.scales import GRID
+from skdp.linear_model.parts.quantiles import released_range, scale_share
+from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import mu_lower
 
@@ -99,9 +99,11 @@ def test_search_finds_a_quantile():
     records = PrivateRecords(np.zeros((4000, 1)), np.exp(rng.normal(size=4000)))
     for seed in range(5):
         session, share = session_for(4000, seed=seed)
-        found = search_quantile(session, share, GRID, records.target_count)
+        found = noisy_search(session, share, records.target_count, doubt=AVERAGED)
         assert 0.8 < found < 1.25
-        found = search_quantile(session, share, GRID, records.target_count, offset=0.4 * 4000)
+        found = noisy_search(
+            session, share, records.target_count, doubt=AVERAGED, offset=0.4 * 4000
+        )
         assert 2.3 < found < 6.0  # the 90 % quantile is 3.6
 
 

@@ -13,6 +13,7 @@ from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
 from skdp.linear_model.parts.scales import QUESTIONS, grown_share
+from skdp.linear_model.parts.task import Task
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
 from tests.privacy.audit import mu_lower
@@ -47,9 +48,8 @@ def test_without_noise_the_duality_gap_closes():
     X, y = data()
     records = PrivateRecords(X, y)
     with PrivacySession.without_privacy() as session:
-        theta = frank_wolfe(
-            session, records, SquaredLoss(), radius=4.0, max_iter=300, clip_norm=1e3
-        ).theta
+        task = Task(session, records, SquaredLoss())
+        theta = frank_wolfe(task, radius=4.0, max_iter=300, clip_norm=1e3).theta
     gradient = X.T @ (X @ theta - y) / len(y)
     gap = gradient @ theta + 4.0 * np.abs(gradient).max()
     start = 4.0 * np.abs(X.T @ y / len(y)).max()
@@ -209,9 +209,10 @@ def test_bad_parameters_are_refused(params, match):
 def test_no_choice_beyond_the_plan():
     records = PrivateRecords(*data())
     with PrivacySession(epsilon=1.0, delta=0.0) as session:
-        frank_wolfe(session, records, SquaredLoss(), radius=1.0, max_iter=3, clip_norm=1.0)
+        task = Task(session, records, SquaredLoss())
+        frank_wolfe(task, radius=1.0, max_iter=3, clip_norm=1.0)
         with pytest.raises(PrivacyBudgetExceeded):
-            frank_wolfe(session, records, SquaredLoss(), radius=1.0, max_iter=3, clip_norm=1.0)
+            frank_wolfe(task, radius=1.0, max_iter=3, clip_norm=1.0)
 
 
 # ------------------------------------------------------------------ the adversary
@@ -271,15 +272,13 @@ def run_algorithm(target, run, rows=1, n_public=None, **params):
     iterates = []
     settings = dict(epsilon=EPSILON, delta=DELTA, unit=records.unit, random_state=run)
     with PrivacySession(records, **{**settings, **params}) as session:
-        frank_wolfe(
+        task = Task(
             session,
             records,
             SquaredLoss(),
-            radius=1.0,
-            max_iter=STEPS,
-            clip_norm=1.0,
             monitor=lambda i, theta: iterates.append(float(theta[0])),
         )
+        frank_wolfe(task, radius=1.0, max_iter=STEPS, clip_norm=1.0)
     return positive(iterates)
 
 

@@ -13,7 +13,19 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor
 from skdp.datasets import make_sparse_classification, make_sparse_regression
 from skdp.linear_model.ight import solver as ight_module
-from skdp.linear_model.ight.pursuit import (
+from skdp.linear_model.ight.solver import MAX_ITER, Schedule, Settings
+from skdp.linear_model.parts.scales import released_scales
+from skdp.linear_model.parts.search import GRID, noisy_search
+from skdp.linear_model.parts.steps import (
+    LEAST,
+    AcceleratedStep,
+    ConstantStep,
+    DistanceOverGradients,
+    keep_largest,
+    shrinkage,
+)
+from skdp.linear_model.parts.task import Task
+from skdp.linear_model.pursuit import (
     CHOSEN,
     CHOSEN_BY_CLASSIFIERS,
     CLIP_SHARE,
@@ -22,17 +34,7 @@ from skdp.linear_model.ight.pursuit import (
     SCALE_SHARE,
     SUP_SHARE,
     Ranking,
-    Task,
     pays,
-)
-from skdp.linear_model.ight.solver import MAX_ITER, Schedule, keep_largest
-from skdp.linear_model.parts.scales import GRID, median, released_scales
-from skdp.linear_model.parts.steps import (
-    LEAST,
-    AcceleratedStep,
-    ConstantStep,
-    DistanceOverGradients,
-    shrinkage,
 )
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -171,7 +173,7 @@ def test_rules_agree_on_their_interface():
     ):
         point = rule.moved(rule.move(start, np.array([1.0, 0.0, 0.0]), 0.0))
         assert point[0] < 0
-        assert rule.next_rate == rule.learning_rate > 0
+        assert rule.learning_rate > 0
         assert rule.output(point).shape == (3,)
 
 
@@ -186,9 +188,9 @@ def test_the_docstring_names_the_step_rule_that_runs(cls, monkeypatch):
     rules = []
     run = ight_module.ight
 
-    def spy(session, records, loss, rule, **rest):
+    def spy(task, rule, s, **rest):
         rules.append(type(rule))
-        return run(session, records, loss, rule, **rest)
+        return run(task, rule, s, **rest)
 
     monkeypatch.setattr(ight_module, "ight", spy)
     X = np.random.default_rng(0).normal(size=(60, 3))
@@ -253,7 +255,7 @@ def test_released_median_is_near_the_median():
     records = PrivateRecords(values[:, None], np.zeros(5000))
     for seed in range(20):
         session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=seed)
-        found = median(session, 0.02, records.row_norm_count)
+        found = noisy_search(session, 0.02, records.row_norm_count)
         assert 0.8 < found < 1.3
         (row,) = session.report().mechanisms
         assert row["count"] <= 8
@@ -263,11 +265,11 @@ def test_released_median_is_near_the_median():
 def test_median_of_ties_and_of_hopeless_data():
     session = PrivacySession.without_privacy()
     ones = PrivateRecords(np.ones((50, 1)), np.zeros(50))
-    assert 1.0 <= median(session, 1.0, ones.row_norm_count) < 1.3
+    assert 1.0 <= noisy_search(session, 1.0, ones.row_norm_count) < 1.3
     zeros = PrivateRecords(np.zeros((50, 1)), np.zeros(50))
-    assert median(session, 1.0, zeros.row_norm_count) == GRID[0]
+    assert noisy_search(session, 1.0, zeros.row_norm_count) == GRID[0]
     huge = PrivateRecords(np.full((50, 1), 1e300), np.zeros(50))
-    assert median(session, 1.0, huge.row_norm_count) == GRID[-1]
+    assert noisy_search(session, 1.0, huge.row_norm_count) == GRID[-1]
 
 
 def test_questions_divide_the_share():
@@ -293,15 +295,14 @@ def test_questions_divide_the_share():
 
 
 def test_schedule_divides_steps_and_budget():
-    def of(loss=SquaredLoss(), d=100, s=10, **params):  # noqa: B008
-        settings = dict(adaptive=False, literal=False, max_iter="auto", refit="auto")
-        return Schedule.of(loss, d, s, **{**settings, **params})
+    def of(loss=SquaredLoss(), d=100, s=10, share=0.0, **params):  # noqa: B008
+        return Schedule.of(loss, d, s, Settings(**params), share)
 
     assert of() == Schedule(70, 30, 0.0, 0.7, 0.3)
     assert of(s=11) == Schedule(100, 0, 0.0, 1.0, 0.0)
     assert of(loss=LogisticLoss()) == Schedule(100, 0, 0.0, 1.0, 0.0)
-    assert of(literal=True) == Schedule(100, 0, 0.0, 1.0, 0.0)
-    assert of(max_iter=1, refit=0, adaptive=True) == Schedule(1, 0, pytest.approx(0.02), 0.98, 0.0)
+    assert of(learning_rate=0.1) == Schedule(100, 0, 0.0, 1.0, 0.0)
+    assert of(max_iter=1, refit=0, share=0.02) == Schedule(1, 0, pytest.approx(0.02), 0.98, 0.0)
     assert of(max_iter=10, refit=0.5) == Schedule(5, 5, 0.0, 0.5, 0.5)
     assert of(s=100, refit=0.5) == Schedule(100, 0, 0.0, 1.0, 0.0)
     with pytest.raises(ValueError, match="max_iter"):
@@ -526,7 +527,7 @@ def test_ranking_is_by_the_weighted_mean_of_one_step_estimates():
     truth = np.array([3.0, 0.0, -2.0, 0.1])
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     records = PrivateRecords(np.zeros((5, 4)), np.zeros(5))
-    ranking = Ranking(Task(session, records, SquaredLoss(), 2, 0.0, 1.0))
+    ranking = Ranking(Task(session, records, SquaredLoss()), 2, 1.0)
     points = [np.zeros(4), np.array([2.0, 1.0, 0.0, 0.0])]
     for theta, noise in zip(points, (1.0, 0.5)):
         ranking.add(theta, 2.0 * (theta - truth), noise)  # exact gradients, curvature 2
@@ -542,7 +543,7 @@ def test_a_search_between_bounds_stays_there_and_asks_less():
     records = PrivateRecords(X, np.zeros(50))
     for between, found in (((1.0, 8.0), 2.0), ((4.0, 8.0), 4.0), ((0.1, 1.0), 1.0)):
         session = PrivacySession(epsilon=20.0, delta=1e-5, random_state=0)
-        value = median(session, 0.5, records.row_norm_count, between)
+        value = noisy_search(session, 0.5, records.row_norm_count, between=between)
         assert found <= value <= found * 1.2
         (row,) = session.report().mechanisms
         assert row["count"] <= 4

@@ -11,11 +11,8 @@ from scipy.special import expit, softmax
 from skdp import BudgetAccountant, DPSparseERM, DPSparseERMClassifier, DPSparseERMRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model.sparse_erm.solver import (
-    SparseDistanceOverGradients,
-    automatic_steps,
-    automatic_threshold,
-)
+from skdp.linear_model.parts.steps import SparseDistanceOverGradients
+from skdp.linear_model.sparse_erm.solver import automatic_steps, automatic_threshold
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.accounting import rows_mu
 
@@ -268,12 +265,12 @@ def test_step_rule_takes_the_known_noise_out():
     start = np.zeros(3)
     rule = SparseDistanceOverGradients(start, 2.0)
     gradient = np.array([3.0, 0.0, 4.0])
-    theta = rule.move(start, gradient, 10.0)
+    theta = rule.moved(rule.move(start, gradient, 10.0))
     rate = 2.0 / math.sqrt(25.0 - 9.0)
     assert rule.learning_rate == pytest.approx(rate)
     assert np.allclose(theta, -rate * gradient)
     # Distance: |theta|^2 = (25 - noise 10) rate^2 = 3.75 < 4, so it stays; then a step of noise only.
-    theta = rule.move(theta, np.zeros(3), 0.0)
+    theta = rule.moved(rule.move(theta, np.zeros(3), 0.0))
     assert rule.learning_rate == pytest.approx(rate)
     rule.move(theta, np.array([0.0, 1.0, 0.0]), 100.0)
     assert rule.learning_rate == pytest.approx(2.0 / math.sqrt(16.0 + 10.0))

@@ -229,9 +229,9 @@ def test_the_random_output_is_an_earlier_iterate_of_the_same_plan():
 
 def settings(**changes):
     auto = dict(
-        max_iter="auto", batch_size="auto", initial_batch_size="auto", sampling="Poisson",
-        momentum="auto", clip_norm="adaptive", clip_diff_norm="auto", learning_rate="auto",
-        max_step_norm="auto", output="last",
+        max_iter=None, batch_size=None, initial_batch_size=None, sampling="Poisson",
+        momentum=None, clip_norm=None, clip_diff_norm=None, learning_rate=None,
+        max_step_norm=None, output="last",
     )  # fmt: skip
     return _srm.Settings(**{**auto, **changes})
 
@@ -371,7 +371,7 @@ def test_storm_routes_weights_as_the_private_fits_do():
 def test_the_report_says_that_the_erratum_is_the_papers():
     X, y = data()
     report = DPSRMClassifier(classes=(0, 1), clip_norm=1.0, max_iter=20).fit(X, y).privacy_
-    assert "this fit is not affected" in report.erratum
+    assert "this fit uses the correct order" in report.erratum
     assert DPSRMClassifier(**EXACT, max_iter=20).fit(X, y).privacy_.erratum is None
 
 

@@ -126,9 +126,9 @@ def test_blocks_have_one_size_or_are_drawn_one_by_one():
     records = PrivateRecords(np.zeros((100, 2)), np.zeros(100))
     session = PrivacySession(epsilon=1.0, delta=1e-5, random_state=0)
     assert np.bincount(random_blocks(session, records, 10)._blocks).tolist() == [10] * 10
-    assert len(np.unique(random_blocks(session, records, "auto")._blocks)) == 5
+    assert len(np.unique(random_blocks(session, records, None)._blocks)) == 5
     session = PrivacySession(epsilon=1.0, delta=1e-5, adjacency="add-remove", random_state=0)
-    drawn = random_blocks(session, PrivateRecords(np.zeros((4000, 2)), n_public=100), "auto")
+    drawn = random_blocks(session, PrivateRecords(np.zeros((4000, 2)), n_public=100), None)
     counts = np.bincount(drawn._blocks)
     assert len(counts) == 5  # from n_public, not from the number of records
     assert len(set(counts)) > 1
@@ -238,7 +238,7 @@ def test_twin_with_the_sensitivity_of_a_strongly_convex_sum_halved_is_caught(mon
 
 def attack_selection(runs=700):
     """Two features whose scores one record exchanges: (2, 0) against (0, 2), in units of the clip norm."""
-    plan = Plan(1, "gumbel", "auto", 1.0, (-9.0, 9.0), "auto")
+    plan = Plan(1, "gumbel", None, 1.0, (-9.0, 9.0), None)
     X, y = 1e12 * np.array([[1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]), np.ones(3)
     other = X.copy()
     other[0] = -other[0]

@@ -91,9 +91,7 @@ def test_a_twin_without_the_margin_of_the_rounding_is_caught(monkeypatch):
     """Many entries that are each rounded up: the integers pass the clip by more than their number's root."""
     d = 10_000
     X, y = np.full((1, d), 1.0), np.zeros(1)
-    clip = (
-        99.52 * math.sqrt(d) / 64
-    )  # of equal entries, each just above half a unit
+    clip = 99.52 * math.sqrt(d) / 64  # of equal entries, each just above half a unit
 
     def integers():
         return sum_of(X, y, size=d, function=lambda X, y: 1e6 * X, clip=clip)._value.on_grid(1 / 64)

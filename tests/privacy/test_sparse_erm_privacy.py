@@ -24,6 +24,7 @@ from skdp.exceptions import (
     PrivacyBudgetExceeded,
     UnsupportedAccounting,
 )
+from skdp.linear_model.parts.task import Task
 from skdp.linear_model.sparse_erm.batches import (
     AllRows,
     FreshSample,
@@ -31,7 +32,7 @@ from skdp.linear_model.sparse_erm.batches import (
     cyclic,
     published,
 )
-from skdp.linear_model.sparse_erm.solver import Settings, sparse_erm
+from skdp.linear_model.sparse_erm.solver import Thresholds, sparse_erm
 from skdp.losses import SquaredLoss
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.accounting import amplified_epsilon, gaussian_mu
@@ -188,13 +189,16 @@ def test_twin_without_the_clip_is_caught(monkeypatch):
 class Still:
     """Stays where it is and keeps what was released: every step then is one more draw of the same."""
 
-    believed, learning_rate = 0.0, 0.0
+    learning_rate = distance = 0.0
 
     def __init__(self):
         self.seen = []
 
     def move(self, theta, gradient, energy):
         self.seen.append(gradient)
+        return theta
+
+    def moved(self, theta):
         return theta
 
     def output(self, last):
@@ -207,14 +211,10 @@ def released(X, y, batches, *, threshold, epsilon=EPSILON, seed=0):
     total = epsilon * batches.runs * (1 + 1e-4)
     session = PrivacySession(records, epsilon=total, delta=0.0, random_state=seed)
     sparse_erm(
-        session,
-        records,
-        SquaredLoss(),
+        Task(session, records, SquaredLoss(), np.zeros(X.shape[1])),
         rule,
         batches,
-        Settings(1, 1.0, threshold, "optimal", 1 / (1 + 1e-4)),
-        theta=np.zeros(X.shape[1]),
-        monitor=lambda i, t: None,
+        Thresholds(1, 1.0, threshold, "optimal", 1 / (1 + 1e-4)),
     )
     return np.array(rule.seen)
 

@@ -28,6 +28,7 @@ from skdp.kernels.gradient.recursive_rows import (
 )
 from skdp.kernels.gradient.recursive_sums import RecursiveSums
 from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, group_rows, usable
+from skdp.losses import is_own
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
@@ -143,7 +144,7 @@ def gradient_kernel(
     intercept_value: float = 1.0,
     sample_weight: Any = None,
     groups: Any = None,
-) -> GradientKernel:
+) -> Any:
     """Choose, once per fit, the kernel for clipped gradient sums over the rows of X.
 
     Parameters
@@ -154,7 +155,7 @@ def gradient_kernel(
         arrays and CuPy CSR matrices give the kernel for the device.
     y : array of shape (n,)
         Targets; 0/1 for the logistic loss, class indices for the multinomial loss.
-    loss : object of :mod:`skdp.losses`
+    loss : object of :mod:`skdp.losses`, or `skdp.losses.Loss`
     fit_intercept : bool, default=True
         Whether theta ends in an intercept.
     intercept_value : float, default=1.0
@@ -167,6 +168,7 @@ def gradient_kernel(
     Returns
     -------
     GradientKernel
+        `DeclaredSums` for a loss of the user's own.
 
     Raises
     ------
@@ -183,6 +185,12 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
+    if not is_own(loss):
+        from skdp.kernels.declared import DeclaredSums
+
+        options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
+        options.update(sample_weight=sample_weight, groups=groups)
+        return DeclaredSums(gradient_kernel, X, y, loss, **options)
     if not is_cupy(X):
         X = usable(X)
     elif X.ndim != 2:

@@ -16,6 +16,7 @@ from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, on_host, usa
 from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
+from skdp.losses import is_own
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
@@ -285,7 +286,7 @@ def sup_gradient_kernel(
     intercept_value: float = 1.0,
     row_weight: Any = None,
     sample_weight: Any = None,
-) -> SupGradientKernel:
+) -> Any:
     """Choose, once per fit, the kernel for sup-norm clipped gradient sums over the rows of X.
 
     Parameters
@@ -309,6 +310,7 @@ def sup_gradient_kernel(
     Returns
     -------
     SupGradientKernel
+        `DeclaredSums` for a loss of the user's own.
 
     Raises
     ------
@@ -325,6 +327,12 @@ def sup_gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.99999905])
     """
+    if not is_own(loss):
+        from skdp.kernels.declared import DeclaredSums
+
+        options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
+        options.update(row_weight=row_weight, sample_weight=sample_weight)
+        return DeclaredSums(sup_gradient_kernel, on_host(X), y, loss, **options)
     inputs = checked_input(X, y, loss, fit_intercept, intercept_value, row_weight, sample_weight)
     kind = _SparseSup if sp.issparse(inputs[0]) else _DenseSup
     return kind(*inputs)

@@ -8,34 +8,38 @@ holds a total in mu^2 and admits every release before it happens (a filter), and
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.linear_model.descent.solver import Start, begin, scale_part
+from skdp.linear_model.descent.solver import StepSettings
 from skdp.linear_model.frame import Solution
-from skdp.linear_model.parts.penalties import Penalty
-from skdp.linear_model.parts.progress import Monitor
+from skdp.linear_model.parts.loop import NoisyGradient
+from skdp.linear_model.parts.penalties import NO_PENALTY
+from skdp.linear_model.parts.start import Start, begin, scale_part
 from skdp.linear_model.parts.steps import square
-from skdp.losses import MultinomialLoss
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.task import Task
+from skdp.privacy import PrivacySession
 
-__all__ = ["Purse", "adaptive_descent"]
+__all__ = ["AdaptiveSettings", "Purse", "adaptive_descent"]
 
-# Found on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published ones.
-STEPS = 30  # of which the first would be one, if no gradient were measured again
-CHOICE = 0.25  # share of a step's budget that chooses the distance
-GROWTH = 0.1  # of a gradient's budget, when it is measured again
+# Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published ones.
+STEPS = 30  # steps that the budget would hold if no gradient were measured again
+CHOICE = 0.25  # part of a step's budget that chooses the distance
+GROWTH = 0.1  # part of a gradient's budget that a second measurement costs
 CANDIDATES = 5  # distances besides 0, evenly spaced
-# Largest distance at the start, in gradient norm / curvature, times root of the outputs.
-REACH = 2.0
-# So often the largest distance becomes 1.1 times the largest that was chosen.
-EVERY, LONGER = 5, 1.1
-SHORTER = 0.8  # what a lost choice makes of the largest distance
+REACH = (
+    2.0  # largest distance at the start, in gradient norm / curvature, times root of the outputs
+)
+EVERY, LONGER = (
+    5,
+    1.1,
+)  # every 5 steps the largest distance becomes 1.1 times the largest chosen one
+SHORTER = 0.8  # factor of the largest distance when a choice is lost
 LOSS_BOUND = 3.0  # in losses of a model that knows nothing
-# Penalties that are more loss bounds apart than this are hopeless, and need no digits.
-_LARGEST_GAP = 2.0**20
+_LARGEST_GAP = (
+    2.0**20
+)  # loss bounds; penalties that are further apart are hopeless, and need no digits
 _ALMOST_ALL = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
 
 
@@ -71,85 +75,55 @@ class Purse:
         return cost
 
 
-def adaptive_descent(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    *,
-    penalty: Penalty,
-    theta: np.ndarray,
-    monitor: Monitor,
-    max_iter: int | str,
-    learning_rate: float | str,
-    clip_norm: float | str,
-    loss_bound: float | str,
-) -> Solution:
-    """Run DP-AGD until the budget does not hold another step, or for ``max_iter`` steps.
+@dataclass(frozen=True)
+class AdaptiveSettings(StepSettings):
+    """Parameters of the estimator; None where the fit finds the number.
 
-    Parameters
-    ----------
-    session : PrivacySession
-    records : PrivateRecords
-    loss : object from `skdp.losses`
-    penalty : Penalty
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-        Start.
-    monitor : callable
-        Called with the iteration and the released iterate.
-    max_iter : int or "auto"
-        The first step gets 1 / max_iter of the budget.
-    learning_rate : float or "auto"
-        Largest distance that the first steps may go.
-    clip_norm : float or "adaptive"
-    loss_bound : float or "auto"
-        A unit's loss is clipped to [0, loss_bound] where distances are compared.
-
-    Returns
-    -------
-    Solution
+    ``max_iter`` gives the first step 1 / max_iter of the budget. ``learning_rate`` is the largest distance
+    that the first steps may go. A unit's loss is clipped to [0, ``loss_bound``] where distances are compared.
     """
-    steps = STEPS if isinstance(max_iter, str) else int(max_iter)
-    aside = scale_part(session, records, loss, clip_norm, learning_rate)
-    purse = Purse(1.0 - aside, steps)
-    _require_feasible(session, purse, theta.size)
-    start = begin(
-        session,
-        records,
-        loss,
-        theta=theta,
-        monitor=monitor,
-        clip_norm=clip_norm,
-        learning_rate=learning_rate,
-        share=aside,
-    )
-    reach = learning_rate
-    if isinstance(reach, str):
-        downhill = start.scales.gradient * start.rows_per_unit / start.curvature(loss)
+
+    loss_bound: float | None
+
+
+def adaptive_descent(task: Task, settings: AdaptiveSettings) -> Solution:
+    """Take steps until the budget does not hold another one, or ``max_iter`` of them."""
+    loss, reach, bound = task.loss, settings.learning_rate, settings.loss_bound
+    aside = scale_part(task, settings.clip_norm, reach)
+    purse = Purse(1.0 - aside, settings.max_iter or STEPS)
+    _require_feasible(task.session, purse, task.theta.size)
+    start = begin(task, settings.clip_norm, reach, aside)
+    if reach is None:
+        downhill = start.scales.gradient * start.rows_per_unit / start.curvature
         reach = REACH * math.sqrt(loss.n_outputs) * downhill
-    if isinstance(loss_bound, str):
-        loss_bound = LOSS_BOUND * _blind_loss(loss) * start.rows_per_unit
-    first = float(reach)
-    line = _Line(session, start, loss, penalty, purse, float(loss_bound), first)
+    if bound is None:
+        assert loss.start_value is not None  # of classification
+        bound = LOSS_BOUND * loss.start_value * start.rows_per_unit
+    line = _Line(start, purse, float(bound), float(reach))
+    point, monitor = start.task.theta, start.task.monitor
+    most = settings.max_iter or math.inf
     distances: list[float] = []
-    point, n_iter, moving = start.theta, 0, True
-    most = math.inf if isinstance(max_iter, str) else steps
-    while moving and n_iter < most and purse.holds(purse.gradient, purse.choice):
-        if n_iter + 1 == most or not purse.holds(*2 * (purse.gradient, purse.choice)):
+    while (
+        (not distances or distances[-1] > 0)
+        and len(distances) < most
+        and purse.holds(purse.gradient, purse.choice)
+    ):
+        last = len(distances) + 1 == most
+        if last or not purse.holds(*2 * (purse.gradient, purse.choice)):
             purse.spend_the_rest()
         distance, point = line.step(point)
-        moving, distances = distance > 0, [*distances, distance]
-        start.monitor(n_iter, point)
-        n_iter += 1
-        if n_iter % EVERY == 0:
+        distances.append(distance)
+        monitor(len(distances) - 1, point)
+        if len(distances) % EVERY == 0:
             line.reach = LONGER * max(distances[-EVERY:])
     return Solution(
-        start.monitor.outward(point),
-        n_iter,
+        monitor.outward(point),
+        len(distances),
         {
-            "learning_rate_": first,
+            "learning_rate_": float(reach),
             "last_distance_": distances[-1],
             "clip_norm_": start.clip_norm,
-            "loss_bound_": float(loss_bound),
+            "loss_bound_": float(bound),
         },
     )
 
@@ -157,19 +131,9 @@ def adaptive_descent(
 class _Line:
     """One step: a gradient, and a distance along it; everything it returns is released."""
 
-    def __init__(
-        self,
-        session: PrivacySession,
-        start: Start,
-        loss: Any,
-        penalty: Penalty,
-        purse: Purse,
-        loss_bound: float,
-        reach: float,
-    ) -> None:
-        self._session, self._records, self._loss = session, start.records, loss
-        self._penalty, self._purse = penalty, purse
-        self._bound, self._clip = loss_bound, start.clip_norm
+    def __init__(self, start: Start, purse: Purse, loss_bound: float, reach: float) -> None:
+        self._task, self._clip = start.task, start.clip_norm
+        self._purse, self._bound = purse, loss_bound
         self.reach = reach
 
     def step(self, point: np.ndarray) -> tuple[float, np.ndarray]:
@@ -188,30 +152,26 @@ class _Line:
             purse.gradient += extra
 
     def _measure(self, point: np.ndarray, share: float) -> np.ndarray:
-        plan = self._session.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
-        mean = self._records.mean_gradient(self._loss, point, self._clip)
-        return self._session.gaussian(mean, plan)
+        plan = self._task.session.plan_gaussian(1, self._purse.pay(share), purpose="gradient")
+        loss_alone = replace(self._task, penalty=NO_PENALTY)
+        return NoisyGradient(loss_alone, plan, self._clip)(point, 0)[0]
 
     def _choose(self, point: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray]:
-        direction = gradient + self._penalty.gradient(point)
+        task = self._task
+        direction = gradient + task.penalty.gradient(point)
         size = math.sqrt(square(direction))
         distances = self.reach * np.arange(CANDIDATES + 1) / CANDIDATES
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
         with np.errstate(over="ignore", invalid="ignore"):
-            values = [self._penalty.value(each) for each in points]
+            values = [task.penalty.value(each) for each in points]
         # Beyond what float64 holds, NaN included, a penalty counts as the largest.
         public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
-        losses = self._records.mean_losses(self._loss, points, self._bound)
-        epsilon = self._session.selection_epsilon(1, self._purse.pay(self._purse.choice))
+        losses = task.records.mean_losses(task.loss, points, self._bound)
+        epsilon = task.session.selection_epsilon(1, self._purse.pay(self._purse.choice))
         scores = (-losses).shifted(-public)
-        best = int(self._session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
+        best = int(task.session.gumbel_top_k(scores, 1, epsilon, purpose="distance")[0])
         return float(distances[best]), points[best]
-
-
-def _blind_loss(loss: Any) -> float:
-    """The loss of every record at theta = 0."""
-    return math.log(loss.n_outputs) if isinstance(loss, MultinomialLoss) else math.log(2.0)
 
 
 def _require_feasible(session: PrivacySession, purse: Purse, size: int) -> None:

@@ -1,15 +1,18 @@
-"""The estimators that recursive momentum is compared with; their solvers are `_descent` and `_agd`."""
+"""The estimators that recursive momentum is compared with; their algorithms are in `solver` and `agd`."""
 
 from numbers import Real
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.descent.agd import adaptive_descent
-from skdp.linear_model.descent.solver import descend, random_round
-from skdp.linear_model.frame import Solution
-from skdp.linear_model.glm import GLMClassifier, Problem
+from skdp.linear_model.descent.agd import AdaptiveSettings, adaptive_descent
+from skdp.linear_model.descent.solver import (
+    BatchSettings,
+    StepSettings,
+    gradient_descent,
+    random_round,
+)
+from skdp.linear_model.glm import GLMClassifier
 from skdp.linear_model.parts.stochastic import SAMPLING, StochasticFit
-from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPAGDClassifier", "DPGDClassifier", "DPRRPSGDClassifier"]
 
@@ -117,15 +120,10 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         self.verbose = verbose
         self.callback = callback
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            descend,
-            session,
-            problem,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            clip_norm=self.clip_norm,
-        )
+    _algorithm = staticmethod(gradient_descent)
+
+    def _settings(self) -> StepSettings:
+        return StepSettings(**self._numbers("max_iter", "learning_rate", "clip_norm"))
 
 
 @document()
@@ -240,17 +238,11 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         self.verbose = verbose
         self.callback = callback
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            random_round,
-            session,
-            problem,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            clip_norm=self.clip_norm,
-            batch_size=self.batch_size,
-            sampling=SAMPLING[self.sampling],
-        )
+    _algorithm = staticmethod(random_round)
+
+    def _settings(self) -> BatchSettings:
+        numbers = self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size")
+        return BatchSettings(**numbers, sampling=SAMPLING[self.sampling])
 
 
 @document()
@@ -377,13 +369,9 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
             "loss_bound", self.loss_bound, Real, low=0, strict=True, high=1e100, word="auto"
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            adaptive_descent,
-            session,
-            problem,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            clip_norm=self.clip_norm,
-            loss_bound=self.loss_bound,
+    _algorithm = staticmethod(adaptive_descent)
+
+    def _settings(self) -> AdaptiveSettings:
+        return AdaptiveSettings(
+            **self._numbers("max_iter", "learning_rate", "clip_norm", "loss_bound")
         )

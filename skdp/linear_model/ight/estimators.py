@@ -1,9 +1,8 @@
-"""The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `_ight`."""
+"""The estimators of iterative gradient hard thresholding: parameters here, the algorithm in `solver`."""
 
 from skdp._docs import document
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.ight.fit import ExactThresholdingFit, PrivateThresholdingFit
-from skdp.linear_model.ight.solver import solve
 
 __all__ = ["DPIGHTClassifier", "DPIGHTRegressor", "IGHTClassifier", "IGHTRegressor"]
 
@@ -90,8 +89,6 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     >>> model.privacy_.epsilon, model.privacy_.delta
     (2.0, 1e-05)
     """
-
-    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
@@ -186,8 +183,6 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     >>> model.privacy_.guarantee
     'proven'
     """
-
-    _algorithm = staticmethod(solve)
 
     def __init__(
         self,
@@ -302,8 +297,6 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     3
     """
 
-    _algorithm = staticmethod(solve)
-
     def __init__(
         self,
         *,
@@ -371,8 +364,6 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     >>> bool(IGHTRegressor(n_nonzero_coefs=3).fit(X, y).score(X, y) > 0.8)
     True
     """
-
-    _algorithm = staticmethod(solve)
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """The fit of the hard-thresholding estimators, private and exact."""
 
 import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,21 +11,31 @@ from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import ExactLinearFit, LinearFit, Solution, parameter_shape
 from skdp.linear_model.glm import Problem
+from skdp.linear_model.ight.solver import Settings, solve
+from skdp.linear_model.parts.checks import (
+    check_callback,
+    check_clip,
+    check_features,
+    check_finite,
+    check_refit,
+)
+from skdp.linear_model.parts.penalties import L2Penalty
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.start import start_point
-from skdp.privacy.session import PrivacySession
+from skdp.privacy import PrivacySession
 
-EXACT_MAX_ITER = 1000
+EXACT_MAX_ITER = 1000  # steps of a fit without privacy
 ERRATUM = (
-    "the proof of Theorem 2.5.2 of the dissertation charges G^2/(n sigma)^2 a step where the sensitivity "
-    "2G/n costs 2G^2/(n sigma)^2: its claim needs twice the published variance, which this fit uses"
+    "The proof of Theorem 2.5.2 of Wang (2021) charges G^2/(n sigma)^2 a step where the sensitivity 2G/n costs "
+    "2G^2/(n sigma)^2. Its claim needs twice the published variance, which this fit uses."
 )
 
 __all__ = ["ExactThresholdingFit", "PrivateThresholdingFit"]
 
 
 class _ThresholdingFit:
-    """What the private and the exact fit share: check, run, collect. `_algorithm` does the work."""
+    """What the private and the exact fit share: check, run, collect; a subclass gives `_settings`."""
 
     n_nonzero_coefs: int | None
     max_iter: int | str
@@ -34,7 +45,6 @@ class _ThresholdingFit:
     coef_init: Any
     verbose: Any
     callback: Any
-    _algorithm: Any
     _poor_score = False
 
     def _check_parameters(self) -> None:
@@ -42,39 +52,31 @@ class _ThresholdingFit:
         check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
         check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
         check_number("alpha", self.alpha, Real, low=0)
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError("callback must be callable: callback(iteration, coef)")
-        for name in ("learning_rate", "alpha"):
-            if not isinstance(getattr(self, name), str) and math.isinf(getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got inf")
+        check_callback(self.callback)
+        check_finite(self, "learning_rate", "alpha")
 
-    def _run(self, session: PrivacySession, problem: Problem, **settings: Any) -> Solution:
-        records, loss = problem.records, problem.loss
-        if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
-            raise ValueError(
-                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the "
-                f"{records.n_features} features of X"
-            )
-        progress = Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+    def _settings(self) -> Settings:
+        """The parameters as the algorithm takes them: no words."""
+        return Settings(
+            n_nonzero_coefs=self.n_nonzero_coefs,
+            max_iter=given(self.max_iter),
+            learning_rate=given(self.learning_rate),
         )
-        with progress:
-            return self._algorithm(
-                session,
-                records,
-                loss,
-                n_nonzero_coefs=self.n_nonzero_coefs,
-                learning_rate=self.learning_rate,
-                alpha=self.alpha,
-                theta=start_point(
-                    self.coef_init,
-                    parameter_shape(records, loss),
-                    records.n_features,
-                    fit_intercept=self.fit_intercept,
-                ),
-                monitor=progress,
-                **settings,
-            )
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records, loss = problem.records, problem.loss
+        check_features(self.n_nonzero_coefs, records.n_features)
+        theta = start_point(
+            self.coef_init,
+            parameter_shape(records, loss),
+            records.n_features,
+            fit_intercept=self.fit_intercept,
+        )
+        penalty = L2Penalty(self.alpha, records.n_features)
+        with Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        ) as monitor:
+            return solve(Task(session, records, loss, theta, monitor, penalty), self._settings())
 
 
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
@@ -87,30 +89,19 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         # With few coefficients, only those of the noise that survive the threshold count.
         return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            session,
-            problem,
-            max_iter=self.max_iter,
-            clip_norm=self.clip_norm,
-            refit=self.refit,
+    def _settings(self) -> Settings:
+        return replace(
+            super()._settings(),
+            clip_norm=given(self.clip_norm),
+            refit=given(self.refit),
             selection=self.selection,
         )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         LinearFit._check_parameters(self)
-        check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
-        if not isinstance(self.clip_norm, str) and not (
-            1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
-        ):
-            raise ValueError(
-                f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
-                "(inf is possible with epsilon=inf only)"
-            )
-        check_number("refit", self.refit, Real, low=0, word="auto")
-        if not isinstance(self.refit, str) and self.refit >= 1:
-            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
+        check_clip("clip_norm", self.clip_norm, self.epsilon)
+        check_refit(self.refit)
         check_choice("selection", self.selection, ("gaussian", "peeling"))
 
 
@@ -120,24 +111,17 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     tol: float
     max_iter: int | str
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            session,
-            problem,
-            max_iter=EXACT_MAX_ITER if isinstance(self.max_iter, str) else self.max_iter,
-            clip_norm=math.inf,
-            refit=0.0,
-            selection="gaussian",
-            tol=self.tol,
-        )
-
     def _warn_after(self, solution: Solution) -> None:
-        if self.tol and not solution.converged and isinstance(self.max_iter, str):
+        if self.tol and not solution.converged and given(self.max_iter) is None:
             warn_user(
                 f"the steps did not become smaller than tol={self.tol:g} within {EXACT_MAX_ITER} iterations; "
                 "scale the features, set max_iter and tol, or alpha > 0 if the classes are separable",
                 ConvergenceWarning,
             )
+
+    def _settings(self) -> Settings:
+        settings = replace(super()._settings(), clip_norm=math.inf, refit=0.0, tol=self.tol)
+        return settings if settings.max_iter else replace(settings, max_iter=EXACT_MAX_ITER)
 
     def _check_parameters(self) -> None:
         ExactLinearFit._check_parameters(self)

@@ -1,9 +1,11 @@
 """Iterative gradient hard thresholding and its private form (DP-IGHT).
 
-theta <- H_s(theta - eta (mean clipped gradient + alpha theta + noise)): noisy gradient steps, each cut back
-to the s largest coefficients. Wang & Gu 2019; dissertation ch. 2, Algorithms 1 and 3, Theorem 2.5.2 with its
-erratum: the mean gradient moves by 2G/n when a record is replaced, which costs 2G^2/(n sigma)^2 in zCDP; the
-proof charges half of that, so the published variance is half of what its claim needs.
+theta <- H_s(theta - eta (mean clipped gradient + alpha theta + noise)): noisy gradient steps, each cut back to
+the s largest coefficients (Wang & Gu 2019; Wang 2021, chapter 2, Algorithms 1 and 3).
+
+Privacy: the mean gradient moves by 2G/n when a record is replaced. Noise of standard deviation sigma then costs
+2G^2/(n sigma)^2 in zCDP a step. The proof of Theorem 2.5.2 in Wang (2021) charges half of that, so the published
+variance is half of what its claim needs; here the session computes the noise from the sensitivity.
 """
 
 import math
@@ -13,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from skdp.linear_model.frame import Solution
-from skdp.linear_model.ight.pursuit import pays, pursue, require_room
-from skdp.linear_model.parts.progress import Monitor
+from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.scales import (
     CLIP_SHARE,
     QUESTIONS,
@@ -26,56 +27,47 @@ from skdp.linear_model.parts.scales import (
 )
 from skdp.linear_model.parts.steps import (
     AcceleratedStep,
-    ConstantStep,
-    DistanceOverGradients,
     StepRule,
+    keep_largest,
     square,
+    step_rule,
 )
-from skdp.losses import SquaredLoss
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.task import Task
+from skdp.linear_model.pursuit import pays, pursue, require_room
+from skdp.losses import Loss, SquaredLoss
+from skdp.privacy import PrivacySession
 
-__all__ = ["ight", "peeling_ight", "refit_on_support", "solve"]
+__all__ = ["Schedule", "Settings", "ight", "peeling_ight", "refit_on_support", "solve"]
 
-MAX_ITER = 100
-REFIT_SHARE = 0.3  # of what is left of mu^2 and of the steps
-POWER_ITER = 30
+MAX_ITER = 100  # steps
+REFIT_SHARE = 0.3  # of what the scales leave of mu^2, and of the steps
+POWER_ITER = 30  # of the power method, which needs no budget
 SELECTION_SHARE = 0.5  # of what a peeling step costs
 
 
 def ight(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
+    task: Task,
     rule: StepRule,
+    s: int,
     *,
-    n_nonzero_coefs: int,
     max_iter: int,
     clip_norm: float,
-    alpha: float,
     share: float,
-    theta: np.ndarray,
-    monitor: Monitor,
     tol: float = 0.0,
 ) -> Solution:
-    """Run (private) iterative gradient hard thresholding.
+    """Run (private) iterative gradient hard thresholding: Algorithms 1 and 3 of Wang (2021).
 
     Parameters
     ----------
-    session : PrivacySession
-        Pays for every release; an exact session gives the non-private algorithm.
-    records : PrivateRecords
-    loss : object from `skdp.losses`
+    task : Task
     rule : StepRule
         Turns released gradients into points.
-    n_nonzero_coefs, max_iter : int
-    clip_norm, alpha : float
+    s : int
+        Number of features that keep a coefficient.
+    max_iter : int
+    clip_norm : float
     share : float
         Share of the session's mu^2 that the steps take.
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-        Start.
-    monitor : callable
-        Called with the iteration and the released iterate.
     tol : float, default=0.0
         Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
 
@@ -83,95 +75,126 @@ def ight(
     -------
     Solution
     """
-    plan = session.plan_gaussian(max_iter, share)
-    d, kept, n_iter, moving = records.n_features, theta, 0, True
-    while n_iter < max_iter and moving:
-        mean = records.mean_gradient(loss, theta, clip_norm)
-        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
-        point = rule.move(theta, gradient, session.noise_std(mean, plan))
-        before, kept = kept, keep_largest(point, n_nonzero_coefs, d)
-        theta = rule.moved(kept)
-        monitor(n_iter, kept)
-        n_iter += 1
-        moving = not tol or square(kept - before) > tol**2 * square(kept)
-    return Solution(
-        keep_largest(rule.output(point), n_nonzero_coefs, d), n_iter, converged=not moving
+
+    def threshold(point: np.ndarray) -> np.ndarray:
+        return keep_largest(point, s, task.records.n_features)
+
+    gradient_at = NoisyGradient(task, task.session.plan_gaussian(max_iter, share), clip_norm)
+    found = descend(
+        gradient_at, rule, task.theta, max_iter, task.monitor, project=threshold, tol=tol
     )
+    return replace(found, theta=threshold(found.theta))
 
 
 def peeling_ight(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
+    task: Task,
     rule: StepRule,
+    s: int,
     *,
-    n_nonzero_coefs: int,
     max_iter: int,
     clip_norm: float,
-    alpha: float,
     share: float,
-    theta: np.ndarray,
-    monitor: Monitor,
 ) -> Solution:
-    """Run DP-IGHT with a private choice of the support in every step.
+    """Run DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
 
-    Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|, the other
-    half releases the gradient on these only: noise in s coordinates, not in d (Cai, Wang & Zhang 2021;
-    scales: REFEREE 10, 25). Parameters as for `ight`.
+    Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|. The other half
+    releases the gradient on these only: noise in s coordinates, not in d. Parameters as for `ight`.
+
+    Privacy: one unit moves a score by at most eta times what it moves the mean gradient
+    (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
     """
-    d, s = records.n_features, n_nonzero_coefs
+    d, session, records = task.records.n_features, task.session, task.records
     epsilon = session.selection_epsilon(max_iter * s, share * SELECTION_SHARE)
     plan = session.plan_gaussian(max_iter, share * (1 - SELECTION_SHARE))
-    for iteration in range(max_iter):
-        scores = records.step_scores(loss, theta, clip_norm, rule.next_rate or 1.0)
-        chosen = np.ones(records.n_parameters, dtype=bool)
-        chosen[:d] = False
-        chosen[session.gumbel_top_k(scores, s, epsilon)] = True
-        mean = records.mean_gradient(loss, theta, clip_norm, mask=chosen)
-        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
-        gradient[~chosen] = 0.0
-        point = rule.move(theta, gradient, session.noise_std(mean, plan))
-        theta = np.where(chosen.reshape((-1,) + (1,) * (theta.ndim - 1)), point, 0.0)
-        theta = rule.moved(theta)
-        monitor(iteration, theta)
-    return Solution(keep_largest(rule.output(theta), s, d), max_iter)
+    release = NoisyGradient(task, plan, clip_norm)
+
+    def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
+        scores = records.step_scores(task.loss, theta, clip_norm, rule.learning_rate or 1.0)
+        release.mask = np.ones(records.n_parameters, dtype=bool)
+        release.mask[:d] = False
+        release.mask[session.gumbel_top_k(scores, s, epsilon)] = True
+        return release(theta, iteration)
+
+    def chosen(point: np.ndarray) -> np.ndarray:
+        assert release.mask is not None
+        return np.where(release.mask.reshape((-1,) + (1,) * (point.ndim - 1)), point, 0.0)
+
+    found = descend(gradient_at, rule, task.theta, max_iter, task.monitor, project=chosen)
+    return replace(found, theta=keep_largest(found.theta, s, d))
 
 
 def refit_on_support(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    rule: StepRule,
-    *,
-    max_iter: int,
-    clip_norm: float,
-    alpha: float,
-    share: float,
-    theta: np.ndarray,
-    monitor: Monitor,
+    task: Task, rule: StepRule, *, max_iter: int, clip_norm: float, share: float, first: int = 0
 ) -> Solution:
     """Take gradient steps on the features that survived; parameters as for `ight`.
 
-    The support is released, so restricting the records to it is post-processing; a record's gradient is
-    restricted before it is clipped, and only the kept coordinates get noise.
+    The support is released, so restricting the records to it is post-processing. A record's gradient is restricted
+    before it is clipped, and only the kept coordinates get noise. ``first`` numbers the first iteration.
     """
-    d = records.n_features
-    kept = np.ones(records.n_parameters, dtype=bool)
+    d, theta = task.records.n_features, task.theta
+    kept = np.ones(task.records.n_parameters, dtype=bool)
     kept[:d] = np.any(theta[:d].reshape(d, -1) != 0, axis=1)
-    plan = session.plan_gaussian(max_iter, share, purpose="refit")
-    for iteration in range(max_iter):
-        mean = records.mean_gradient(loss, theta, clip_norm, mask=kept)
-        gradient = session.gaussian(mean, plan) + penalty(alpha, theta, d)
-        gradient[~kept] = 0.0
-        theta = rule.move(theta, gradient, session.noise_std(mean, plan))
-        theta = rule.moved(theta)
-        monitor(iteration, theta)
-    return Solution(rule.output(theta), max_iter)
+    plan = task.session.plan_gaussian(max_iter, share, purpose="refit")
+    return descend(
+        NoisyGradient(task, plan, clip_norm, mask=kept),
+        rule,
+        theta,
+        max_iter,
+        lambda iteration, point: task.monitor(first + iteration, point),
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the estimator; None where the fit finds the number.
+
+    Attributes
+    ----------
+    n_nonzero_coefs : int or None
+        None keeps all.
+    max_iter : int or None
+    learning_rate, clip_norm, refit : float or None
+    selection : {"gaussian", "peeling"}
+    tol : float
+        Of a fit without privacy.
+    """
+
+    n_nonzero_coefs: int | None = None
+    max_iter: int | None = None
+    learning_rate: float | None = None
+    clip_norm: float | None = None
+    refit: float | None = None
+    selection: str = "gaussian"
+    tol: float = 0.0
+
+    @property
+    def literal(self) -> bool:
+        """Whether the user gave the step size."""
+        return self.learning_rate is not None
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether scales are released."""
+        return self.clip_norm is None or not self.literal
+
+    @property
+    def untouched(self) -> bool:
+        """Whether all that decides about steps is left to the fit."""
+        numbers = (self.learning_rate, self.max_iter, self.clip_norm, self.refit)
+        return self.selection == "gaussian" and all(number is None for number in numbers)
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """What "auto" became, and how steps and budget are divided."""
+    """How steps and budget are divided, from public numbers.
+
+    Attributes
+    ----------
+    first, last : int
+        Steps on all features, and on those that survive.
+    clip_share, first_share, last_share : float
+        Shares of mu^2 for the scales and for the steps.
+    """
 
     first: int
     last: int
@@ -181,202 +204,95 @@ class Schedule:
 
     @classmethod
     def of(
-        cls,
-        loss: Any,
-        d: int,
-        s: int,
-        *,
-        adaptive: bool,
-        literal: bool,
-        max_iter: Any,
-        refit: Any,
-        scale_share: float = CLIP_SHARE,
+        cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float = CLIP_SHARE
     ) -> "Schedule":
-        """Divide the steps and the budget; refitting pays where few of many features survive."""
-        total = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
-        if isinstance(refit, str):
-            pays = loss.n_outputs == 1 and loss.name != "logistic" and 10 * s <= d and total >= 10
-            refit = REFIT_SHARE if pays and not literal else 0.0
+        """Divide; refitting pays where few of many features survive."""
+        total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
+        refit = settings.refit
+        if refit is None:
+            pays = not loss.is_classification and 10 * s <= d and total >= 10
+            refit = REFIT_SHARE if pays and not settings.literal else 0.0
         last = max(1, round(refit * total)) if refit and s < d else 0
         if last >= total > 0 and last:
             raise ValueError(
                 f"refit={refit:g} leaves no step before the refit: max_iter={total} must be at least 2"
             )
-        rest = 1 - (scale_share if adaptive else 0.0)
+        rest = 1 - (scale_share if settings.adaptive else 0.0)
         share = refit if last else 0.0
         return cls(total - last, last, 1 - rest, rest * (1 - share), rest * share)
 
+    def require_feasible(self, session: PrivacySession, size: int) -> None:
+        """Refuse a fit whose releases the budget cannot hold, before the first of them."""
+        session.require_feasible(size, self.first, self.first_share)
+        if self.last:
+            session.require_feasible(size, self.first + self.last, self.last_share)
 
-def solve(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    *,
-    n_nonzero_coefs: int | None,
-    learning_rate: float | str,
-    max_iter: int | str,
-    clip_norm: float | str,
-    alpha: float,
-    refit: float | str,
-    selection: str,
-    theta: np.ndarray,
-    monitor: Monitor,
-    **options: Any,
-) -> Solution:
-    """Decide what "auto" is, divide the budget, and run: scales, then rounds, or steps and refit."""
-    d = records.n_features
-    s = d if n_nonzero_coefs is None else n_nonzero_coefs
-    literal = not isinstance(learning_rate, str)
-    adaptive = isinstance(clip_norm, str) or not literal
-    plan = Schedule.of(
-        loss,
-        d,
-        s,
-        adaptive=adaptive,
-        literal=literal,
-        max_iter=max_iter,
-        refit=refit,
-        scale_share=grown_share(
-            session, records.n_units, QUESTIONS * count_searches(records, loss)
-        ),
-    )
-    untouched = all(isinstance(v, str) for v in (learning_rate, max_iter, clip_norm, refit))
-    rounds = (
-        untouched
-        and selection == "gaussian"
-        and not theta.any()
-        and pays(session, records, s * loss.n_outputs)
-    )
+
+def solve(task: Task, settings: Settings) -> Solution:
+    """Decide what the user left open, divide the budget, and run: scales, then rounds, or steps and refit."""
+    session, records, loss = task.session, task.records, task.loss
+    d, n_outputs = records.n_features, loss.n_outputs
+    s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    questions = QUESTIONS * count_searches(records, loss)
+    scale_share = grown_share(session, records.n_units, questions)
+    plan = Schedule.of(loss, d, s, settings, scale_share)
+    rounds = settings.untouched and not task.theta.any() and pays(session, records, s * n_outputs)
     if rounds:
-        require_room(session, records, s, loss.n_outputs, 1 - plan.clip_share)
+        require_room(session, records, s, n_outputs, 1 - plan.clip_share)
     else:
-        require_feasible(session, plan, records.n_parameters * loss.n_outputs)
-    scales = (
-        given_scales(float(clip_norm))
-        if not adaptive
-        else released_scales(session, records, loss, theta, share=plan.clip_share, literal=literal)
-    )
-    if not isinstance(clip_norm, str):
-        scales = replace(scales, clip_norm=float(clip_norm))
-    records = records.with_intercept(scales.intercept)
-    inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
-    theta = inner.inward(theta)
-    if rounds:
-        left = plan.first_share + plan.last_share
-        found = pursue(
-            session,
-            records,
-            loss,
-            n_nonzero_coefs=s,
-            scales=scales,
-            alpha=alpha,
-            share=left,
-            theta=theta,
-            monitor=inner,
+        plan.require_feasible(session, records.n_parameters * n_outputs)
+    scales = given_scales(math.nan)
+    if settings.adaptive:
+        scales = released_scales(
+            session, records, loss, task.theta, share=plan.clip_share, literal=settings.literal
         )
-        return replace(found, theta=inner.outward(found.theta))
-    return steps_and_refit(
-        session,
-        records,
-        loss,
-        plan,
-        scales,
-        n_nonzero_coefs=s,
-        learning_rate=learning_rate,
-        alpha=alpha,
-        selection=selection,
-        theta=theta,
-        monitor=inner,
-        **options,
-    )
+    if settings.clip_norm is not None:
+        scales = replace(scales, clip_norm=float(settings.clip_norm))
+    task = task.rescaled(scales.intercept)
+    if rounds:
+        found = pursue(task, s, scales, plan.first_share + plan.last_share)
+    else:
+        found = steps_and_refit(task, s, settings, plan, scales)
+    return replace(found, theta=task.monitor.outward(found.theta))
 
 
 def steps_and_refit(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    plan: Schedule,
-    scales: Scales,
-    *,
-    n_nonzero_coefs: int,
-    learning_rate: float | str,
-    alpha: float,
-    selection: str,
-    theta: np.ndarray,
-    monitor: "Rescaled",
-    **options: Any,
+    task: Task, s: int, settings: Settings, plan: Schedule, scales: Scales
 ) -> Solution:
-    """Take the noisy steps of ``plan``, and those on the features that survive; `solve` says what is what."""
-    d, s, literal = records.n_features, n_nonzero_coefs, not isinstance(learning_rate, str)
-    clip, width = scales.clip_norm, theta.size // len(theta)
-    all_noisy, few_noisy = theta.size, (s + 1) * width
-    n_noisy = few_noisy if selection == "peeling" else all_noisy
-    n_kept = s * width if s < d and selection == "gaussian" else n_noisy
-    rule = step_rule(learning_rate, theta, scales.distance, plan.first, n_noisy, n_kept)
-    if math.isinf(clip) and not literal:
-        rule = AcceleratedStep(1 / (largest_curvature(session, records, loss) + alpha), theta)
-    run = {"gaussian": ight, "peeling": peeling_ight}[selection]
-    found = run(
-        session,
-        records,
-        loss,
-        rule,
-        n_nonzero_coefs=s,
-        max_iter=plan.first,
-        clip_norm=clip,
-        alpha=alpha,
-        share=plan.first_share,
-        theta=theta,
-        monitor=monitor,
-        **options,
-    )
+    """Take the noisy steps of ``plan``, and those on the features that survive."""
+    theta, clip = task.theta, scales.clip_norm
+    width, peeling = theta.size // len(theta), settings.selection == "peeling"
+    few_noisy = (s + 1) * width
+    n_noisy = few_noisy if peeling else theta.size
+    n_kept = s * width if s < task.records.n_features and not peeling else n_noisy
+    rate = settings.learning_rate
+    rule = step_rule(rate, theta, scales.distance, plan.first, n_noisy, n_kept)
+    if math.isinf(clip) and rate is None:
+        rule = AcceleratedStep(1 / (largest_curvature(task) + task.penalty.smoothness), theta)
+    steps: dict[str, Any] = {"max_iter": plan.first, "clip_norm": clip, "share": plan.first_share}
+    if peeling:
+        found = peeling_ight(task, rule, s, **steps)
+    else:
+        found = ight(task, rule, s, tol=settings.tol, **steps)
+    n_iter = found.n_iter
     if plan.last:
-        monitor.offset = found.n_iter
-        rule = step_rule(learning_rate, found.theta, rule.distance, plan.last, few_noisy, few_noisy)
+        rule = step_rule(rate, found.theta, rule.distance, plan.last, few_noisy, few_noisy)
         found = refit_on_support(
-            session,
-            records,
-            loss,
+            replace(task, theta=found.theta),
             rule,
             max_iter=plan.last,
             clip_norm=clip,
-            alpha=alpha,
             share=plan.last_share,
-            theta=found.theta,
-            monitor=monitor,
+            first=n_iter,
         )
-    return replace(
-        found,
-        theta=monitor.outward(found.theta),
-        n_iter=found.n_iter + (plan.first if plan.last else 0),
-        attributes={"learning_rate_": rule.learning_rate, "clip_norm_": scales.clip_norm},
-    )
+        n_iter = plan.first + found.n_iter
+    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}
+    return replace(found, n_iter=n_iter, attributes=attributes)
 
 
-def require_feasible(session: PrivacySession, plan: Schedule, size: int) -> None:
-    """Refuse a fit whose releases the budget cannot hold, before the first of them."""
-    session.require_feasible(size, plan.first, plan.first_share)
-    if plan.last:
-        session.require_feasible(size, plan.first + plan.last, plan.last_share)
-
-
-def step_rule(
-    learning_rate: float | str,
-    start: np.ndarray,
-    distance: float,
-    n_iter: int,
-    n_noisy: int,
-    n_kept: int,
-) -> StepRule:
-    """Return the rule for a given step size, or the one that needs none."""
-    if not isinstance(learning_rate, str):
-        return ConstantStep(float(learning_rate))
-    return DistanceOverGradients(start, distance, n_iter, n_noisy, n_kept)
-
-
-def largest_curvature(session: PrivacySession, records: PrivateRecords, loss: Any) -> float:
+def largest_curvature(task: Task) -> float:
     """Bound the curvature of the mean loss, by power iteration on exact gradients of the squared loss."""
-    squared = SquaredLoss()
+    session, records, squared = task.session, task.records, SquaredLoss()
     plan = session.plan_gaussian(POWER_ITER + 1, purpose="curvature")
 
     def gradient(theta: np.ndarray) -> np.ndarray:
@@ -390,64 +306,4 @@ def largest_curvature(session: PrivacySession, records: PrivateRecords, loss: An
         size = math.sqrt(square(direction))
         if not 0 < size < math.inf:
             return 1.0
-    return 1.05 * float(loss.smoothness) * size  # power iteration approaches it from below
-
-
-def penalty(alpha: float, theta: np.ndarray, n_features: int) -> np.ndarray | float:
-    """Gradient of ``alpha / 2 * ||coef||^2``: the intercept is not penalised."""
-    if alpha == 0:
-        return 0.0
-    gradient = alpha * theta
-    gradient[n_features:] = 0.0
-    return gradient
-
-
-class Rescaled:
-    """The monitor, in the user's units: inside, the intercept multiplies a feature other than 1.
-
-    ``center`` was subtracted from the targets; outside, it is part of the intercept.
-    """
-
-    def __init__(
-        self, monitor: Monitor, value: float, fit_intercept: bool, center: float = 0.0
-    ) -> None:
-        self._monitor, self._center = monitor, center
-        self._factor = value if fit_intercept else 1.0
-        self.offset = 0
-
-    def __call__(self, iteration: int, theta: np.ndarray) -> None:
-        self._monitor(self.offset + iteration, self.outward(theta))
-
-    def outward(self, theta: np.ndarray) -> np.ndarray:
-        """Turn an inner theta into one whose intercept multiplies 1."""
-        return self._plus(self._times(theta, self._factor), self._center)
-
-    def inward(self, theta: np.ndarray) -> np.ndarray:
-        """Turn the user's theta into an inner one."""
-        return self._times(self._plus(theta, -self._center), 1.0 / self._factor)
-
-    def _plus(self, theta: np.ndarray, center: float) -> np.ndarray:
-        if center == 0.0:
-            return theta
-        moved = theta.copy()
-        moved[-1] += center
-        return moved
-
-    def _times(self, theta: np.ndarray, factor: float) -> np.ndarray:
-        if factor == 1.0:
-            return theta
-        scaled = theta.copy()
-        scaled[-1] *= factor
-        return scaled
-
-
-def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
-    """Hard-threshold the features of theta to ``s``; the intercept, if there is one, always stays."""
-    if s >= n_features:
-        return theta
-    from skdp.kernels import hard_threshold
-
-    kept = np.empty_like(theta)
-    kept[:n_features] = hard_threshold(np.ascontiguousarray(theta[:n_features]), s)
-    kept[n_features:] = theta[n_features:]
-    return kept
+    return 1.05 * float(task.loss.smoothness) * size  # power iteration approaches it from below

@@ -7,9 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["PENALTIES", "L2Penalty", "NonconvexPenalty", "Penalty", "penalty_of"]
-
-PENALTIES = ("l2", "nonconvex")
+__all__ = ["NO_PENALTY", "PENALTIES", "L2Penalty", "NonconvexPenalty", "Penalty"]
 
 
 class Penalty(Protocol):
@@ -20,8 +18,11 @@ class Penalty(Protocol):
     def value(self, theta: np.ndarray) -> float:
         """Return the penalty, a number >= 0."""
 
-    def gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return its gradient, of theta's shape."""
+    def gradient(self, theta: np.ndarray) -> np.ndarray | float:
+        """Return its gradient, of theta's shape, or 0."""
+
+    def restricted(self, n_features: int) -> "Penalty":
+        """Return the same penalty on the first features only."""
 
 
 class L2Penalty:
@@ -35,15 +36,21 @@ class L2Penalty:
         """Return the penalty."""
         return 0.5 * self._alpha * float(np.sum(np.square(theta[: self._d])))
 
-    def gradient(self, theta: np.ndarray) -> np.ndarray:
+    def gradient(self, theta: np.ndarray) -> np.ndarray | float:
         """Return its gradient."""
+        if self._alpha == 0:
+            return 0.0
         gradient = self._alpha * theta
         gradient[self._d :] = 0.0
         return gradient
 
+    def restricted(self, n_features: int) -> "L2Penalty":
+        """Return the same penalty on the first features only."""
+        return L2Penalty(self._alpha, n_features)
+
 
 class NonconvexPenalty:
-    """``alpha * sum_j w_j^2 / (1 + w_j^2)``: flat far from 0 (Reddi et al. 2016; dissertation, section 4.7.1).
+    """``alpha * sum_j w_j^2 / (1 + w_j^2)``: flat far from 0 (Reddi et al. 2016; Wang 2021, section 4.7.1).
 
     Its second derivative lies between -alpha / 2 and 2 alpha.
     """
@@ -66,11 +73,13 @@ class NonconvexPenalty:
         gradient[self._d :] = 0.0
         return gradient
 
+    def restricted(self, n_features: int) -> "NonconvexPenalty":
+        """Return the same penalty on the first features only."""
+        return NonconvexPenalty(self._alpha, n_features)
 
-def penalty_of(name: str, alpha: float, n_features: int) -> Penalty:
-    """Return the penalty of that name: "l2" or "nonconvex"."""
-    kinds: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {
-        "l2": L2Penalty,
-        "nonconvex": NonconvexPenalty,
-    }
-    return kinds[name](alpha, n_features)
+
+NO_PENALTY = L2Penalty(0.0, 0)
+PENALTIES: dict[str, type[L2Penalty] | type[NonconvexPenalty]] = {
+    "l2": L2Penalty,
+    "nonconvex": NonconvexPenalty,
+}

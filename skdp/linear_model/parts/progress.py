@@ -1,15 +1,13 @@
 """Progress of a fit: a bar and the user's callback, both fed with released iterates only."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from skdp.linear_model.coordinates import from_theta
+from skdp.linear_model.parts.task import Monitor
 
-__all__ = ["Monitor", "Progress", "announce"]
-
-Monitor = Callable[[int, np.ndarray], None]
+__all__ = ["Progress", "announce"]
 
 
 class Progress:

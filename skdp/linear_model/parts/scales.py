@@ -1,55 +1,81 @@
 """The scale of the data, released before the first step: clip norm, intercept feature, first distance.
 
-Medians of norms are found by binary search on a public grid. Each of its at most eight questions is a noisy
-count of the units whose norm is at most a grid point; a unit adds +1/2 or -1/2 to it, so the answer is
-"at least half of all" where the sum is at least 0, and no number of units enters.
+Each is made from medians of norms, which `skdp.linear_model.parts.search` finds.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from skdp.losses import MultinomialLoss
-from skdp.privacy import accounting
-from skdp.privacy.bounded import Bounded
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.search import EVERYTHING, GRID, noisy_search
+from skdp.losses import Loss
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
 
 __all__ = [
     "CLIP_SHARE",
+    "EVERYWHERE",
+    "GRID",
+    "Between",
     "Scales",
     "count_searches",
     "given_scales",
-    "gradient_median",
+    "gradient_norm_count",
     "grown_share",
+    "released_prior",
     "released_scales",
+    "released_sup_scales",
 ]
 
-CLIP_SHARE = 0.02  # of mu^2, for all medians together, where the units are many
+# Chosen on held-out parts of training sets and on synthetic data of other seeds.
+# Parts of the session's mu^2 for all medians together: where the units are many, and the most where they are few.
+CLIP_SHARE = 0.02
 LARGEST_SHARE = 0.2
-# A search is paid so that the noise of one count is at most this part of the units: far from the median, where the
-# count is half of all, an answer is lost in its noise, and ends the search, with probability P(Z < -4.5) = 3e-6.
+# Units over the standard deviation of one count that a search is paid for. Far from the median the count is
+# half of all units, so its answer is lost in noise, and ends the search, with probability P(Z < -4.5) = 3e-6.
 PRECISION = 11.0
-QUESTIONS = 8
-EVERYTHING = (0.0, math.inf)
-# Quarter octaves from 2^-32 to 2^32, off the powers of sqrt(2) at which normalised rows tie.
-GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
+QUESTIONS = 8  # of a median on the whole grid
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
 INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
+SUP_INTERCEPT = 0.5  # the same over the median sup norm, where rows are clipped in that norm
 START = 6.0  # first distance over (gradient norm / (smoothness * squared row norm))
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Public or released numbers that fix clipping, the intercept's feature and the first distance."""
+    """Public or released numbers that fix clipping, the intercept's feature and the first distance.
+
+    Attributes
+    ----------
+    intercept : float
+        Value of the intercept's feature.
+    clip_norm : float
+    distance : float
+        First distance of a step rule that needs no step size; 0 where the user gave one.
+    row : float
+        Median norm of the rows; 0 where it was not released.
+    gradient : float
+        Median norm of the rows' gradients at the start; 0 where it was not released.
+    """
 
     intercept: float
     clip_norm: float
     distance: float
-    row: float = 0.0  # median row norm
-    gradient: float = 0.0  # median gradient norm of the rows
+    row: float = 0.0
+    gradient: float = 0.0
+
+
+@dataclass(frozen=True)
+class Between:
+    """Where medians lie, as far as that is public or released: fewer questions then find them."""
+
+    row: tuple[float, float] = EVERYTHING
+    gradient: tuple[float, float] = EVERYTHING
+    unit: tuple[float, float] = EVERYTHING
+
+
+EVERYWHERE = Between()
 
 
 def grown_share(
@@ -61,8 +87,8 @@ def grown_share(
 ) -> float:
     """Share for a number of noisy counts: the smallest, more (at most 20 %) where the units are few.
 
-    From public numbers: with fewer units than noise a search ends anywhere, and the fit is lost. It is a share of
-    ``part``, which is a share of the session's mu^2.
+    It is made from public numbers. With fewer units than noise a search ends anywhere, and the fit is lost. It is
+    a share of ``part``, which is a share of the session's mu^2.
     """
     if session.exact:
         return smallest
@@ -71,9 +97,9 @@ def grown_share(
     return min(LARGEST_SHARE, max(smallest, wanted))
 
 
-def count_searches(records: PrivateRecords, loss: Any) -> int:
+def count_searches(records: PrivateRecords, loss: Loss) -> int:
     """Number of medians that `released_scales` asks for."""
-    return 1 + (start_residual(loss) is None) + (records.unit == "group")
+    return 1 + (loss.start_norm is None) + (records.unit == "group")
 
 
 def given_scales(clip_norm: float) -> Scales:
@@ -84,105 +110,127 @@ def given_scales(clip_norm: float) -> Scales:
 def released_scales(
     session: PrivacySession,
     records: PrivateRecords,
-    loss: Any,
+    loss: Loss,
     theta: np.ndarray,
     *,
     share: float,
     literal: bool = False,
-    row_between: tuple[float, float] = EVERYTHING,
-    gradient_between: tuple[float, float] = EVERYTHING,
-    unit_between: tuple[float, float] = EVERYTHING,
+    between: Between = EVERYWHERE,
 ) -> Scales:
     """Release the scales from the median row norm and the median gradient norm at the start.
 
-    A logistic or softmax gradient at 0 has a norm that follows from the row's norm; for regression the
-    rows' gradient norms are asked for as well, and for groups the norms of the groups' gradients. The
-    questions divide the share.
+    The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
+    gradient norms is released too, and for groups that of the groups' gradients. The questions divide the share.
 
     Parameters
     ----------
     session : PrivacySession
     records : PrivateRecords
-    loss : object from `skdp.losses`
+    loss : Loss
     theta : ndarray
         Start; its intercept multiplies the records' present feature.
     share : float
         Share of the session's mu^2.
     literal : bool, default=False
         Whether the user's own step size is used: the intercept's feature then is 1.
-    row_between, gradient_between, unit_between : tuple of float
-        Where the medians lie, as far as that is public or released: fewer questions then find them.
+    between : Between
 
     Returns
     -------
     Scales
     """
-    residual, grouped = start_residual(loss), records.unit == "group"
     part = share / count_searches(records, loss)
-    row = median(session, part, lambda bound: records.row_norm_count(bound), row_between)
+    row = noisy_search(session, part, records.row_norm_count, between=between.row)
     value = 1.0 if literal else INTERCEPT * row
     full = math.hypot(row, value) if records.fit_intercept else row
-    scaled, start = records.with_intercept(value), theta.copy()
-    start[records.n_features :] *= records.intercept_value / value
+    scaled, start = _moved(records, theta, value)
 
-    def gradient_norm(each_row: bool) -> float:
-        between = gradient_between if each_row else unit_between
-        return gradient_median(session, scaled, loss, start, part, between, each_row=each_row)
-
-    of_row = gradient_norm(each_row=True) if residual is None else full * residual
-    of_unit = gradient_norm(each_row=False) if grouped else of_row
+    if loss.start_norm is None:
+        count = gradient_norm_count(scaled, loss, start, each_row=True)
+        of_row = noisy_search(session, part, count, between=between.gradient)
+    else:
+        of_row = full * loss.start_norm
+    of_unit = of_row
+    if records.unit == "group":
+        count = gradient_norm_count(scaled, loss, start)
+        of_unit = noisy_search(session, part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
     return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
 
 
-def gradient_median(
+def released_sup_scales(
     session: PrivacySession,
     records: PrivateRecords,
-    loss: Any,
+    loss: Loss,
     theta: np.ndarray,
-    share: float,
-    between: tuple[float, float],
     *,
-    each_row: bool = False,
-) -> float:
-    """Release a grid point near the median gradient norm at ``theta``, of the units or of their rows."""
+    share: float,
+    literal: bool,
+) -> Scales:
+    """Release the scales from medians of sup norms: of the rows and, for regression, of their gradients.
+
+    As `released_scales`, for a method that clips in the sup norm; the clip norm is the median itself.
+    """
+    part = share if loss.start_sup_norm is not None else share / 2
+    row = noisy_search(session, part, records.row_sup_norm_count)
+    value = 1.0 if literal else SUP_INTERCEPT * row
+    largest = max(row, value) if records.fit_intercept else row
+    if loss.start_sup_norm is not None:
+        clip_norm = largest * loss.start_sup_norm
+    else:
+        scaled, start = _moved(records, theta, value)
+        clip_norm = noisy_search(session, part, sup_norm_count(scaled, loss, start))
+    return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
+
+
+def gradient_norm_count(
+    records: PrivateRecords, loss: Loss, theta: np.ndarray, *, each_row: bool = False
+) -> Callable[[float], Bounded]:
+    """Count of the units whose gradient at ``theta``, or each of its rows', has norm at most a bound."""
 
     def count(bound: float) -> Bounded:
         return records.gradient_norm_count(loss, theta, bound, each_row=each_row)
 
-    return median(session, share, count, between)
+    return count
 
 
-def start_residual(loss: Any) -> float | None:
-    """Norm of the loss derivative at theta = 0 where every target has the same, else None."""
-    if loss.name == "logistic":
-        return 0.5
-    return math.sqrt(1 - 1 / loss.n_outputs) if isinstance(loss, MultinomialLoss) else None
+def sup_norm_count(
+    records: PrivateRecords, loss: Loss, theta: np.ndarray
+) -> Callable[[float], Bounded]:
+    """Count of the units whose rows' gradients at ``theta`` have sup norm at most a bound."""
+
+    def count(bound: float) -> Bounded:
+        return records.gradient_sup_norm_count(loss, theta, bound)
+
+    return count
 
 
-def median(
+def _moved(
+    records: PrivateRecords, theta: np.ndarray, value: float
+) -> tuple[PrivateRecords, np.ndarray]:
+    """Records whose intercept's feature is ``value``, and theta in their units."""
+    start = theta.copy()
+    start[records.n_features :] *= records.intercept_value / value
+    return records.with_intercept(value), start
+
+
+def released_prior(
     session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    start: np.ndarray,
     share: float,
-    count: Any,
-    between: tuple[float, float] = EVERYTHING,
-) -> float:
-    """Release a grid point near the median, by at most `QUESTIONS` noisy counts.
-
-    An answer that is not larger than its noise ends the search: the point is near the median as far as
-    can be known. With very few units that is the first point, in the middle of ``between``.
-    """
-    low, high = (min(int(np.searchsorted(GRID, end)), GRID.size - 1) for end in between)
-    if low >= high:
-        return float(GRID[low])
-    plan = session.plan_gaussian((high - low).bit_length(), share, purpose="scale")
-    while low < high:
-        middle = (low + high) // 2
-        asked: Bounded = count(float(GRID[middle]))
-        answer = float(session.gaussian(asked, plan)[0])
-        if 0 < abs(answer) <= session.noise_std(asked, plan):
-            return float(GRID[middle])
-        if answer >= 0:
-            high = middle
-        else:
-            low = middle + 1
-    return float(GRID[low])
+) -> np.ndarray:
+    """Intercept at which the classes have their released frequencies."""
+    assert loss.start_norm is not None
+    only = np.zeros(records.n_parameters, dtype=bool)
+    only[-1] = True
+    plan = session.plan_gaussian(1, share, purpose="class frequencies")
+    clip_norm = loss.start_norm * records.intercept_value
+    mean = records.mean_gradient(loss, start, clip_norm, mask=only)
+    slope = session.gaussian(mean, plan)[-1] / records.intercept_value
+    k = max(2, loss.n_outputs)
+    frequency = np.clip(1.0 / k - slope, 0.1 / k, 1 - 0.1 / k)
+    if loss.n_outputs == 1:
+        return np.log(frequency / (1 - frequency)) / records.intercept_value
+    return (np.log(frequency) - np.mean(np.log(frequency))) / records.intercept_value

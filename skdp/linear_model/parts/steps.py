@@ -1,8 +1,8 @@
 """Step sizes that need no tuning.
 
-They are computed from released values and public numbers only, so they cost no privacy. A step size from
-the worst-case smoothness is 50 times too small on text; distance over gradients (Ivgi, Hinder & Carmon
-2023) is not, once the noise, whose size is known, is taken out of both.
+They are computed from released values and public numbers only, so they cost no privacy. A step size from the
+worst-case smoothness is 50 times too small on text. Distance over gradients (Ivgi, Hinder & Carmon 2023) is not,
+once the noise, whose size is known, is taken out of the distance and of the gradients.
 """
 
 import math
@@ -14,28 +14,32 @@ __all__ = [
     "AcceleratedStep",
     "ConstantStep",
     "DistanceOverGradients",
+    "SparseDistanceOverGradients",
     "StepRule",
+    "keep_largest",
     "shrinkage",
     "square",
+    "step_rule",
 ]
 
-FLOOR = 0.1  # share of the noise's energy that always stays in the sum of squares
-LEAST = 0.1  # of shrunk coefficients that stays in any case
+FLOOR = 0.1  # part of the noise's energy that always stays in the sum of squares
+LEAST = 0.1  # part of shrunk coefficients that stays in any case
 POWER = 6  # points are averaged with weights (t + 1)^POWER
 
 
 class StepRule(Protocol):
     """Turns released gradients into points; knows the noise's size, sees no data."""
 
-    learning_rate: float
-    distance: float
+    @property
+    def learning_rate(self) -> float:
+        """The last step size; 0 before the first gradient of a rule that needs it."""
 
     @property
-    def next_rate(self) -> float:
-        """Step size that the next move would take, before its gradient is known."""
+    def distance(self) -> float:
+        """Distance that the rule reckons with; 0 of a rule that needs none."""
 
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
-        """Return the next point, before it is thresholded."""
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+        """Return the next point, before it is thresholded; ``noise`` is the standard deviation of each entry."""
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
         """Take note of the thresholded point; return where the next gradient is taken."""
@@ -51,12 +55,7 @@ class ConstantStep:
         self.learning_rate = learning_rate
         self.distance = 0.0
 
-    @property
-    def next_rate(self) -> float:
-        """The step size."""
-        return self.learning_rate
-
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
         return theta - self.learning_rate * gradient
 
@@ -101,11 +100,10 @@ class DistanceOverGradients:
     def __init__(
         self, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int
     ) -> None:
-        self._start = start
-        self._point = start.copy()
+        self._start, self._point = start, start.copy()
         self._velocity = np.zeros_like(start)
         self._momentum = min(0.95, max(0.0, 1 - 10 / n_iter))
-        self.distance = distance
+        self.distance, self.learning_rate = distance, 0.0
         self._squares = 0.0
         self._n_noisy = n_noisy
         largest = 2 * n_kept * math.log(math.e * n_noisy / n_kept) if n_kept < n_noisy else math.inf
@@ -113,52 +111,78 @@ class DistanceOverGradients:
         self._std = 0.0
         self._fresh = np.zeros(n_iter)  # weight of each gradient's noise in the velocity ...
         self._walked = np.zeros(n_iter)  # ... and in the point
-        self._sum = np.zeros_like(start)
-        self._weight = 0.0
-        self._count = 0
-        self.learning_rate = 0.0
+        self._sum, self._weight, self._taken = np.zeros_like(start), 0.0, 0
 
-    @property
-    def next_rate(self) -> float:
-        """The last step size, 0 before the first gradient."""
-        return self.learning_rate
-
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
-        beta, self._std = self._momentum, noise_std
-        energy = self._n_noisy * noise_std**2
-        self._squares += max(square(gradient) - (1 - FLOOR) * energy, FLOOR * energy)
-        self.learning_rate = self.distance / math.sqrt(self._squares) if self._squares else 0.0
+        self._std = noise
+        self._measure(gradient, self._n_noisy * noise**2)
+        beta = self._momentum
         self._velocity *= beta
         self._velocity += (1 - beta) * gradient
         self._fresh *= beta
-        self._fresh[self._count] = 1 - beta
+        self._fresh[self._taken] = 1 - beta
         self._walked += self.learning_rate * self._fresh
-        self._point = self._point - self.learning_rate * self._velocity
-        self._count += 1
-        weight = float(self._count) ** POWER
-        self._sum += weight * self._point
-        self._weight += weight
-        return self._point
+        return self._go(self._velocity)
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
         """Take note of the thresholded point; return where the next gradient is taken."""
         noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
-        gone = square(theta - self._start)
-        self.distance = max(self.distance, math.sqrt(max(gone - noise, 0.0)))
-        return theta
+        return self._gone(theta, noise)
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
         return self._sum / self._weight if self._weight else last
 
+    def _measure(self, gradient: np.ndarray, energy: float) -> None:
+        """Set the step size after a gradient whose noise has this energy."""
+        self._squares += max(square(gradient) - (1 - FLOOR) * energy, FLOOR * energy)
+        self.learning_rate = self.distance / math.sqrt(self._squares) if self._squares else 0.0
+
+    def _go(self, direction: np.ndarray) -> np.ndarray:
+        self._point = self._point - self.learning_rate * direction
+        self._taken += 1
+        weight = float(self._taken) ** POWER
+        self._sum += weight * self._point
+        self._weight += weight
+        return self._point
+
+    def _gone(self, theta: np.ndarray, noise: float) -> np.ndarray:
+        gone = square(theta - self._start)
+        self.distance = max(self.distance, math.sqrt(max(gone - noise, 0.0)))
+        return theta
+
+
+class SparseDistanceOverGradients(DistanceOverGradients):
+    """The same without momentum, for noise in a few coordinates of each gradient.
+
+    With E_t the variance of the noise of g_t summed over its coordinates, which replaces ``d sd^2``::
+
+        v_t = v_{t-1} - eta_t g_t,   eta_t = r_{t-1} / sqrt(G_t)
+        r_t = max(r_{t-1}, sqrt(max(|v_t - v_0|^2 - sum_s eta_s^2 E_s, 0)))
+    """
+
+    def __init__(self, start: np.ndarray, distance: float) -> None:
+        super().__init__(start, distance, 1, 1, 1)
+        self._energy = 0.0  # of the noise in the point
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+        """Return the next point; ``noise`` is the summed variance E_t."""
+        self._measure(gradient, noise)
+        self._energy += self.learning_rate**2 * noise
+        return self._go(gradient)
+
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Take note of the point; return where the next gradient is taken."""
+        return self._gone(theta, self._energy)
+
 
 class AcceleratedStep:
     """Nesterov's momentum on steps of a given size, restarted when it points uphill; for exact gradients.
 
-    The gradient is taken at x_t + b_t (x_t - x_{t-1}), x_t the thresholded points (O'Donoghue & Candes
-    2015 give the restart). Noise would make the momentum useless, so only fits without clipping and
-    noise use it; the output is the last iterate.
+    The gradient is taken at x_t + b_t (x_t - x_{t-1}), x_t the thresholded points (restart: O'Donoghue & Candes
+    2015). Only fits without clipping and noise use it, because noise would make the momentum useless. The output
+    is the last iterate.
     """
 
     def __init__(self, learning_rate: float, start: np.ndarray) -> None:
@@ -166,14 +190,9 @@ class AcceleratedStep:
         self.distance = 0.0
         self._last = start
         self._gradient = np.zeros_like(start)
-        self._count = 0
+        self._taken = 0
 
-    @property
-    def next_rate(self) -> float:
-        """The step size."""
-        return self.learning_rate
-
-    def move(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point, before it is thresholded."""
         self._gradient = gradient
         return theta - self.learning_rate * gradient
@@ -182,8 +201,8 @@ class AcceleratedStep:
         """Take note of the thresholded point; return where the next gradient is taken."""
         change = theta - self._last
         self._last = theta
-        self._count = 0 if float(np.sum(self._gradient * change)) > 0 else self._count + 1
-        return theta + max(0, self._count - 1) / (self._count + 2) * change
+        self._taken = 0 if float(np.sum(self._gradient * change)) > 0 else self._taken + 1
+        return theta + max(0, self._taken - 1) / (self._taken + 2) * change
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -200,3 +219,29 @@ def shrinkage(values: np.ndarray, noise_std: float) -> float:
     """Factor of James and Stein for values of which each has noise of this standard deviation."""
     energy = square(values)
     return max(LEAST, 1.0 - values.size * noise_std**2 / energy) if energy else 1.0
+
+
+def step_rule(
+    learning_rate: float | None,
+    start: np.ndarray,
+    distance: float,
+    n_iter: int,
+    n_noisy: int,
+    n_kept: int,
+) -> StepRule:
+    """Return the rule for a given step size, or for None the one that needs none."""
+    if learning_rate is not None:
+        return ConstantStep(float(learning_rate))
+    return DistanceOverGradients(start, distance, n_iter, n_noisy, n_kept)
+
+
+def keep_largest(theta: np.ndarray, s: int, n_features: int) -> np.ndarray:
+    """Hard-threshold the features of theta to ``s``; the intercept, if there is one, always stays."""
+    if s >= n_features:
+        return theta
+    from skdp.kernels import hard_threshold
+
+    kept = np.empty_like(theta)
+    kept[:n_features] = hard_threshold(np.ascontiguousarray(theta[:n_features]), s)
+    kept[n_features:] = theta[n_features:]
+    return kept

@@ -1,6 +1,5 @@
 """The frame of a stochastic fit: parameters of the minibatches, the session that samples, the penalty."""
 
-import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -8,13 +7,14 @@ from typing import Any
 from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
 from skdp.linear_model.glm import Problem
-from skdp.linear_model.parts.penalties import PENALTIES, penalty_of
+from skdp.linear_model.parts.checks import check_callback, check_clip, check_finite
+from skdp.linear_model.parts.penalties import PENALTIES
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.start import start_point
-from skdp.privacy import accounting
-from skdp.privacy.session import PrivacySession
+from skdp.privacy import PrivacySession, accounting
 
-__all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_clip", "check_common"]
+__all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_common"]
 
 # The parameter's words and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
@@ -38,28 +38,13 @@ def check_common(model: Any) -> None:
     course = " (the course of the step sizes is schedule=)" if hasattr(model, "schedule") else ""
     _check_hinted(course, "learning_rate", rate, Real, low=0, strict=True, word="auto")
     check_number("alpha", model.alpha, Real, low=0)
-    check_choice("penalty", model.penalty, PENALTIES)
-    if model.callback is not None and not callable(model.callback):
-        raise TypeError("callback must be callable: callback(iteration, coef)")
-    for name in ("learning_rate", "alpha"):
-        if not isinstance(getattr(model, name), str) and math.isinf(getattr(model, name)):
-            raise ValueError(f"{name} must be finite, got inf")
-
-
-def check_clip(name: str, value: Any, epsilon: float, word: str | None = "adaptive") -> None:
-    """Check a clip norm: a number that the fixed-point sums can hold, or the word."""
-    check_number(name, value, Real, low=0, strict=True, word=word)
-    if not isinstance(value, str) and not (
-        1e-100 <= value <= 1e100 or value == epsilon == math.inf
-    ):
-        raise ValueError(
-            f"{name} must be finite and between 1e-100 and 1e100, got {value!r} "
-            "(inf is possible with epsilon=inf only)"
-        )
+    check_choice("penalty", model.penalty, tuple(PENALTIES))
+    check_callback(model.callback)
+    check_finite(model, "learning_rate", "alpha")
 
 
 class StochasticRun:
-    """Runs a stochastic algorithm, private or not."""
+    """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
 
     penalty: str
     sampling: str
@@ -68,44 +53,41 @@ class StochasticRun:
     coef_init: Any
     verbose: Any
     callback: Any
+    _algorithm: Callable[..., Solution]
 
-    def _run(
-        self,
-        algorithm: Callable[..., Solution],
-        session: PrivacySession,
-        problem: Problem,
-        **settings: Any,
-    ) -> Solution:
-        """Call ``algorithm(session, records, loss, penalty=, theta=, monitor=, **settings)``."""
+    def _numbers(self, *names: str) -> dict[str, Any]:
+        """Parameters as the algorithm takes them: None for a word."""
+        values = {name: given(getattr(self, name)) for name in names}
+        return {k: int(v) if isinstance(v, Integral) else v for k, v in values.items()}
+
+    def _settings(self) -> Any:
+        """The parameters as the algorithm takes them."""
+        raise NotImplementedError
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
-        steps = settings.get("max_iter")
-        progress = Progress(
+        theta = start_point(
+            self.coef_init,
+            parameter_shape(records, loss),
+            records.n_features,
+            fit_intercept=self.fit_intercept,
+        )
+        settings = self._settings()
+        with Progress(
             self.verbose,
             self.callback,
             self.fit_intercept,
             hasattr(self, "classes"),
             name=type(self).__name__,
-            total=None if isinstance(steps, str) else steps,
-        )
-        with progress:
-            return algorithm(
-                session,
-                records,
-                loss,
-                penalty=penalty_of(self.penalty, float(self.alpha), records.n_features),
-                theta=start_point(
-                    self.coef_init,
-                    parameter_shape(records, loss),
-                    records.n_features,
-                    fit_intercept=self.fit_intercept,
-                ),
-                monitor=progress,
-                **settings,
-            )
+            total=getattr(settings, "max_iter", None),
+        ) as monitor:
+            penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
+            task = Task(session, records, loss, theta, monitor, penalty)
+            return self._algorithm(task, settings)
 
 
 class StochasticFit(StochasticRun, LinearFit):
-    """A private fit by noisy gradients of minibatches; a subclass gives `solve`.
+    """A private fit by noisy gradients of minibatches.
 
     Its session may sample, so that an accountant is charged (epsilon, delta) by basic composition; fits on
     full batches keep their mu.
@@ -142,9 +124,10 @@ class StochasticFit(StochasticRun, LinearFit):
 
         None is a number that is not known before the groups are read; a number of rows would not be public.
         """
-        if isinstance(self.batch_size, str):
+        size = given(self.batch_size)
+        if size is None:
             return self._auto_samples
-        return n_units is None or self.batch_size < n_units
+        return n_units is None or size < n_units
 
     def _samples(self, n_units: int | None) -> bool:
         return self._may_sample(n_units)

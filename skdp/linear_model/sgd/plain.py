@@ -1,4 +1,4 @@
-"""The estimators of plain private stochastic gradient descent; the solver is `_lssgd`."""
+"""The estimators of plain private stochastic gradient descent; the algorithm is in `solver`."""
 
 from skdp._docs import document
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor

@@ -1,4 +1,4 @@
-"""The estimators of Laplacian smoothing SGD, and the fit they share with plain SGD; the solver is `_lssgd`."""
+"""The estimators of Laplacian smoothing SGD, and the fit they share with plain SGD."""
 
 import math
 from numbers import Real
@@ -6,11 +6,16 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import Solution
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.glm import GLMClassifier, GLMRegressor
 from skdp.linear_model.parts.stochastic import SAMPLING, StochasticFit
-from skdp.linear_model.sgd.solver import SCHEDULES, SOLVERS, stochastic_descent
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.task import given
+from skdp.linear_model.sgd.solver import (
+    AVERAGE,
+    SCHEDULES,
+    SOLVERS,
+    Settings,
+    stochastic_descent,
+)
 
 __all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "StochasticDescentFit"]
 
@@ -38,21 +43,20 @@ class StochasticDescentFit(StochasticFit):
             if isinstance(value, Real) and math.isinf(value):
                 raise ValueError(f"{name} must be finite, got inf")
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._run(
-            stochastic_descent,
-            session,
-            problem,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            clip_norm=self.clip_norm,
-            batch_size=self.batch_size,
+    _algorithm = staticmethod(stochastic_descent)
+
+    def _settings(self) -> Settings:
+        average = self.average
+        if isinstance(average, str):  # iterates of the user's own step size are not averaged
+            average = AVERAGE if given(self.learning_rate) is None else None
+        return Settings(
+            **self._numbers("max_iter", "learning_rate", "clip_norm", "batch_size"),
             sampling=SAMPLING[self.sampling],
             smoothing=float(self.smoothing),
             momentum=float(self.momentum),
             solver=self.solver,
             schedule=self.schedule,
-            average=self.average,
+            average=average,
         )
 
 

@@ -1,48 +1,77 @@
 """Noisy stochastic gradient descent, with Laplacian smoothing of what was released.
 
-DP-LSSGD (chapter 5 of the dissertation, Algorithm 5) multiplies the noisy gradient by the inverse of
-A_s = I - s L, L the periodic one-dimensional Laplacian. The released gradient is private already, so smoothing,
-momentum, Adam's scaling and averaging are post-processing and cost nothing; smoothing = 0 is DP-SGD.
+DP-LSSGD (Wang 2021, chapter 5, Algorithm 5) multiplies the noisy gradient by the inverse of A_s = I - s L, L the
+periodic one-dimensional Laplacian. The released gradient is private already, so smoothing, momentum, Adam's
+scaling and averaging are post-processing and cost nothing; smoothing = 0 is DP-SGD.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, zeta
 
-from skdp.linear_model.descent.solver import Start, begin, precision, scale_part
+from skdp.linear_model.descent.solver import BatchSettings
 from skdp.linear_model.frame import Solution
-from skdp.linear_model.ight.solver import Rescaled
-from skdp.linear_model.parts.penalties import Penalty
-from skdp.linear_model.parts.progress import Monitor, announce
+from skdp.linear_model.parts.loop import NoisyGradient, descend
+from skdp.linear_model.parts.progress import announce
 from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
-from skdp.linear_model.parts.scales import start_residual
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import BatchGroup, PrivacySession
+from skdp.linear_model.parts.start import Start, begin, precision, scale_part
+from skdp.linear_model.parts.task import Rescaled, Task
+from skdp.privacy import BatchGroup
 
-__all__ = ["AVERAGE", "MAX_ITER", "SCHEDULES", "SOLVERS", "noise_left", "stochastic_descent"]
+__all__ = [
+    "AVERAGE",
+    "MAX_ITER",
+    "SCHEDULES",
+    "SOLVERS",
+    "Settings",
+    "noise_left",
+    "stochastic_descent",
+]
 
 SCHEDULES = ("constant", "inverse", "inverse-sqrt")
 SOLVERS = ("sgd", "adam")
 
-# Found on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
-MAX_ITER = 100
-AVERAGE = 6.0  # weights (t + 1)^AVERAGE of the iterates
-PRECISION_PER_WALK = 60.0  # of `precision`, for one standard deviation of the noise ...
-LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # ... in a score over all steps, if nothing pulled back
-REGRESSION_WALK = 1.8  # the same, in median residuals
-# Largest step size over (1 - momentum) walk, in 1 / curvature, where gradients are bounded and clipped ...
-RATE_PER_WALK = 40.0
-# ... and over 1 + momentum elsewhere: steps are stable below 2 / curvature.
-STABLE = 1.8
-LEAST_PRECISION = 50.0  # units times mu: with fewer the search for the centre of y may end anywhere
+# Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
+MAX_ITER = 100  # steps
+AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
+# How far the noise of all steps may move a score, in standard deviations and if nothing pulled back:
+PRECISION_PER_WALK = 60.0  # of `precision`, for one of them ...
+LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # ... between these
+REGRESSION_WALK = 1.8  # the same of regression, in median residuals
+RATE_PER_WALK = (
+    40.0  # largest step size over (1 - momentum) walk, in 1 / curvature, if gradients are bounded
+)
+STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are stable below 2
+LEAST_PRECISION = 50.0  # units times mu; with fewer the search for the centre of y may end anywhere
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
+@dataclass(frozen=True)
+class Settings(BatchSettings):
+    """Parameters of the estimator; None where the fit finds the number.
+
+    Attributes
+    ----------
+    smoothing, momentum : float
+    solver : {"sgd", "adam"}
+    schedule : {"constant", "inverse", "inverse-sqrt"}
+    average : float or None
+        Iterates are averaged with weights t^average; None keeps the last.
+    """
+
+    smoothing: float
+    momentum: float
+    solver: str
+    schedule: str
+    average: float | None
+
+
 def noise_left(d: int, smoothing: float) -> float:
-    """Variance of white noise in d coordinates after smoothing, over that before (beta of the dissertation)."""
+    """Variance of white noise in d coordinates after smoothing, over that before: beta of Wang (2021)."""
     cosine = np.cos(2.0 * np.pi * np.arange(d) / d)
     return float(np.mean((1.0 + 2.0 * smoothing * (1.0 - cosine)) ** -2))
 
@@ -66,33 +95,30 @@ class Direction:
 
     Parameters
     ----------
-    solver : {"sgd", "adam"}
-    momentum : float
-        In [0, 1): of the heavy ball v <- momentum v + u, or the decay of Adam's first moment.
-    smoothing : float
-        s >= 0.
+    settings : Settings
+        ``momentum`` is that of the heavy ball v <- momentum v + u, or the decay of Adam's first moment.
     n_features : int
         The rows of theta that are smoothed; the intercept below them is not.
     """
 
-    def __init__(self, solver: str, momentum: float, smoothing: float, n_features: int) -> None:
-        self._adam, self._momentum = solver == "adam", momentum
-        self._smoothing, self._d = smoothing, n_features
+    def __init__(self, settings: Settings, n_features: int) -> None:
+        self._adam, self._momentum = settings.solver == "adam", settings.momentum
+        self._smoothing, self._d = settings.smoothing, n_features
         self._first: Any = 0.0
         self._second: Any = 0.0
-        self._count = 0
+        self._taken = 0
 
     def of(self, gradient: np.ndarray) -> np.ndarray:
         """Return the direction after this gradient."""
         u = self._smooth(gradient)
-        self._count += 1
+        self._taken += 1
         if not self._adam:
             self._first = self._momentum * self._first + u
             return self._first
         self._first = self._momentum * self._first + (1 - self._momentum) * u
         self._second = SECOND_MOMENT * self._second + (1 - SECOND_MOMENT) * np.square(u)
-        mean = self._first / (1 - self._momentum**self._count)
-        return mean / (np.sqrt(self._second / (1 - SECOND_MOMENT**self._count)) + TINY)
+        mean = self._first / (1 - self._momentum**self._taken)
+        return mean / (np.sqrt(self._second / (1 - SECOND_MOMENT**self._taken)) + TINY)
 
     def _smooth(self, gradient: np.ndarray) -> np.ndarray:
         if self._smoothing == 0:
@@ -111,14 +137,14 @@ class Average:
         self._power = power
         self._sum: Any = 0.0
         self._weight = 0.0
-        self._count = 0
+        self._taken = 0
 
     def add(self, theta: np.ndarray) -> None:
         """Take note of the next iterate."""
-        self._count += 1
+        self._taken += 1
         if self._power is not None:
             # Kept as a running mean: the weights themselves may be too large to add up.
-            self._weight = 1.0 + self._weight * (1 - 1 / self._count) ** self._power
+            self._weight = 1.0 + self._weight * (1 - 1 / self._taken) ** self._power
             self._sum = self._sum + (theta - self._sum) / self._weight
 
     def output(self, last: np.ndarray) -> np.ndarray:
@@ -126,152 +152,146 @@ class Average:
         return last if self._power is None else self._sum
 
 
-def stochastic_descent(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    *,
-    penalty: Penalty,
-    theta: np.ndarray,
-    monitor: Monitor,
-    max_iter: int | str,
-    learning_rate: float | str,
-    clip_norm: float | str,
-    batch_size: int | str,
-    sampling: str,
-    smoothing: float,
-    momentum: float,
-    solver: str,
-    schedule: str,
-    average: float | str | None,
-) -> Solution:
+class SmoothedStep:
+    """Steps along smoothed directions, and averaging of the iterates; a step rule.
+
+    Parameters
+    ----------
+    settings : Settings
+    n_features : int
+    rate : float or None
+        Step size of the first step.
+    automatic : callable
+        Gives it, where ``rate`` is None, from the standard deviation of the noise.
+    """
+
+    distance = 0.0
+
+    def __init__(
+        self,
+        settings: Settings,
+        n_features: int,
+        rate: float | None,
+        automatic: Callable[[float], float],
+    ) -> None:
+        self._direction = Direction(settings, n_features)
+        self._schedule, self._kept = settings.schedule, Average(settings.average)
+        self._automatic, self._taken = automatic, 0
+        self._rate = rate
+
+    @property
+    def learning_rate(self) -> float:
+        """Step size of the first step; 0 before it is known."""
+        return 0.0 if self._rate is None else float(self._rate)
+
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
+        """Return the next point."""
+        if self._rate is None:
+            self._rate = self._automatic(noise)
+        self._taken += 1
+        step = self.learning_rate * factor(self._schedule, self._taken)
+        point = theta - step * self._direction.of(gradient)
+        self._kept.add(point)
+        return point
+
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Return where the next gradient is taken."""
+        return theta
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep."""
+        return self._kept.output(last)
+
+
+def stochastic_descent(task: Task, settings: Settings) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
     Parameters
     ----------
-    session : PrivacySession
-        Opened with ``minibatches=True`` where a batch may be smaller than the data.
-    records : PrivateRecords
-    loss : object from `skdp.losses`
-    penalty : Penalty
-        Its gradient is added to the released one before smoothing.
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-        Start.
-    monitor : callable
-        Called with the step and the released iterate.
-    max_iter : int or "auto"
-    learning_rate, clip_norm : float or str
-    batch_size : int or "auto"
-        Expected number of units in a batch; "auto" is all.
-    sampling : {"Poisson", "without replacement"}
-    smoothing, momentum : float
-    solver : {"sgd", "adam"}
-    schedule : {"constant", "inverse", "inverse-sqrt"}
-    average : float, "auto" or None
-        Iterates are averaged with weights t^average; None keeps the last. "auto" is 6 with
-        ``learning_rate="auto"``, else None.
+    task : Task
+        Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
+        its penalty is added to the released one before smoothing.
+    settings : Settings
 
     Returns
     -------
     Solution
     """
-    steps = MAX_ITER if isinstance(max_iter, str) else int(max_iter)
-    size = records.n_units if isinstance(batch_size, str) else int(batch_size)
-    aside = scale_part(session, records, loss, clip_norm, learning_rate)
-    regression = start_residual(loss) is None
-    seek = aside > 0 and regression and records.fit_intercept
-    seek = seek and precision(session, records, 1) >= LEAST_PRECISION
-    central = scale_share(session, records.n_units, CENTER_SEARCHES) if seek else 0.0
+    session, n_units, rate = task.session, task.records.n_units, settings.learning_rate
+    steps = settings.max_iter or MAX_ITER
+    regression = not task.loss.is_classification
+    aside = scale_part(task, settings.clip_norm, rate)
+    seek = aside > 0 and regression and task.records.fit_intercept
+    seek = seek and precision(session, task.records, 1) >= LEAST_PRECISION
+    central = scale_share(session, n_units, CENTER_SEARCHES) if seek else 0.0
     (plan,) = session.plan_batches(
-        [BatchGroup(steps, size)],
-        sampling=sampling,
-        n_units=records.n_units,
+        [BatchGroup(steps, settings.batch_size or n_units)],
+        sampling=settings.sampling,
+        n_units=n_units,
         share=1.0 - aside - central,
     )
-    session.require_feasible_batches(theta.size, (plan,))
-    center = released_center(session, records, central) if seek else 0.0
-    outer = Rescaled(monitor, 1.0, records.fit_intercept, center)
-    announce(monitor, steps)
-    start = begin(
-        session,
-        records.centered(center) if center else records,
-        loss,
-        # An intercept that nobody gave starts at the centre.
-        theta=outer.inward(theta) if np.any(theta[-1]) else theta,
-        monitor=outer,
-        clip_norm=clip_norm,
-        learning_rate=learning_rate,
-        share=aside,
-    )
-    if isinstance(clip_norm, str):
-        # Half the median: unlike the steps of `descend`, these gain nothing from more where noise is small.
+    session.require_feasible_batches(task.theta.size, (plan,))
+    center = released_center(session, task.records, central) if seek else 0.0
+    announce(task.monitor, steps)
+    outer = centered(task, center)
+    start = begin(outer, settings.clip_norm, rate, aside)
+    if settings.clip_norm is None:
+        # Half the median: unlike the steps of gradient descent, these gain nothing from more where noise is small.
         start = replace(start, clip_norm=start.scales.clip_norm)
-    literal = not isinstance(learning_rate, str)
-    if isinstance(average, str):
-        average = None if literal else AVERAGE
-    point, kept = start.theta, Average(average)
-    direction = Direction(solver, momentum, smoothing, records.n_features)
-    rate = float(learning_rate) if literal else 0.0
-    for iteration in range(steps):
-        batch = session.draw(plan, start.records)
-        mean = start.records.mean_gradient(loss, point, start.clip_norm, batch=batch)
-        if not literal and iteration == 0:
-            std = session.noise_std(mean, plan)
-            left = noise_left(records.n_features, smoothing)
-            length = math.sqrt(sum_of_squares(schedule, steps))
-            walk = REGRESSION_WALK if regression else score_walk(session, records, theta.size)
-            std *= math.sqrt(left)
-            rate = first_rate(start, loss, penalty, walk, std, length, momentum, solver)
-        gradient = session.gaussian(mean, plan) + penalty.gradient(point)
-        step = rate * factor(schedule, iteration + 1)
-        point = point - step * direction.of(gradient)
-        kept.add(point)
-        start.monitor(iteration, point)
-    return Solution(
-        outer.outward(start.monitor.outward(kept.output(point))),
-        steps,
-        {
-            "learning_rate_": rate,
-            "clip_norm_": start.clip_norm,
-            **({"target_center_": center} if regression else {}),
-        },
+    inner = start.task
+    rule = SmoothedStep(
+        settings,
+        task.records.n_features,
+        rate,
+        lambda noise_std: first_rate(start, settings, steps, noise_std),
+    )
+    gradient_at = NoisyGradient(inner, plan, start.clip_norm)
+    found = descend(gradient_at, rule, inner.theta, steps, inner.monitor)
+    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
+    if regression:
+        attributes["target_center_"] = center
+    theta = outer.monitor.outward(inner.monitor.outward(found.theta))
+    return Solution(theta, steps, attributes)
+
+
+def centered(task: Task, center: float) -> Task:
+    """The task with centred targets; an intercept that nobody gave starts at the centre."""
+    outer = Rescaled(task.monitor, 1.0, task.records.fit_intercept, center)
+    return replace(
+        task,
+        records=task.records.centered(center) if center else task.records,
+        theta=outer.inward(task.theta) if np.any(task.theta[-1]) else task.theta,
+        monitor=outer,
     )
 
 
-def score_walk(session: PrivacySession, records: PrivateRecords, size: int) -> float:
+def score_walk(start: Start) -> float:
     """How far all noise may carry a score: the more the budget can see, the more the data pull back."""
-    seen = precision(session, records, size) / PRECISION_PER_WALK
+    task = start.task
+    seen = precision(task.session, task.records, task.theta.size) / PRECISION_PER_WALK
     return min(LARGEST_WALK, max(LEAST_WALK, seen))
 
 
-def first_rate(
-    start: Start,
-    loss: Any,
-    penalty: Penalty,
-    walk: float,
-    noise_std: float,
-    length: float,
-    momentum: float,
-    solver: str,
-) -> float:
+def first_rate(start: Start, settings: Settings, steps: int, noise_std: float) -> float:
     """Step size of the first step: as large as the noise allows, from public and released numbers only.
 
-    The noise of all steps together (``length`` is the root of their `sum_of_squares`), if nothing pulled the
-    iterates back, moves the score of a row of median norm by ``walk`` (in units of the median residual for
-    regression); and no step is longer than the curvature allows.
+    The noise of all steps together, if nothing pulled the iterates back, moves the score of a row of median
+    norm by ``walk`` (in units of the median residual for regression). No step is longer than the curvature allows.
     """
-    records, scales = start.records, start.scales
-    row = math.hypot(scales.row, records.intercept_value * records.fit_intercept)
-    bounded = start_residual(loss) is not None
-    unit = 1.0 if bounded else scales.gradient / row
-    distance = walk * unit / (row * length)
-    if solver == "adam":  # of white noise its steps are of size 1
+    task, scales, momentum = start.task, start.scales, settings.momentum
+    bounded = task.loss.is_classification
+    noise_std *= math.sqrt(noise_left(task.records.n_features, settings.smoothing))
+    length = math.sqrt(sum_of_squares(settings.schedule, steps))
+    walk = score_walk(start) if bounded else REGRESSION_WALK
+    unit = 1.0 if bounded else scales.gradient / start.row
+    distance = walk * unit / (start.row * length)
+    if settings.solver == "adam":  # of white noise its steps are of size 1
         return distance
     largest = STABLE * (1 + momentum) / (1 - momentum)
     if math.isfinite(start.clip_norm):
         largest = RATE_PER_WALK * walk if bounded else largest
         largest *= scales.clip_norm / start.clip_norm
-    largest /= start.curvature(loss)
-    if penalty.smoothness:
-        largest = min(largest, 1.0 / penalty.smoothness)
+    largest /= start.curvature
+    if task.penalty.smoothness:
+        largest = min(largest, 1.0 / task.penalty.smoothness)
     return (1 - momentum) * (min(largest, distance / noise_std) if noise_std else largest)

@@ -1,4 +1,4 @@
-"""The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `_slkt`."""
+"""The estimators of sparse learning by knowledge transfer: parameters here, the algorithm in `solver`."""
 
 import math
 from numbers import Integral, Real
@@ -13,7 +13,14 @@ from skdp.base import check_choice, check_number
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.frame import LinearFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.slkt.solver import Transfer, private_transfer, published_transfer
+from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.task import Task, given
+from skdp.linear_model.slkt.solver import (
+    Settings,
+    Transfer,
+    private_transfer,
+    published_transfer,
+)
 from skdp.privacy.session import PrivacySession
 from skdp.privacy.statistics.linear_map import canonical_csr
 
@@ -22,8 +29,8 @@ __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 TEACHERS = ("private-support", "ridge", "published")
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
-    "the proof of Theorem 3.3.3 of the dissertation uses a first-order condition on the l0 ball, which is not "
-    "convex: the published teacher is not stable and no epsilon holds for it; the other teachers are convex"
+    "The proof of Theorem 3.3.3 of Wang (2021) uses a first-order condition on the l0 ball, which is not convex. "
+    "The published teacher is not stable and no epsilon holds for it; the other teachers are convex."
 )
 
 
@@ -97,43 +104,30 @@ class PrivateTransferFit(LinearFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
-        if self.n_nonzero_coefs is not None and self.n_nonzero_coefs > records.n_features:
-            raise ValueError(
-                f"n_nonzero_coefs={self.n_nonzero_coefs} is more than the "
-                f"{records.n_features} features of X"
-            )
+        check_features(self.n_nonzero_coefs, records.n_features)
         public = self._check_public_X()
         if public is not None and public.shape[1] != records.n_features:
             raise ValueError(f"public_X has {public.shape[1]} features, X has {records.n_features}")
         transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
-        if self.teacher == "published":
-            return published_transfer(
-                session,
-                records,
-                problem.loss,
-                transfer,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                n_nonzero_coefs=self.n_nonzero_coefs,
-                alpha=self.alpha,
-            )
-        return private_transfer(
-            session,
-            records,
-            problem.loss,
-            transfer,
-            n_nonzero_coefs=self.n_nonzero_coefs,
-            row_norm=self.row_norm,
-            alpha=self.alpha,
-            huber_threshold=getattr(self, "huber_threshold", None),
+        settings = Settings(
+            self.n_nonzero_coefs,
+            given(self.row_norm),
+            given(self.alpha),
+            given(getattr(self, "huber_threshold", None)),
             with_support=self.teacher == "private-support",
         )
+        task = Task(session, records, problem.loss, np.empty(0))
+        if self.teacher == "published":
+            return published_transfer(
+                task, transfer, settings, epsilon=self.epsilon, delta=self.delta
+            )
+        return private_transfer(task, transfer, settings)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = count_assumption(problem)
         if self.public_X is not None:
             found += ("public_X is public and was not made from these records",)
-        if not isinstance(self.row_norm, str):
+        if given(self.row_norm) is not None:
             found += ("row_norm was not chosen by looking at these records",)
         return found
 

@@ -1,57 +1,76 @@
 """Sparse learning by knowledge transfer (DPSL-KT): a convex teacher, noisy labels, a sparse student.
 
 A teacher is fitted to the private data, its linear predictors of public inputs are released with Gaussian noise,
-and a sparse student is fitted to them. The student sees public inputs and released labels only: it is
-post-processing, whatever it does.
+and a sparse student is fitted to them (Wang 2021, chapter 3, Algorithm 2). The student sees public inputs and
+released labels only: it is post-processing, whatever it does.
 
-Dissertation ch. 3, Algorithm 2. Its teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3
-uses a first-order condition that holds on convex sets only: the published teacher is not stable, and nothing can
-be claimed for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
+Privacy: the published teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3 uses a
+first-order condition that holds on convex sets only. That teacher is not stable, and nothing can be claimed
+for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from skdp.linear_model.frame import Solution, parameter_shape
-from skdp.linear_model.ight.pursuit import pays, pursue, require_room
-from skdp.linear_model.ight.solver import ight, keep_largest, solve, step_rule
-from skdp.linear_model.parts.quantiles import (
-    QUESTIONS,
-    RANGE_SEARCHES,
-    released_range,
-    scale_share,
-    search_quantile,
-)
-from skdp.linear_model.parts.scales import GRID, count_searches, grown_share, released_scales
+from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
+from skdp.linear_model.ight.solver import ight, solve
+from skdp.linear_model.parts import quantiles
+from skdp.linear_model.parts.penalties import L2Penalty
+from skdp.linear_model.parts.quantiles import QUESTIONS, RANGE_SEARCHES, released_range, scale_share
 from skdp.linear_model.parts.scales import QUESTIONS as MEDIAN_QUESTIONS
-from skdp.linear_model.parts.steps import AcceleratedStep
-from skdp.losses import HuberLoss
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import PrivacySession
+from skdp.linear_model.parts.scales import count_searches, grown_share, released_scales
+from skdp.linear_model.parts.search import GRID, noisy_search
+from skdp.linear_model.parts.steps import AcceleratedStep, keep_largest, step_rule
+from skdp.linear_model.parts.task import Task
+from skdp.linear_model.pursuit import pays, pursue, require_room
+from skdp.losses import HuberLoss, Loss
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
-__all__ = ["Transfer", "private_transfer", "published_transfer"]
+__all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
 
-STEPS = 30
+# Chosen on synthetic data of other seeds and on parts held out of the training data.
+STEPS = 30  # of the private support, where rounds do not pay
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
-LEAST_ALPHA = 1e-4  # over R^2, where there is no noise
-SHORTEST = (
-    0.1  # of the norm that alike features would leave on the support: shorter rows count as empty
-)
+LEAST_ALPHA = 1e-4  # penalty over R^2 where there is no noise
+SHORTEST = 0.1  # of the norm that alike features leave on the support; shorter rows count as empty
 MOSTLY_EMPTY = 0.25  # part of empty rows from which on these do not count in the median
 MOST_EMPTY = 0.95  # part of empty rows that is believed
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
-STUDENT_STEPS = 300
+STUDENT_STEPS = 300  # without noise
+TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # of the published teacher, without noise
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Parameters of the estimator; None where the fit finds the number.
+
+    Attributes
+    ----------
+    n_nonzero_coefs : int or None
+        None keeps all.
+    row_norm, alpha, huber_threshold : float or None
+        A classifier has no threshold to find.
+    with_support : bool
+        Whether most of the budget goes to a private support and a first fit on it.
+    """
+
+    n_nonzero_coefs: int | None
+    row_norm: float | None = None
+    alpha: float | None = None
+    huber_threshold: float | None = None
+    with_support: bool = False
 
 
 @dataclass(frozen=True)
 class Support:
-    """How a private support is found, and what follows from that: public numbers only.
+    """How a private support is found, and what follows from it: public numbers only.
 
     Attributes
     ----------
@@ -126,139 +145,119 @@ class Transfer:
         return np.asarray(self.distribution.rvs(size=(m, d), random_state=rng), dtype=np.float64)
 
 
-def private_transfer(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    transfer: Transfer,
-    *,
-    n_nonzero_coefs: int | None,
-    row_norm: float | str,
-    alpha: float | str,
-    huber_threshold: float | str | None,
-    with_support: bool,
-) -> Solution:
+def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solution:
     """Fit teacher and student.
 
     Parameters
     ----------
-    session : PrivacySession
-    records : PrivateRecords
-    loss : object from `skdp.losses`
-        Of the private support's steps; regression then goes on with the Huber loss.
+    task : Task
+        Its loss is that of the private support's steps; regression then goes on with the Huber loss.
     transfer : Transfer
-    n_nonzero_coefs : int or None
-    row_norm : float or "adaptive"
-    alpha : float or "auto"
-    huber_threshold : float, "adaptive" or None
-        None for classification.
-    with_support : bool
-        Whether most of the budget goes to a private support and a first fit on it.
+    settings : Settings
 
     Returns
     -------
     Solution
     """
+    session, records, loss = task.session, task.records, task.loss
     d, width = records.n_features, loss.n_outputs
-    s = d if n_nonzero_coefs is None else n_nonzero_coefs
-    ranged = isinstance(huber_threshold, str)
-    searches = RANGE_SEARCHES * ranged + isinstance(row_norm, str)
+    s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    norm, threshold = settings.row_norm, settings.huber_threshold
+    ranged = threshold is None and not loss.is_classification
+    searches = RANGE_SEARCHES * ranged + (norm is None)
     scales = scale_share(session, records.n_units, searches)
-    support = Support.of(session, records, s, width) if with_support else NO_SUPPORT
-    require_feasible(session, records, loss, s, 1 - scales, support)
+    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
+    require_feasible(task, s, 1 - scales, support)
     center = 0.0
     if ranged:
         target = released_range(session, records, scales * RANGE_SEARCHES / searches)
         records, center = records.centered(target.center), target.center
-        huber_threshold = THRESHOLD * target.bound
+        threshold = THRESHOLD * target.bound
     features, start, before, least = np.arange(d), None, 0, 0.0
-    if with_support:
+    if settings.with_support:
         part = (1 - scales) * support.share
-        features, start, before, row = private_support(session, records, loss, s, part, support)
+        moved = replace(task, records=records)
+        features, start, before, row = private_support(moved, s, part, support)
         least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
-    if huber_threshold is not None:
-        loss = HuberLoss(float(huber_threshold))
-    if isinstance(row_norm, str):
-        row_norm = released_row_norm(session, few, scales / searches, least)
+    if threshold is not None:
+        loss = HuberLoss(float(threshold))
+    if norm is None:
+        norm = released_row_norm(session, few, scales / searches, least)
+    teacher = Teacher(
+        norm, settings.alpha, support.alpha, (1 - scales) * (1 - support.share), start
+    )
     found = teach(
-        session,
-        few,
-        loss,
-        transfer,
-        features,
-        s=min(s, len(features)),
-        row_norm=row_norm,
-        alpha=alpha,
-        share=(1 - scales) * (1 - support.share),
-        start=start,
-        strength=support.alpha,
+        replace(task, records=few, loss=loss), transfer, features, min(s, len(features)), teacher
     )
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
     theta[d:] += center
-    if huber_threshold is not None:
-        found.attributes["huber_threshold_"] = float(huber_threshold)
+    if threshold is not None:
+        found.attributes["huber_threshold_"] = float(threshold)
     return Solution(theta, before + 1, attributes=found.attributes)
 
 
-def teach(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    transfer: Transfer,
-    features: np.ndarray,
-    *,
-    s: int,
-    row_norm: float,
-    alpha: float | str,
-    share: float,
-    start: np.ndarray | None,
-    strength: float,
-) -> Solution:
-    """Release the teacher's labels of the public inputs, and fit the student to them.
+@dataclass(frozen=True)
+class Teacher:
+    """How the teacher is fitted.
 
-    ``start`` is released; its intercept multiplies 1. The teacher is penalised about it, with ``strength``.
+    Attributes
+    ----------
+    row_norm : float
+    alpha : float or None
+        Penalty; None finds it from ``strength``.
+    strength : float
+    share : float
+        Share of the session's mu^2, for the labels.
+    start : ndarray or None
+        Released point about which the teacher is penalised; its intercept multiplies 1.
     """
+
+    row_norm: float
+    alpha: float | None
+    strength: float
+    share: float
+    start: np.ndarray | None
+
+
+def teach(
+    task: Task, transfer: Transfer, features: np.ndarray, s: int, settings: Teacher
+) -> Solution:
+    """Release the teacher's labels of the public inputs, and fit the student to them."""
+    session, row_norm = task.session, settings.row_norm
     value = INTERCEPT * row_norm
-    records = records.with_intercept(value)
+    records = task.records.with_intercept(value)
     factor = value if records.fit_intercept else 1.0
     longest = math.hypot(row_norm, value if records.fit_intercept else 0.0)
-    plan = session.plan_gaussian(1, share, purpose="labels")
+    plan = session.plan_gaussian(1, settings.share, purpose="labels")
     noise = math.sqrt(plan.noise_multiplier / records.n_units)
-    auto = longest**2 * max(strength * noise / s**0.125, LEAST_ALPHA)
-    penalty = auto if isinstance(alpha, str) else float(alpha)
-    inner = None if start is None else scaled_intercept(start, records, 1 / factor)
+    penalty = longest**2 * max(settings.strength * noise / s**0.125, LEAST_ALPHA)
+    if settings.alpha is not None:
+        penalty = float(settings.alpha)
+    start = settings.start
     teacher = records.ridge_minimizer(
-        loss,
+        task.loss,
         alpha=penalty,
         row_norm=row_norm,
         adjacency=session.adjacency,
-        center=inner,
+        center=None if start is None else scaled_intercept(start, records, 1 / factor),
     )
     inputs, norm = transfer.inputs(session, features, value if records.fit_intercept else None)
     labels = linear_map(teacher, inputs, norm=norm)
     released = session.gaussian(labels, plan)
     theta = student(inputs, released, norm, s, len(features))
-    theta = scaled_intercept(theta, records, factor)
-    return Solution(
-        theta,
-        attributes={
-            "alpha_": penalty,
-            "row_norm_": float(row_norm),
-            "n_transfer_": int(labels.shape[0]),
-            "label_noise_": session.noise_std(labels, plan),
-        },
-    )
+    attributes = {
+        "alpha_": penalty,
+        "row_norm_": float(row_norm),
+        "n_transfer_": int(labels.shape[0]),
+        "label_noise_": session.noise_std(labels, plan),
+    }
+    return Solution(scaled_intercept(theta, records, factor), attributes=attributes)
 
 
 def private_support(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    s: int,
-    share: float,
-    support: Support,
+    task: Task, s: int, share: float, support: Support
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Release a support as DP-IGHT does: by rounds where they pay, else by a few steps.
 
@@ -272,24 +271,23 @@ def private_support(
     row : float
         A number near the median norm of whole rows.
     """
-    shape, d = parameter_shape(records, loss), records.n_features
-    theta, part = np.zeros(shape), share * gradient_share(session, records, loss, share)
-    scales = released_scales(session, records, loss, theta, share=part, literal=False)
+    session, records, loss = task.session, task.records, task.loss
+    theta, d = np.zeros(parameter_shape(records, loss)), records.n_features
+    part = share * gradient_share(task, share)
+    scales = released_scales(session, records, loss, theta, share=part)
     records = records.with_intercept(scales.intercept)
-    settings: dict[str, Any] = {
-        "n_nonzero_coefs": s,
-        "alpha": 0.0,
-        "share": share - part,
-        "theta": theta,
-        "monitor": lambda iteration, point: None,
-    }
+    inner = Task(session, records, loss, theta)
     if support.rounds:
-        found = pursue(session, records, loss, scales=scales, **settings)
+        found = pursue(inner, s, scales, share - part)
     else:
         kept = s * loss.n_outputs if s < d else theta.size
-        rule = step_rule("auto", theta, scales.distance, STEPS, theta.size, kept)
-        steps: dict[str, Any] = {"max_iter": STEPS, "clip_norm": scales.clip_norm}
-        found = ight(session, records, loss, rule, **steps, **settings)
+        rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
+        steps: dict[str, Any] = {
+            "max_iter": STEPS,
+            "clip_norm": scales.clip_norm,
+            "share": share - part,
+        }
+        found = ight(inner, rule, s, **steps)
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
     if not len(features):  # without noise, and with labels that no feature tells apart
         features = np.arange(s)
@@ -315,41 +313,30 @@ def student(inputs: Any, labels: np.ndarray, norm: float, s: int, n_features: in
 
 
 def published_transfer(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    transfer: Transfer,
-    *,
-    epsilon: float,
-    delta: float,
-    n_nonzero_coefs: int | None,
-    alpha: float | str,
+    task: Task, transfer: Transfer, settings: Settings, *, epsilon: float, delta: float
 ) -> Solution:
     """Run Algorithm 2 as published, with the noise of Theorem 3.3.3, which no proof supports.
 
-    ``session`` is exact. gamma is the largest entry of any record's gradient at the teacher, as in the theorem.
+    The task's session is exact. gamma is the largest entry of any record's gradient at the teacher, as in the
+    theorem.
     """
-    d, n = records.n_features, records.n_units
-    s = d if n_nonzero_coefs is None else n_nonzero_coefs
-    if isinstance(alpha, str):  # the form of the paper's grid
+    session, records = task.session, task.records
+    d, n, alpha = records.n_features, records.n_units, settings.alpha
+    s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    if alpha is None:  # the form of the paper's grid
         alpha = 0.1 * math.sqrt(s * math.log(max(d, 2)) * math.log(1 / delta) / (n * epsilon))
     charge = 0.0 if math.isinf(epsilon) else math.sqrt(8 * math.log(2.5 / delta)) / epsilon
-    teacher = solve(
-        session,
-        records,
-        loss,
-        n_nonzero_coefs=n_nonzero_coefs,
-        learning_rate="auto",
-        max_iter=1000,
+    theta = np.zeros(parameter_shape(records, task.loss))
+    exact = ThresholdingSettings(
+        settings.n_nonzero_coefs,
+        max_iter=TEACHER_STEPS,
         clip_norm=math.inf,
-        alpha=alpha,
         refit=0.0,
-        selection="gaussian",
-        theta=np.zeros(parameter_shape(records, loss)),
-        monitor=lambda iteration, point: None,
-        tol=1e-8,
-    ).theta
-    gamma = largest_gradient_entry(session, records, loss, teacher)
+        tol=TEACHER_TOL,
+    )
+    penalised = Task(session, records, task.loss, theta, penalty=L2Penalty(alpha, d))
+    teacher = solve(penalised, exact).theta
+    gamma = largest_gradient_entry(session, records, task.loss, teacher)
     inputs, norm = transfer.inputs(session, np.arange(d), 1.0 if records.fit_intercept else None)
     spread = charge * math.sqrt(s) * norm * gamma / (n * alpha) if charge else 0.0
     rng = np.random.default_rng(session.integers(2**32, 8).tolist())
@@ -360,18 +347,16 @@ def published_transfer(
 
 
 def largest_gradient_entry(
-    session: PrivacySession, records: PrivateRecords, loss: Any, theta: np.ndarray
+    session: PrivacySession, records: PrivateRecords, loss: Loss, theta: np.ndarray
 ) -> float:
-    """Smallest grid point that no record's gradient exceeds in the sup norm, exactly."""
+    """Smallest grid point that no record's gradient exceeds in the sup norm, by exact counts."""
     plan = session.plan_gaussian(len(GRID) + 1, purpose="gamma")
-    low, high = 0, len(GRID) - 1
-    whole = float(session.gaussian(records.gradient_sup_norm_count(loss, theta, math.inf), plan)[0])
-    while low < high:
-        middle = (low + high) // 2
-        count = records.gradient_sup_norm_count(loss, theta, float(GRID[middle]))
-        everyone = float(session.gaussian(count, plan)[0]) >= whole
-        low, high = (low, middle) if everyone else (middle + 1, high)
-    return float(GRID[low])
+
+    def count(bound: float) -> Bounded:
+        return records.gradient_sup_norm_count(loss, theta, bound)
+
+    everyone = float(session.gaussian(count(math.inf), plan)[0])
+    return noisy_search(session, 1.0, count, offset=everyone, plan=plan)
 
 
 def released_row_norm(
@@ -380,7 +365,7 @@ def released_row_norm(
     """Release a grid point near the median row norm, to which rows are clipped.
 
     Rows of sparse data that are restricted to a few features may mostly be empty, and the median of all of them 0.
-    Where ``least`` is given one more question asks how many rows are longer, and the median is theirs.
+    Where ``least`` is given, one more question asks how many rows are longer, and the median is theirs.
     """
     level = 0.5
     if least:
@@ -389,34 +374,23 @@ def released_row_norm(
         shorter = session.gaussian(records.row_norm_count(least), plan)[0]
         empty = min(MOST_EMPTY, 0.5 + float(shorter) / records.n_units)
         level = 0.5 + 0.5 * empty if empty > MOSTLY_EMPTY else 0.5
-    offset = (level - 0.5) * records.n_units
-    found = search_quantile(session, share, GRID, records.row_norm_count, offset)
-    return max(least, found)
+    return max(least, quantiles.released_row_norm(session, records, share, level, GRID))
 
 
-def gradient_share(
-    session: PrivacySession, records: PrivateRecords, loss: Any, part: float
-) -> float:
+def gradient_share(task: Task, part: float) -> float:
     """Share for the scale of the gradients, of what the private support takes."""
-    questions = MEDIAN_QUESTIONS * count_searches(records, loss)
-    return grown_share(session, records.n_units, questions, part=part)
+    questions = MEDIAN_QUESTIONS * count_searches(task.records, task.loss)
+    return grown_share(task.session, task.records.n_units, questions, part=part)
 
 
-def require_feasible(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    s: int,
-    share: float,
-    support: Support,
-) -> None:
+def require_feasible(task: Task, s: int, share: float, support: Support) -> None:
     """Refuse a fit whose releases the budget cannot hold, before the first of them."""
-    width = loss.n_outputs
+    session, records, width = task.session, task.records, task.loss.n_outputs
     size = records.n_parameters * width
     session.require_feasible(size, 1, share * (1 - support.share))
     part = share * support.share
     if part:
-        part *= 1 - gradient_share(session, records, loss, part)
+        part *= 1 - gradient_share(task, part)
     if support.rounds:
         require_room(session, records, s, width, part)
     elif part:

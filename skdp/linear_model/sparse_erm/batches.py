@@ -1,10 +1,10 @@
 """Which rows a step of sparse ERM uses, decided without looking at them, and what a unit pays for that.
 
-The paper (Zhang, Mironov and Hejazinia 2021, Theorem 1, both versions) draws one of m *fixed* groups of rows
-a step and claims that this amplifies: (log(1 + (e^eps - 1) / m), delta / m) a step for every record. **That is
-wrong.** Its Lemma 1 compares the output on a sample with a record to the output on a sample without it; here
-these are the means of two different groups, which may be 2 c2 apart, not 2 c2 / |group|. A release that shows
-which group was drawn loses the full eps with probability 1 / m, so only delta is smaller, not epsilon.
+Zhang, Mironov and Hejazinia (2021, Theorem 1, both versions) draw one of m *fixed* groups of rows a step and
+claim that this amplifies: (log(1 + (e^eps - 1) / m), delta / m) a step for every record. **That is wrong.**
+Their Lemma 1 compares the output on a sample with a record to the output on a sample without it. Here these
+are the means of two different groups, which may be 2 c2 apart, not 2 c2 / |group|. A release that shows which
+group was drawn loses the full eps with probability 1 / m, so only delta is smaller, not epsilon.
 
 What holds, with c2 the sup-norm clip of a row's gradient, n rows, and replace-one (factor 2):
 
@@ -22,15 +22,14 @@ What holds, with c2 the sup-norm clip of a row's gradient, n rows, and replace-o
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.bounded import Bounded
-from skdp.privacy.session import PrivacySession
+from skdp.privacy import Bounded, PrivacySession
 
-__all__ = ["AllRows", "Batch", "Batches", "FreshSample", "PublicParts", "cyclic", "published"]
+__all__ = ["AllRows", "Batch", "FreshSample", "PublicParts", "cyclic", "published"]
 
 
 @dataclass(frozen=True)
@@ -52,50 +51,31 @@ class Batch:
     part: int = 0
 
 
-class Batches(Protocol):
-    """A schedule of batches, fixed (or drawn secretly) before the data are touched.
+class AllRows:
+    """Every step uses every row; other schedules inherit from it.
+
+    A schedule is fixed, or drawn secretly, before the data are touched.
 
     Attributes
     ----------
     steps : int
-        Number of steps.
     runs : int
         Number of runs that one unit pays for.
-    """
-
-    steps: int
-    runs: int
-
-    def plan(
-        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
-    ) -> Any:
-        """Fix the noise of all steps."""
-
-    def draw(self, session: PrivacySession, step: int) -> Batch:
-        """Return the rows of a step."""
-
-    def release(
-        self, session: PrivacySession, mean: Bounded, plan: Any, threshold: float, batch: Batch
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Release the large entries of a step's mean gradient."""
-
-
-class AllRows:
-    """Every step uses every row.
-
-    Parameters
-    ----------
-    steps : int
+    how : dict
+        What else a session must know to fix the noise.
     """
 
     def __init__(self, steps: int) -> None:
         self.steps = self.runs = steps
+        self.how: dict[str, Any] = {}
 
     def plan(
         self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
     ) -> Any:
         """Fix the noise of all steps."""
-        return session.plan_numeric_sparse(self.steps, n_hits, share, split=split, size=size)
+        return session.plan_numeric_sparse(
+            self.runs, n_hits, share, split=split, size=size, **self.how
+        )
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""
@@ -120,18 +100,11 @@ class PublicParts(AllRows):
     """
 
     def __init__(self, codes: np.ndarray, order: np.ndarray) -> None:
+        super().__init__(len(order))
         self._rows = [np.flatnonzero(codes == part) for part in range(int(codes.max()) + 1)]
         self._order = order
-        self.steps = len(order)
         self.runs = int(np.bincount(order).max())
-
-    def plan(
-        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
-    ) -> Any:
-        """Fix the noise of all steps."""
-        return session.plan_numeric_sparse(
-            self.runs, n_hits, share, split=split, size=size, parts=len(self._rows)
-        )
+        self.how = {"parts": len(self._rows)}
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the rows of a step."""
@@ -150,15 +123,7 @@ class FreshSample(AllRows):
     def __init__(self, steps: int, n_units: int, size: int) -> None:
         super().__init__(steps)
         self._n_units, self._size = n_units, size
-
-    def plan(
-        self, session: PrivacySession, n_hits: int, share: float, split: str, size: int
-    ) -> Any:
-        """Fix the noise of all steps."""
-        rate = self._size / self._n_units
-        return session.plan_numeric_sparse(
-            self.steps, n_hits, share, split=split, size=size, rate=rate
-        )
+        self.how = {"rate": size / n_units}
 
     def draw(self, session: PrivacySession, step: int) -> Batch:
         """Return the units of a step: never the same sample again, never shown."""

@@ -1,4 +1,4 @@
-"""The estimators of sparse-gradient ERM: parameters here, the algorithm in `_sparse_erm`."""
+"""The estimators of sparse-gradient ERM: parameters here, the algorithm in `solver`."""
 
 from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss

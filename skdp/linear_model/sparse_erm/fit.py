@@ -11,25 +11,38 @@ from skdp.base import check_choice, check_number, encode_groups
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.frame import Solution, parameter_shape
 from skdp.linear_model.glm import Problem
+from skdp.linear_model.parts.checks import (
+    check_callback,
+    check_clip,
+    check_finite,
+    check_refit,
+)
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
     AllRows,
-    Batches,
     FreshSample,
     PublicParts,
     require_replace_one,
 )
-from skdp.linear_model.sparse_erm.solver import MAX_STEPS, MIN_STEPS, automatic_steps, solve
+from skdp.linear_model.sparse_erm.solver import (
+    MAX_STEPS,
+    MIN_STEPS,
+    Settings,
+    automatic_steps,
+    solve,
+)
 from skdp.linear_model.start import start_point
-from skdp.privacy.session import PrivacySession
+from skdp.losses import is_own
+from skdp.privacy import PrivacySession
 
 __all__ = ["BatchedProblem", "SparseGradientFit"]
 
 ERRATUM = (
-    "Theorem 1 of the paper (both versions) claims that drawing one of m fixed groups of rows amplifies the "
-    "epsilon of a record; it does not (its lemma needs a fresh sample of records), and no such claim is "
-    "made here. Its loop from 0 to T makes T + 1 steps; version 1 releases one value more than it pays for"
+    "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
+    "rows amplifies the epsilon of a record. It does not, as its lemma needs a fresh sample of records; no such "
+    "claim is made here. Their loop from 0 to T makes T + 1 steps; version 1 releases one value too many."
 )
 
 
@@ -128,20 +141,9 @@ class SparseGradientFit:
             check_number(name, getattr(self, name), Integral, low=1, word="auto")
         check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, word="auto")
         check_number("threshold", self.threshold, Real, low=0, word="auto")
-        check_number("clip_norm", self.clip_norm, Real, low=0, strict=True, word="adaptive")
-        for name in ("learning_rate", "threshold"):
-            if not isinstance(getattr(self, name), str) and math.isinf(getattr(self, name)):
-                raise ValueError(f"{name} must be finite, got inf")
-        if not isinstance(self.clip_norm, str) and not (
-            1e-100 <= self.clip_norm <= 1e100 or self.clip_norm == self.epsilon == math.inf
-        ):
-            raise ValueError(
-                f"clip_norm must be finite and between 1e-100 and 1e100, got {self.clip_norm!r} "
-                "(inf is possible with epsilon=inf only)"
-            )
-        check_number("refit", self.refit, Real, low=0, word="auto")
-        if not isinstance(self.refit, str) and self.refit >= 1:
-            raise ValueError(f"refit must be a share of the budget in [0, 1), got {self.refit!r}")
+        check_finite(self, "learning_rate", "threshold")
+        check_clip("clip_norm", self.clip_norm, self.epsilon)
+        check_refit(self.refit)
         check_choice("split", self.split, ("optimal", "published"))
         check_choice("schedule", self.schedule, tuple(SCHEDULES))
         check_number("batch_size", self.batch_size, Integral, low=1, none=True)
@@ -152,18 +154,17 @@ class SparseGradientFit:
                     "batch_size= draws part of all records, and n_public may be another number: leave out one "
                     "of the two"
                 )
-        if self.callback is not None and not callable(self.callback):
-            raise TypeError("callback must be callable: callback(iteration, coef)")
+        check_callback(self.callback)
         if self.delta == 0 and math.isfinite(self.epsilon):
             self._check_pure()
 
     def _check_pure(self) -> None:
-        if isinstance(self.clip_norm, str) or isinstance(self.learning_rate, str):
+        if given(self.clip_norm) is None or given(self.learning_rate) is None:
             raise ValueError(
                 "delta=0 needs pure mechanisms, but 'adaptive' and 'auto' release medians with Gaussian "
                 "noise; give clip_norm and learning_rate as numbers, or delta > 0"
             )
-        if not isinstance(self.refit, str) and self.refit > 0:
+        if given(self.refit):
             raise ValueError(
                 "delta=0 needs pure mechanisms, but a refit adds Gaussian noise; use refit=0"
             )
@@ -184,26 +185,17 @@ class SparseGradientFit:
         theta = start_point(
             self.coef_init, shape, records.n_features, fit_intercept=self.fit_intercept
         )
-        progress = Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
+        settings = Settings(
+            **{name: given(getattr(self, name)) for name in names}, split=self.split
         )
-        with progress:
-            return solve(
-                session,
-                records,
-                loss,
-                self._batches(session, problem, theta.size),
-                n_hits=self.n_hits,
-                learning_rate=self.learning_rate,
-                clip_norm=self.clip_norm,
-                threshold=self.threshold,
-                split=self.split,
-                refit_share=self.refit,
-                theta=theta,
-                monitor=progress,
-            )
+        with Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        ) as monitor:
+            batches = self._batches(session, problem, theta.size)
+            return solve(Task(session, records, loss, theta, monitor), batches, settings)
 
-    def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> Batches:
+    def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""
         records, codes = problem.records, problem.batch_codes
         if codes is not None:
@@ -216,8 +208,9 @@ class SparseGradientFit:
         return FreshSample(steps, records.n_units, int(self.batch_size))
 
     def _steps(self, n: int, n_parts: int, size: int) -> int:
-        if not isinstance(self.max_iter, str):
-            return int(self.max_iter)
+        steps = given(self.max_iter)
+        if steps is not None:
+            return int(steps)
         runs = automatic_steps(
             n, size, epsilon=self.epsilon, delta=self.delta, adjacency=self.adjacency
         )
@@ -234,13 +227,18 @@ class SparseGradientFit:
         return {} if self.batch_size is None else {"batch_size": int(self.batch_size)}
 
     def _assumptions(self, problem: Any) -> tuple[str, ...]:
+        found: tuple[str, ...] = ()
+        if not is_own(problem.loss):
+            found = (
+                f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",
+            )
         if problem.batch_codes is not None:
-            return (
+            found += (
                 "which row is in which of batch_groups is public, and no record could change it",
             )
-        if self.batch_size is not None:
-            return ("the samples of the steps stay secret: time and memory do not show them",)
-        return ()
+        elif self.batch_size is not None:
+            found += ("the samples of the steps stay secret: time and memory do not show them",)
+        return found
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

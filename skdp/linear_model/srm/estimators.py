@@ -1,28 +1,25 @@
-"""The estimators of stochastic recursive momentum: parameters here, the algorithm in `_srm`."""
+"""The estimators of stochastic recursive momentum: parameters here, the algorithm in `solver`."""
 
 import math
 from numbers import Integral, Real
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import ExactLinearFit, Solution
-from skdp.linear_model.glm import GLMClassifier, Problem
+from skdp.linear_model.frame import ExactLinearFit
+from skdp.linear_model.glm import GLMClassifier
+from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.stochastic import (
     SAMPLING,
     StochasticFit,
     StochasticRun,
-    check_clip,
     check_common,
 )
+from skdp.linear_model.parts.task import given
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
-from skdp.privacy.session import PrivacySession
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
-ERRATUM = (
-    "of the paper, this fit is not affected: section 4.7.1 of the dissertation swaps the two clip norms in the "
-    "sensitivity"
-)
+ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses the correct order."
 
 # Days of steps. Batches of a few records of many would be paid for even then.
 MOST_STEPS_GIVEN = 10**8
@@ -47,29 +44,14 @@ class _MomentumFit(StochasticRun):
         check_number("max_step_norm", self.max_step_norm, Real, low=0, strict=True, word="auto")
         check_choice("output", self.output, ("last", "random"))
 
-    def _momentum_run(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        clip_norm: float | str,
-        clip_diff_norm: float | str,
-    ) -> Solution:
-        return self._run(
-            recursive_momentum,
-            session,
-            problem,
-            settings=Settings(
-                max_iter=self.max_iter,
-                batch_size=self.batch_size,
-                initial_batch_size=self.initial_batch_size,
-                sampling=SAMPLING[self.sampling],
-                momentum=self.momentum,
-                clip_norm=clip_norm,
-                clip_diff_norm=clip_diff_norm,
-                learning_rate=self.learning_rate,
-                max_step_norm=self.max_step_norm,
-                output=self.output,
-            ),
+    _algorithm = staticmethod(recursive_momentum)
+
+    def _settings(self) -> Settings:
+        names = ("max_iter", "batch_size", "initial_batch_size", "momentum", "learning_rate")
+        return Settings(
+            **self._numbers(*names, "max_step_norm", "clip_norm", "clip_diff_norm"),
+            sampling=SAMPLING[self.sampling],
+            output=self.output,
         )
 
 
@@ -245,12 +227,9 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
             raise ValueError('clip_norm=inf needs clip_diff_norm=inf or "auto"')
 
     def _may_sample(self, n_units: int | None) -> bool:
-        first = self.initial_batch_size
-        smaller = not isinstance(first, str) and (n_units is None or first < n_units)
+        first = given(self.initial_batch_size)
+        smaller = first is not None and (n_units is None or first < n_units)
         return smaller or super()._may_sample(n_units)
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._momentum_run(session, problem, self.clip_norm, self.clip_diff_norm)
 
 
 @document(DPSRMClassifier)
@@ -329,6 +308,10 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     True
     """
 
+    n_public = None
+    max_weight = clip_norm = clip_diff_norm = math.inf
+    _poor_score = False
+
     # As for the private fits, where it says why sample_weight is not in the signature.
     __metadata_request__fit = {"sample_weight": None}
 
@@ -373,6 +356,3 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         super()._check_parameters()
         check_common(self)
         self._check_momentum()
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        return self._momentum_run(session, problem, math.inf, math.inf)

@@ -1,70 +1,73 @@
 """Stochastic recursive momentum: private (DP-SRM) and exact (STORM).
 
-Algorithm 4 of the dissertation (ch. 4; STORM is Cutkosky & Orabona 2019). With B_t a fresh minibatch and every
-v_t released::
+Algorithm 4 of Wang (2021, chapter 4); STORM is Cutkosky & Orabona (2019). With B_t a fresh minibatch and every v_t
+released::
 
     v_0 = mean over B_0 of clip(grad_i(theta_0), C1)                                                  + noise
     v_t = mean over B_t of (1 - g) clip(grad_i(theta_t) - grad_i(theta_{t-1}), C2) + g clip(grad_i(theta_t), C1)
           + (1 - g) v_{t-1}                                                                           + noise
     theta_{t+1} = theta_t - min(a / |d_t|, r_t) d_t,   d_t = v_t + gradient of the penalty at theta_t
 
-a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. v_{t-1} and
-theta_{t-1} were released, so a record enters v_t by its fresh part only, a vector of norm (1 - g) C2 + g C1 over
-the public batch size. The penalty is a function of theta alone, which is released. Where g, C1 and the noise are
-"auto" they change from step to step by a schedule that is fixed before the data are read.
+a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. Where g, C1
+and the noise are left to the fit they change from step to step by a schedule that is fixed before the data are
+read.
+
+Privacy: v_{t-1} and theta_{t-1} were released, so a record enters v_t by its fresh part only. That is a vector of
+norm (1 - g) C2 + g C1 over the public batch size. The penalty is a function of theta alone, which is released.
 """
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 
-from skdp.linear_model.descent.solver import Start, precision, scale_part
 from skdp.linear_model.frame import Solution
-from skdp.linear_model.ight.solver import Rescaled
-from skdp.linear_model.parts.penalties import Penalty
-from skdp.linear_model.parts.progress import Monitor, announce
-from skdp.linear_model.parts.scales import CLIP_FACTOR, Scales, given_scales, released_scales
+from skdp.linear_model.parts.loop import descend
+from skdp.linear_model.parts.progress import announce
+from skdp.linear_model.parts.scales import CLIP_FACTOR, Scales
+from skdp.linear_model.parts.start import Start, begin, precision, scale_part
 from skdp.linear_model.parts.steps import square
-from skdp.privacy.records import PrivateRecords
-from skdp.privacy.session import BatchGroup, BatchPlan, PrivacySession
+from skdp.linear_model.parts.task import Task
+from skdp.losses import Loss
+from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
+from skdp.privacy.session import BatchPlan
 
 __all__ = ["Settings", "recursive_momentum"]
 
-# All found on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
+# All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
-STEPS = 1.65  # planned, over `precision` ...
+STEPS = 1.65  # planned steps over `precision` ...
 LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these; the least also if a batch size is given ...
 LEAST_BATCH = 16  # ... and with at least so many units a batch, if that leaves the fewest steps
 FIRST = 3.0  # first batch over the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
 EARLY_WEIGHT = 1.45  # ... and that of the first half of the others
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
-# Last clip norm over the norm that a median row's gradient has at most, by `precision` ...
+# Last clip norm over the norm that a median row's gradient has at most: `precision` over 170, between these.
 LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
-EARLY_CLIP = 0.65  # ... and the first clip norm over the last
+EARLY_CLIP = 0.65  # first clip norm over the last
 DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm
 PATH = 60.0  # longest steps together, over 1 / row norm
 RATE = 1.16  # largest step size over 1 / curvature, at the largest clip norm
-DECAY = 0.15  # what it loses linearly to the end
+DECAY = 0.15  # part of the step size that is lost linearly to the end
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Parameters of the estimator, checked; a word where a value is to be found."""
+    """Parameters of the estimator; None where the fit finds the number."""
 
-    max_iter: int | str
-    batch_size: int | str
-    initial_batch_size: int | str
+    max_iter: int | None
+    batch_size: int | None
+    initial_batch_size: int | None
     sampling: str
-    momentum: float | str
-    clip_norm: float | str
-    clip_diff_norm: float | str
-    learning_rate: float | str
-    max_step_norm: float | str
+    momentum: float | None
+    clip_norm: float | None
+    clip_diff_norm: float | None
+    learning_rate: float | None
+    max_step_norm: float | None
     output: str
 
 
@@ -117,20 +120,20 @@ class Schedule:
 
     @classmethod
     def of(cls, n_units: int, seen: float, settings: Settings) -> "Schedule":
-        """Decide what "auto" is; ``seen`` is `precision`."""
+        """Decide what the user left open; ``seen`` is `precision`."""
         size, steps = settings.batch_size, settings.max_iter
         reads = (PASSES if math.isfinite(seen) else EXACT_PASSES) * n_units
-        if isinstance(steps, str) and not isinstance(size, str):
+        if steps is None and size is not None:
             steps = max(LEAST_STEPS, round(reads / min(size, n_units) - FIRST + 1))
-        elif isinstance(steps, str):
+        elif steps is None:
             most = min(MOST_STEPS, reads / LEAST_BATCH)
             steps = round(max(LEAST_STEPS, min(most, STEPS * seen)))
-        if isinstance(size, str):
+        if size is None:
             size = round(reads / (steps - 1 + FIRST))
         size = min(n_units, max(1, size))
         first = settings.initial_batch_size
-        first = min(n_units, round(FIRST * size) if isinstance(first, str) else first)
-        if isinstance(settings.momentum, str):
+        first = min(n_units, round(FIRST * size) if first is None else first)
+        if settings.momentum is None:
             momentum = Course(WINDOW / steps, EARLY_MOMENTUM, steps, most=1.0)
             return cls(steps, size, first, momentum, (steps - 1) // 2)
         return cls(steps, size, first, Course(float(settings.momentum)), 0)
@@ -158,9 +161,9 @@ class Clips:
     diff_norm: float
 
     @classmethod
-    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float, loss: Any) -> "Clips":
+    def of(cls, settings: Settings, scales: Scales, steps: int, seen: float, loss: Loss) -> "Clips":
         """Decide from public and released numbers."""
-        if isinstance(settings.clip_norm, str):
+        if settings.clip_norm is None:
             factor = min(LARGEST_CLIP, max(LEAST_CLIP, seen / PRECISION_PER_CLIP))
             last = factor * largest_norm(scales, loss)
             norm = Course(last, EARLY_CLIP, steps)
@@ -168,40 +171,46 @@ class Clips:
             last = float(settings.clip_norm)
             norm = Course(last)
         diff = settings.clip_diff_norm
-        return cls(norm, DIFFERENCES * last / steps if isinstance(diff, str) else float(diff))
+        return cls(norm, DIFFERENCES * last / steps if diff is None else float(diff))
 
 
-@dataclass(frozen=True)
 class Steps:
-    """Length of the longest step, and largest step size by iteration."""
+    """A step rule: the length of the longest step, and the largest step size by iteration."""
 
-    length: float
-    rate: float
-    decay: float
-    max_iter: int
+    distance = 0.0
+
+    def __init__(self, length: float, rate: float, decay: float, max_iter: int) -> None:
+        self.length, self.learning_rate = length, rate
+        self._decay, self._max_iter, self._taken = decay, max_iter, 0
 
     @classmethod
-    def of(
-        cls, settings: Settings, start: Start, max_iter: int, loss: Any, penalty: Penalty
-    ) -> "Steps":
+    def of(cls, settings: Settings, start: Start, max_iter: int) -> "Steps":
         """Decide from public and released numbers."""
-        scales = start.scales
-        length = math.inf if isinstance(settings.max_step_norm, str) else settings.max_step_norm
-        if isinstance(settings.max_step_norm, str) and scales.row:
-            length = PATH / (scales.row * max_iter)
-        if not isinstance(settings.learning_rate, str):
-            return cls(float(length), float(settings.learning_rate), 0.0, max_iter)
+        scales, length, rate = start.scales, settings.max_step_norm, settings.learning_rate
+        if length is None:
+            length = PATH / (scales.row * max_iter) if scales.row else math.inf
+        if rate is not None:
+            return cls(float(length), float(rate), 0.0, max_iter)
         # Gradients that are clipped to less are shorter, and change less.
-        lost = LARGEST_CLIP * largest_norm(scales, loss) / start.clip_norm
+        lost = LARGEST_CLIP * largest_norm(scales, start.task.loss) / start.clip_norm
         longer = min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost))
-        rate = RATE * longer / (start.curvature(loss) + penalty.smoothness)
+        rate = RATE * longer / (start.curvature + start.task.penalty.smoothness)
         return cls(float(length), rate, DECAY, max_iter)
 
-    def move(self, theta: np.ndarray, direction: np.ndarray, iteration: int) -> np.ndarray:
+    def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next iterate."""
-        rate = self.rate * (1.0 - self.decay * iteration / self.max_iter)
-        norm = math.sqrt(square(direction))
-        return theta - (min(rate, self.length / norm) if norm else rate) * direction
+        rate = self.learning_rate * (1.0 - self._decay * self._taken / self._max_iter)
+        self._taken += 1
+        norm = math.sqrt(square(gradient))
+        return theta - (min(rate, self.length / norm) if norm else rate) * gradient
+
+    def moved(self, theta: np.ndarray) -> np.ndarray:
+        """Return where the next gradient is taken."""
+        return theta
+
+    def output(self, last: np.ndarray) -> np.ndarray:
+        """Return the point to keep, the last."""
+        return last
 
 
 class Estimates:
@@ -211,7 +220,7 @@ class Estimates:
         self,
         session: PrivacySession,
         records: PrivateRecords,
-        loss: Any,
+        loss: Loss,
         plans: Iterable[BatchPlan],
         momentum: Course,
         clips: Clips,
@@ -245,94 +254,51 @@ class Estimates:
         return self._released
 
 
-def recursive_momentum(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    *,
-    penalty: Penalty,
-    theta: np.ndarray,
-    monitor: Monitor,
-    settings: Settings,
-) -> Solution:
-    """Run (private) stochastic recursive momentum; an exact session gives STORM.
-
-    Parameters
-    ----------
-    session : PrivacySession
-    records : PrivateRecords
-    loss : object from `skdp.losses`
-    penalty : Penalty
-    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
-        Start.
-    monitor : callable
-        Called with the iteration and the released iterate.
-    settings : Settings
-
-    Returns
-    -------
-    Solution
-    """
-    seen = precision(session, records, theta.size)
-    schedule = Schedule.of(records.n_units, seen, settings)
-    aside = scale_part(session, records, loss, settings.clip_norm, settings.learning_rate)
+def recursive_momentum(task: Task, settings: Settings) -> Solution:
+    """Run (private) stochastic recursive momentum; an exact session gives STORM."""
+    session, loss, n_units = task.session, task.loss, task.records.n_units
+    seen = precision(session, task.records, task.theta.size)
+    schedule = Schedule.of(n_units, seen, settings)
+    planned = schedule.max_iter
+    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     plans = session.plan_batches(
-        schedule.groups(),
-        sampling=settings.sampling,
-        n_units=records.n_units,
-        share=1.0 - aside,
+        schedule.groups(), sampling=settings.sampling, n_units=n_units, share=1.0 - aside
     )
-    session.require_feasible_batches(theta.size, plans)
-    n_steps = schedule.max_iter
+    session.require_feasible_batches(task.theta.size, plans)
+    n_steps = planned
     if settings.output == "random":
         # The paper's choice is among the iterates before the last, the start included. It does not depend on the
         # records, so the steps after it are not taken; the claim is that of the whole plan.
-        n_steps = int(session.integers(schedule.max_iter, 1)[0])
-    announce(monitor, n_steps)
-    scales = scales_of(session, records, loss, theta, settings, aside)
-    clips = Clips.of(settings, scales, schedule.max_iter, seen, loss)
-    last_clip = clips.norm.at(schedule.max_iter - 1)
-    inner = Rescaled(monitor, scales.intercept, records.fit_intercept)
-    records = records.with_intercept(scales.intercept)
-    start = Start(records, scales, last_clip, inner.inward(theta), inner)
-    steps = Steps.of(settings, start, schedule.max_iter, loss, penalty)
-    estimates = Estimates(session, records, loss, of_releases(plans), schedule.momentum, clips)
-    theta = start.theta
-    for iteration in range(n_steps):
-        direction = estimates.at(theta, iteration) + penalty.gradient(theta)
-        theta = steps.move(theta, direction, iteration)
-        inner(iteration, theta)
+        n_steps = int(session.integers(planned, 1)[0])
+    announce(task.monitor, n_steps)
+    start = begin(task, settings.clip_norm, settings.learning_rate, aside)
+    clips = Clips.of(settings, start.scales, planned, seen, loss)
+    last_clip, inner = clips.norm.at(planned - 1), start.task
+    rule = Steps.of(settings, replace(start, clip_norm=last_clip), planned)
+    estimates = Estimates(
+        session, inner.records, loss, of_releases(plans), schedule.momentum, clips
+    )
+
+    def gradient_at(theta: np.ndarray, iteration: int) -> tuple[np.ndarray, float]:
+        return estimates.at(theta, iteration) + task.penalty.gradient(theta), 0.0
+
+    found = descend(gradient_at, rule, inner.theta, n_steps, inner.monitor)
     attributes = {
-        "learning_rate_": steps.rate,
-        "max_step_norm_": steps.length,
+        "learning_rate_": rule.learning_rate,
+        "max_step_norm_": rule.length,
         "clip_norm_": last_clip,
         "clip_diff_norm_": clips.diff_norm,
-        "momentum_": schedule.momentum.at(schedule.max_iter - 1),
+        "momentum_": schedule.momentum.at(planned - 1),
         "batch_size_": schedule.batch_size,
         "initial_batch_size_": schedule.initial_batch_size,
     }
-    return Solution(inner.outward(theta), n_steps, attributes)
+    return Solution(inner.monitor.outward(found.theta), n_steps, attributes)
 
 
-def largest_norm(scales: Scales, loss: Any) -> float:
+def largest_norm(scales: Scales, loss: Loss) -> float:
     """Norm of a median unit's gradient where its label is the least likely: 1 or sqrt(2) times its rows.
 
     The released median is that at theta = 0, where every label is as likely.
     """
     factor = 2.0 if loss.n_outputs == 1 else math.sqrt(2.0 / (1.0 - 1.0 / loss.n_outputs))
     return factor * scales.clip_norm / CLIP_FACTOR
-
-
-def scales_of(
-    session: PrivacySession,
-    records: PrivateRecords,
-    loss: Any,
-    theta: np.ndarray,
-    settings: Settings,
-    share: float,
-) -> Scales:
-    """Release the scales of the data; with a clip norm and a step size that are given nothing is asked."""
-    if not share:
-        return given_scales(float(settings.clip_norm))
-    literal = not isinstance(settings.learning_rate, str)
-    return released_scales(session, records, loss, theta, share=share, literal=literal)

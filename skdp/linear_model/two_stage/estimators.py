@@ -1,4 +1,4 @@
-"""The estimators of two-stage fitting: parameters here, the algorithm in `_two_stage`."""
+"""The estimators of two-stage fitting: parameters here, the algorithm in `solver`."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -8,10 +8,13 @@ from skdp.base import check_choice, check_number
 from skdp.linear_model.adassp import (
     LARGEST,
     check_scales,
+    given_bounds,
     given_scales_assumption,
 )
 from skdp.linear_model.frame import LinearFit, Solution, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.task import given
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
 from skdp.privacy.session import PrivacySession
 
@@ -43,19 +46,21 @@ class _TwoStageFit(LinearFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
-        if s is not None and s > records.n_features:
-            raise ValueError(
-                f"n_nonzero_coefs={s} is more than the {records.n_features} features of X"
-            )
+        check_features(s, records.n_features)
         s = default_support(session, records) if s is None else int(s)
-        if loss.name == "squared" and s > LARGEST:
+        if loss.is_quadratic and s > LARGEST:
             raise ValueError(
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        bounds = self.y_bounds if isinstance(self.y_bounds, str) else tuple(self.y_bounds)
         plan = Plan(
-            s, self.selection, self.n_blocks, self.row_norm, bounds, self.alpha, self.second_stage
+            s,
+            self.selection,
+            given(self.n_blocks),
+            given(self.row_norm),
+            given_bounds(self.y_bounds),
+            given(self.alpha),
+            self.second_stage,
         )
         theta, attributes = two_stage(session, records, loss, plan)
         stages = 1 + (s < records.n_features)
@@ -63,7 +68,7 @@ class _TwoStageFit(LinearFit):
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
-        return found if problem.loss.name == "squared" else found + count_assumption(problem)
+        return found if problem.loss.is_quadratic else found + count_assumption(problem)
 
 
 @document()

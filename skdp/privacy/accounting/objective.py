@@ -26,6 +26,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from skdp.losses import is_own
 from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.adjacency import factor
 
@@ -77,10 +78,11 @@ def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) ->
     ValueError
         For a loss with unbounded gradients or with several outputs, whose Hessian has a higher rank.
     """
-    if loss.name == "logistic":  # |l'| = q, l'' = q (1 - q)
+    proven = is_own(loss) and loss.n_outputs == 1 and math.isfinite(loss.lipschitz)
+    if proven and loss.is_classification:  # |l'| = q, l'' = q (1 - q)
         steepness, ratio, one_signed = 1.0, 1.0, True
-    elif loss.name == "huber":
-        steepness, ratio, one_signed = float(loss.threshold), math.inf, False
+    elif proven:
+        steepness, ratio, one_signed = float(loss.lipschitz), math.inf, False
     else:
         raise ValueError(
             f"objective perturbation is not proven for the {loss.name} loss: it needs bounded gradients "

@@ -1,13 +1,10 @@
 """The key stream of a session, and the accountant's reservation that drawing from it spends."""
 
-import numpy as np
-
 from skdp.privacy import noise
 from skdp.privacy.budget import Reservation
+from skdp.privacy.noise.keystream import Seed
 
 __all__ = ["Keys", "Seed"]
-
-Seed = int | np.integer | np.random.RandomState | np.random.Generator | None
 
 
 class Keys:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.losses import Loss
 from skdp.privacy import mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_noise, objective_terms
 from skdp.privacy.bounded import Bounded, rounded_source
-from skdp.privacy.protocols import Loss
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
 from skdp.privacy.session.releases import gaussian

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]

@@ -41,9 +41,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.losses import Loss, is_own
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 
 __all__ = ["lipschitz", "ridge_minimizer"]
@@ -67,15 +67,18 @@ def lipschitz(loss: Loss) -> float:
 
     Raises
     ------
+    TypeError
+        For a loss that is not of `skdp.losses`: a wrong constant would void the sensitivity.
     ValueError
         For a loss that has none: the squared loss.
     """
-    if loss.name == "logistic":
-        return 1.0
-    if loss.name == "huber":
-        return threshold(loss)
-    if loss.name == "multinomial":
-        return math.sqrt(2.0)
+    if not is_own(loss):
+        raise TypeError(
+            "a minimiser is released for the losses of skdp.losses only: its sensitivity rests on a proven "
+            f"Lipschitz constant, which {type(loss).__name__} does not have"
+        )
+    if math.isfinite(loss.lipschitz):
+        return float(loss.lipschitz)
     raise ValueError(
         f"the {loss.name} loss has unbounded gradients, so its minimiser has no bounded sensitivity; "
         "use the Huber loss"
@@ -313,7 +316,7 @@ class Objective:
 
     def curved(self, z: Array) -> Callable[[Array], Array]:
         """Map v to Hessian times v at predictors ``z``."""
-        if self.loss.name == "multinomial":
+        if self.loss.n_outputs > 1:
             share = np.exp(z - z.max(axis=1, keepdims=True))
             share /= share.sum(axis=1, keepdims=True)
 
@@ -322,7 +325,7 @@ class Objective:
                 return self.weight * (u - share * u.sum(axis=1, keepdims=True))
 
         else:
-            if self.loss.name == "huber":
+            if not self.loss.is_classification:
                 second = self.weight * (np.abs(z - self.y) < threshold(self.loss))
             else:
                 share = self.loss.derivative(z, 0.0)
@@ -535,7 +538,7 @@ def scaled(rows: Any, scale: Array) -> Any:
 
 def in_domain(loss: Loss, y: Array) -> NDArray[np.bool_]:
     """Whether the bounds on the loss hold at each target; the records of others weigh nothing."""
-    if loss.name == "huber":
+    if not loss.is_classification:
         return np.isfinite(y)
     classes = max(2, loss.n_outputs)
     return (y >= 0) & (y < classes) & (y == np.floor(y))

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.losses import SquaredLoss
+from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 
 __all__ = [

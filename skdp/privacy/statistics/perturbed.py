@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.protocols import Loss
+from skdp.losses import Loss
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.minimizer import (
     UNIT,
@@ -164,9 +164,8 @@ class PerturbedDomain(Domain):
 
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
-        if self.loss.name == "logistic":
-            start = math.log(2.0)
-        else:
+        start = self.loss.start_value  # the same for every record of a classification
+        if start is None:
             start = LIMIT * threshold(self.loss) ** 2
         # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
         root = math.sqrt(self.push**2 + 2 * self.alpha * mass * start)
@@ -180,7 +179,7 @@ class PerturbedDomain(Domain):
 
     def targets(self, y: Array, kept: Array) -> Array:
         """Centred and clipped; a row that was scaled down takes its target along."""
-        if self.loss.name != "huber":
+        if self.loss.is_classification:
             return y
         limit = LIMIT * threshold(self.loss)
         with np.errstate(all="ignore"):  # an infinite difference times 0 is no number

@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.mean_gradient import mean_of_vectors
 

@@ -6,8 +6,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.mean_gradient import point
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.noise import KeyStream
-from skdp.privacy.protocols import Loss
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords

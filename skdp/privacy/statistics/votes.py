@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import is_cupy
+from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Loss
 from skdp.privacy.rows import Rows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]

@@ -1,0 +1,108 @@
+"""What a fit hands to its algorithm, in the user's units or in inner ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from skdp.linear_model.parts.penalties import NO_PENALTY, Penalty
+from skdp.losses import Loss
+from skdp.privacy import PrivacySession, PrivateRecords
+
+__all__ = ["Monitor", "Rescaled", "Task", "given", "silent"]
+
+Monitor = Callable[[int, np.ndarray], None]
+
+
+def given(value: Any) -> Any:
+    """A public number as it is; None for a word, which leaves the number to the fit."""
+    return None if isinstance(value, str) else value
+
+
+def silent(iteration: int, theta: np.ndarray) -> None:
+    """Show nothing."""
+
+
+class Rescaled:
+    """A monitor in the user's units, where inside the intercept multiplies a feature other than 1.
+
+    Parameters
+    ----------
+    monitor : callable
+        Called with the iteration and the iterate in the user's units.
+    value : float
+        The inner value of the intercept's feature.
+    fit_intercept : bool
+    center : float, default=0.0
+        Subtracted from the targets inside; outside it is part of the intercept.
+    """
+
+    def __init__(
+        self, monitor: Monitor, value: float, fit_intercept: bool, center: float = 0.0
+    ) -> None:
+        self._monitor, self._center = monitor, center
+        self._factor = value if fit_intercept else 1.0
+
+    def __call__(self, iteration: int, theta: np.ndarray) -> None:
+        self._monitor(iteration, self.outward(theta))
+
+    def outward(self, theta: np.ndarray) -> np.ndarray:
+        """Turn an inner theta into the user's."""
+        return _plus(_times(theta, self._factor), self._center)
+
+    def inward(self, theta: np.ndarray) -> np.ndarray:
+        """Turn the user's theta into an inner one."""
+        return _times(_plus(theta, -self._center), 1.0 / self._factor)
+
+
+def _plus(theta: np.ndarray, center: float) -> np.ndarray:
+    if center == 0.0:
+        return theta
+    moved = theta.copy()
+    moved[-1] += center
+    return moved
+
+
+def _times(theta: np.ndarray, factor: float) -> np.ndarray:
+    if factor == 1.0:
+        return theta
+    scaled = theta.copy()
+    scaled[-1] *= factor
+    return scaled
+
+
+@dataclass(frozen=True)
+class Task:
+    """Who pays, for which records and loss, from where; all of it public or behind the session's door.
+
+    Attributes
+    ----------
+    session : PrivacySession
+        Pays for every release; an exact session gives the algorithm without noise.
+    records : PrivateRecords
+    loss : Loss
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        Start; the intercept is the last row. Empty where the method has no other start than 0.
+    monitor : callable
+        Called with the iteration and the released iterate.
+    penalty : Penalty
+        Added to the mean loss: a function of theta alone.
+    """
+
+    session: PrivacySession
+    records: PrivateRecords
+    loss: Loss
+    theta: np.ndarray = field(default_factory=lambda: np.empty(0))
+    monitor: Any = silent
+    penalty: Penalty = NO_PENALTY
+
+    def rescaled(self, value: float) -> "Task":
+        """The same with another value of the intercept's feature; its monitor turns iterates outward."""
+        inner = Rescaled(self.monitor, value, self.records.fit_intercept)
+        return replace(
+            self,
+            records=self.records.with_intercept(value),
+            theta=inner.inward(self.theta),
+            monitor=inner,
+        )
