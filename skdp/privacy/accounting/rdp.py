@@ -1,7 +1,9 @@
 """RDP of Gaussian releases on samples: of a fixed size under replace-one, and Poisson under the others.
 
-With r = dP/dQ of the unsampled pair N(1/z) against N(0), q = b/n and an integer order a, Wang, Balle and
-Kasiviswanathan (theorem 27 of arXiv 1808.00087) bound (a - 1) times the RDP of one release by
+Privacy
+-------
+Samples of a fixed size. Let r = dP/dQ of the unsampled pair N(1/z) against N(0), q = b/n and a an integer order.
+Wang, Balle and Kasiviswanathan (2019, theorem 27 of arXiv 1808.00087) bound (a - 1) times the RDP of a release by
 
     log(1 + C(a,2) q^2 min(4 (e^(1/z^2) - 1), 2 e^(1/z^2))
           + sum_(j=3..a) C(a,j) q^j min(B_j, 2 e^(j(j-1)/(2 z^2)))).
@@ -9,9 +11,10 @@ Kasiviswanathan (theorem 27 of arXiv 1808.00087) bound (a - 1) times the RDP of 
 The first kind of term is a ternary chi^j divergence: two neighbouring samples and the common part give three
 Gaussians, and the j-th moment of the difference of two of them over the third is at most 4 E_Q |r - 1|^j, for
 odd j by Cauchy-Schwarz B_j = 4 sqrt(E (r-1)^(j-1) E (r-1)^(j+1)). The second kind is 2 E_Q r^j.
-Moments of even order have a positive integrand and are taken by Gauss-Legendre panels over x, in logarithms;
-the alternating sum that defines them would cancel. Between integers (a - 1) times RDP is convex in a, so
-its chord is a bound.
+Moments of even order have a positive integrand and are taken by Gauss-Legendre panels over x, in logarithms. The
+alternating sum that defines them would cancel.
+
+Poisson samples: see `poisson_curve`. Between integers (a - 1) times RDP is convex in a, so its chord is a bound.
 """
 
 import functools
@@ -26,11 +29,11 @@ __all__ = ["ORDERS", "curve", "curve_at", "epsilon_of", "poisson_curve"]
 
 Array = NDArray[np.float64]
 
-# dp-accounting's, so that the recheck of a ledger minimises over the same.
+# The orders of dp-accounting, so that the recheck of a ledger minimises over the same.
 ORDERS = np.array(
     [*(1.0 + np.arange(1, 100) / 10.0), *np.arange(11.0, 64.0), 128.0, 256.0, 512.0, 1024.0]
 )
-# Above this order only the second kind of term is used.
+# Largest order for which terms of the first kind are used.
 _MOST_MOMENTS = 256
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 

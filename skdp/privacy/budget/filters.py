@@ -1,17 +1,20 @@
 """Which fits a ceiling admits, and the proof that the total holds.
 
-Let (E, D) be the ceiling. A fit says that, whatever was released before, it is mu-GDP (its
-releases are Gaussian, full batch) or pure epsilon-DP, which is mu-GDP with
-mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)), or only (epsilon, delta)-DP: it has no mu, as objective
-perturbation. The first fit that is charged, chosen before anything was released, decides. If it has
-a mu, a fit without one is refused later, and with this fit and all that is charged one of these must
-hold, or the fit is refused:
+Let (E, D) be the ceiling. Whatever was released before, a fit is one of these:
+
+* mu-GDP: its releases are Gaussian, on all records;
+* pure epsilon-DP, which is mu-GDP with mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon));
+* (epsilon, delta)-DP without a mu, as with objective perturbation.
+
+The first fit that is charged decides about the rule. It is chosen before anything was released. If it has a mu, a
+fit without one is refused later. A fit with a mu is refused unless one of these holds for it and all that is
+charged:
 
 A. all are pure, and the sum of epsilon is at most E;
 B. sqrt(sum of mu^2) is at most M, the largest mu that is (E, D)-DP;
 C. it is the only one, and what it claims by itself is at most (E, D).
 
-If the first has no mu, there is one rule for all fits of the ledger, whatever they are:
+If the first fit has no mu, there is one rule for all fits of the ledger, whatever they are:
 
 D. the sum of epsilon, as each fit claims it, is at most E, and the sum of delta at most D.
 

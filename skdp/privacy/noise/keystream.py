@@ -253,7 +253,9 @@ def check_seed(random_state: object) -> None:
         raise ValueError("random_state must be a non-negative integer.")
 
 
-def _expand(random_state: Seed, info: bytes) -> bytes:
+def _expand(
+    random_state: int | np.integer | np.random.RandomState | np.random.Generator, info: bytes
+) -> bytes:
     """Turn a seed into a 256-bit key by HKDF-SHA256."""
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF

@@ -164,7 +164,7 @@ class Release:
     # ------------------------------------------------------------------ refusals
 
     def _unsupported(self, what: str) -> UnsupportedAccounting:
-        return UnsupportedAccounting(f"No proof gives {self.name!r} releases a {what}.")
+        return UnsupportedAccounting(f"{self.name!r} releases: no proof is known for the {what}.")
 
     def _refuse_sampling(self) -> None:
         if self.on_sample:

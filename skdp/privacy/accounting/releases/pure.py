@@ -77,7 +77,7 @@ class PureRelease(Release):
     def _refuse_without_epsilon(self) -> None:
         self._refuse_sampling()
         if self.epsilon == math.inf:
-            raise self._unsupported("finite curve for epsilon=inf")
+            raise self._unsupported("curve at epsilon=inf")
 
 
 @register
