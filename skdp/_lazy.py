@@ -33,7 +33,7 @@ def lazy_exports(
     __all__ : list of str
     """
     _EXPORTS[package] = {**names, **dict.fromkeys(modules, package)}
-    public = sorted(_EXPORTS[package])
+    public, namespace = sorted(_EXPORTS[package]), vars(sys.modules[package])
 
     def module_getattr(name: str) -> Any:
         if name in names:
@@ -42,11 +42,11 @@ def lazy_exports(
             value = import_module(f"{package}.{name}")
         else:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        setattr(sys.modules[package], name, value)
+        namespace[name] = value
         return value
 
     def module_dir() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *public})
+        return sorted({*namespace, *public})
 
     return module_getattr, module_dir, public
 
