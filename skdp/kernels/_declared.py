@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels._dense import _dot
 from skdp.kernels._dispatch import is_cupy
 from skdp.kernels._inputs import csr_parts, frozen, usable
 from skdp.kernels._jit import jit
-from skdp.kernels._sparse import _scores
 from skdp.losses import SquaredLoss, check_loss
 
 __all__ = ["DeclaredSums"]
@@ -24,15 +22,20 @@ __all__ = ["DeclaredSums"]
 
 @jit
 def _dense_predictors(X, theta, out):
-    d = X.shape[1]
     for i in range(out.size):
-        out[i] = _dot(X[i], theta, d)
+        total = 0.0
+        for j in range(theta.size):
+            total += X[i, j] * theta[j]
+        out[i] = total
 
 
 @jit
-def _csr_predictors(data, indices, begins, ends, d, theta, out):
+def _csr_predictors(data, indices, indptr, theta, out):
     for i in range(out.size):
-        _scores(data, indices, begins[i], ends[i], d, theta, out[i : i + 1])
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * theta[indices[e]]
+        out[i] = total
 
 
 class DeclaredSums:
@@ -98,8 +101,7 @@ class DeclaredSums:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
         d, z = self.n_features, np.empty(len(self._y))
         if isinstance(self._parts, tuple):
-            data, indices, indptr = self._parts
-            _csr_predictors(data, indices, indptr[:-1], indptr[1:], d, theta[:d, None], z)
+            _csr_predictors(*self._parts, theta[:d], z)
         else:
             _dense_predictors(self._parts, theta[:d], z)
         if len(theta) > d:
