@@ -126,7 +126,7 @@ class PerturbedDomain(Domain):
     def farthest(self, mass: float) -> float:
         """Largest norm of a point where F is at most F(0)."""
         if self.loss.is_classification:
-            start = self.loss.start_value
+            start = math.log(2.0)
         else:
             start = LIMIT * self.loss.threshold**2
         # alpha / 2 ||theta||^2 - push ||theta|| <= F(theta) <= F(0) <= mass start.
