@@ -13,8 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp.kernels.dispatch import is_cupy
-from skdp.kernels.gradient.csr_rows import dot_product
-from skdp.kernels.gradient.dense_rows import dot
 from skdp.kernels.inputs import csr_parts, frozen, usable
 from skdp.kernels.numba_jit import jit
 from skdp.losses import SquaredLoss, check_loss
@@ -24,15 +22,20 @@ __all__ = ["DeclaredSums"]
 
 @jit
 def _dense_predictors(X, theta, out):
-    d = X.shape[1]
     for i in range(out.size):
-        out[i] = dot(X, i, theta, d)
+        total = 0.0
+        for j in range(theta.size):
+            total += X[i, j] * theta[j]
+        out[i] = total
 
 
 @jit
-def _csr_predictors(data, indices, begins, ends, theta, out):
+def _csr_predictors(data, indices, indptr, theta, out):
     for i in range(out.size):
-        out[i] = dot_product(data, indices, begins[i], ends[i], theta)
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * theta[indices[e]]
+        out[i] = total
 
 
 class DeclaredSums:
@@ -98,8 +101,7 @@ class DeclaredSums:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
         d, z = self.n_features, np.empty(len(self._y))
         if isinstance(self._parts, tuple):
-            data, indices, indptr = self._parts
-            _csr_predictors(data, indices, indptr[:-1], indptr[1:], theta[:d], z)
+            _csr_predictors(*self._parts, theta[:d], z)
         else:
             _dense_predictors(self._parts, theta[:d], z)
         if len(theta) > d:

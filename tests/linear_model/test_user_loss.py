@@ -167,10 +167,12 @@ def test_what_is_missing_is_named():
     ):
         with pytest.raises(TypeError, match=message):
             check_loss(wrong)
-    wide = Declared()
-    wide.n_outputs = 2
+
+    class Wide(Declared):
+        n_outputs = 2
+
     with pytest.raises(TypeError, match="one linear predictor"):
-        check_loss(wide)
+        check_loss(Wide())
     assert check_loss(SquaredLoss()) is None
 
     class Wrong(Declared):

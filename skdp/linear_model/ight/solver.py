@@ -241,13 +241,15 @@ def solve(task: Task, settings: Settings) -> Solution:
         require_room(session, records, s, n_outputs, 1 - plan.clip_share)
     else:
         plan.require_feasible(session, records.n_parameters * n_outputs)
-    scales = given_scales(math.nan)
-    if settings.adaptive:
+    clip_norm = settings.clip_norm
+    if clip_norm is not None and settings.literal:
+        scales = given_scales(float(clip_norm))
+    else:
         scales = released_scales(
             session, records, loss, task.theta, share=plan.clip_share, literal=settings.literal
         )
-    if settings.clip_norm is not None:
-        scales = replace(scales, clip_norm=float(settings.clip_norm))
+    if clip_norm is not None:
+        scales = replace(scales, clip_norm=float(clip_norm))
     task = task.rescaled(scales.intercept)
     if rounds:
         found = pursue(task, s, scales, plan.first_share + plan.last_share)
@@ -292,17 +294,13 @@ def steps_and_refit(
 
 def largest_curvature(task: Task) -> float:
     """Bound the curvature of the mean loss, by power iteration on exact gradients of the squared loss."""
-    session, records, squared = task.session, task.records, SquaredLoss()
-    plan = session.plan_gaussian(POWER_ITER + 1, purpose="curvature")
-
-    def gradient(theta: np.ndarray) -> np.ndarray:
-        return session.gaussian(records.mean_gradient(squared, theta, math.inf), plan)
-
-    p, size = records.n_parameters, 0.0
-    at_zero = gradient(np.zeros(p))
+    plan = task.session.plan_gaussian(POWER_ITER + 1, purpose="curvature")
+    squared = Task(task.session, task.records, SquaredLoss())
+    gradient_at, p, size = NoisyGradient(squared, plan, math.inf), task.records.n_parameters, 0.0
+    at_zero, _ = gradient_at(np.zeros(p), 0)
     direction = np.random.default_rng(0).normal(size=p)
     for _ in range(POWER_ITER):
-        direction = gradient(direction / math.sqrt(square(direction))) - at_zero
+        direction = gradient_at(direction / math.sqrt(square(direction)), 0)[0] - at_zero
         size = math.sqrt(square(direction))
         if not 0 < size < math.inf:
             return 1.0

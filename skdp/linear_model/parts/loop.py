@@ -18,8 +18,7 @@ GradientAt = Callable[[np.ndarray, int], tuple[np.ndarray, float]]
 class NoisyGradient:
     """Releases the clipped mean gradient of the loss, and adds the gradient of the penalty.
 
-    The gradient is clipped and its noise is drawn here and nowhere else in `linear_model`: record by record in
-    `PrivateRecords.mean_gradient`, and in `PrivacySession.gaussian`.
+    `PrivateRecords.mean_gradient` clips the gradient of every record. `PrivacySession.gaussian` draws the noise.
 
     Parameters
     ----------
