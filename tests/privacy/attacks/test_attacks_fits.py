@@ -22,19 +22,14 @@ from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
 from tests.privacy.audit import mu_lower, rates
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.usefixtures("one_calibration"),
+]
 
 TWIN_RUNS = 250
 RATE = 1e-9
 FAR = 1e3  # a feature so large that the gradient is clipped wherever the iterates are
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick():
-    """Fits by the hundred with one calibration."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(accounting, "gaussian_mu", functools.lru_cache(accounting.gaussian_mu))
-        yield
 
 
 class Claim:

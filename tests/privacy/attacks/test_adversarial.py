@@ -16,7 +16,7 @@ import pytest
 import skdp.privacy.mechanisms
 from skdp import DPIGHTClassifier, DPIGHTRegressor
 from skdp.privacy import PrivateRecords, accounting
-from tests.privacy.audit import epsilon_lower, mu_lower
+from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 1500
 N, STEPS, EPSILON, DELTA = 8, 5, 4.0, 1e-5
@@ -54,10 +54,6 @@ def attack(runs=RUNS, targets=(-1e6, 1e6), **params):
     low = np.array([released_sum(targets[0], 2 * run, **params) for run in range(runs)])
     high = np.array([released_sum(targets[1], 2 * run + 1, **params) for run in range(runs)])
     return low, high
-
-
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
 @pytest.fixture(scope="module")

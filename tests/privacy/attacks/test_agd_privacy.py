@@ -16,8 +16,8 @@ from skdp import DPAGDClassifier
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.linear_model._agd import CHOICE, Purse
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
-from tests.privacy.audit import epsilon_lower, mu_lower
-from tests.privacy.test_replay import Tape
+from tests.privacy.audit import epsilon_lower, shown
+from tests.privacy.exact.test_replay import Tape
 
 # ------------------------------------------------------------------ the filter
 
@@ -185,10 +185,6 @@ class Witness:
                 values[run] = -self.statistic
             found.append(values)
         return found
-
-
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
 @pytest.mark.slow

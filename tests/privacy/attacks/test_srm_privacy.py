@@ -33,13 +33,7 @@ POINTS = [np.array([0.0, s]) for s in np.linspace(-1.0, 1.0, STEPS)]
 RUNS = 900
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quick():
-    """Sessions by the thousand: each is calibrated to the same budget."""
-    honest = accounting.gaussian_mu
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(accounting, "gaussian_mu", functools.lru_cache(honest))
-        yield
+pytestmark = pytest.mark.usefixtures("one_calibration")
 
 
 @functools.lru_cache

@@ -19,7 +19,7 @@ from skdp import DPSLKTRegressor
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model._scales import Scales
 from skdp.privacy import PrivacySession, accounting
-from tests.privacy.audit import epsilon_lower, mu_lower
+from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 300
 N, EPSILON, DELTA = 8, 8.0, 1e-5
@@ -94,10 +94,6 @@ def attack(teacher, monkeypatch, runs=RUNS, targets=TARGETS, **params):
             for i, t in enumerate(targets)
         )
     return low, high
-
-
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
 def check(low, high):
