@@ -89,6 +89,7 @@ def test_means_are_exactly_mu_apart(honest):
     assert abs(apart - CLAIM) < 5.2 * math.sqrt(2.5 / RUNS)  # false alarm below 1e-6
 
 
+@pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
     honest_draw = skdp.privacy.mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(
@@ -99,6 +100,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
     assert shown(*attack()) > CLAIM
 
 
+@pytest.mark.slow
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
     assert shown(*attack()) > CLAIM

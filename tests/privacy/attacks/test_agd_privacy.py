@@ -202,6 +202,7 @@ def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
     assert 0 < epsilon_lower(low, high, 0.01, middle) <= at_large_delta
 
 
+@pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
     honest = mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(

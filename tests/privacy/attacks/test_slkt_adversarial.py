@@ -198,6 +198,7 @@ def outcomes(teacher, epsilon, runs, **params):
     return tuple(coef[:, 0] - coef[:, 1] for coef in coefs)
 
 
+@pytest.mark.slow
 def test_published_noise_leaks_many_times_its_claim():
     claim = 0.5
     low, high = outcomes("published", claim, 200, transfer_distribution="uniform", n_transfer=40)

@@ -196,6 +196,7 @@ def test_poisson_batches_reach_the_claim_and_stay_below():
     assert 0.6 * claim <= shown_epsilon(low, high) <= claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["half the noise", "no clip of the difference", SWAPPED])
 def test_twins_on_poisson_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
