@@ -12,7 +12,7 @@ from skdp.linear_model.adassp import adaptive_ridge, normal_equations
 from skdp.linear_model.parts.quantiles import released_range, scale_share
 from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from tests.privacy.audit import mu_lower
+from tests.privacy.audit import shown
 
 
 def problem(n=2000, d=4, noise=0.3, seed=0):
@@ -200,7 +200,7 @@ def attack(runs=300, **params):
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])
     high = np.array([one(1e6, 2 * run + 1) for run in range(runs)])
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
+    return shown(low, high)
 
 
 @pytest.mark.slow

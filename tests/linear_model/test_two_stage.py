@@ -19,7 +19,7 @@ from skdp.linear_model.two_stage.solver import (
 )
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from tests.privacy.audit import epsilon_lower, mu_lower
+from tests.privacy.audit import epsilon_lower, shown
 
 
 def sparse_problem(n=3000, d=40, seed=0):
@@ -207,7 +207,7 @@ def attack_fit(runs=300):
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])
     high = np.array([one(1e6, 2 * run + 1) for run in range(runs)])
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
+    return shown(low, high)
 
 
 @pytest.mark.slow

@@ -37,3 +37,8 @@ def mu_lower(low, high, threshold):
     """Lower confidence bound on the mu of Gaussian DP; 0 if nothing was shown."""
     tpr, fpr = rates(low, high, threshold)
     return max(0.0, float(norm.ppf(tpr) - norm.ppf(fpr)))
+
+
+def shown(low, high):
+    """`mu_lower` at the threshold between the medians."""
+    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))

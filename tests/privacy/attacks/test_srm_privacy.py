@@ -33,13 +33,7 @@ POINTS = [np.array([0.0, s]) for s in np.linspace(-1.0, 1.0, STEPS)]
 RUNS = 900
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quick():
-    """Sessions by the thousand: each is calibrated to the same budget."""
-    honest = accounting.gaussian_mu
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(accounting, "gaussian_mu", functools.lru_cache(honest))
-        yield
+pytestmark = pytest.mark.usefixtures("one_calibration")
 
 
 @functools.lru_cache
@@ -202,6 +196,7 @@ def test_poisson_batches_reach_the_claim_and_stay_below():
     assert 0.6 * claim <= shown_epsilon(low, high) <= claim
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["half the noise", "no clip of the difference", SWAPPED])
 def test_twins_on_poisson_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)

@@ -30,11 +30,6 @@ if HERE not in sys.path:
 import dummy_estimator as dummy  # noqa: E402
 
 
-@pytest.fixture
-def accountant():
-    return BudgetAccountant(100.0, 1e-5)
-
-
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)

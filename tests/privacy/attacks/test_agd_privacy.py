@@ -18,8 +18,8 @@ from skdp.linear_model.descent.agd import CHOICE, Purse
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
-from tests.privacy.audit import epsilon_lower, mu_lower
-from tests.privacy.test_replay import Tape
+from tests.privacy.audit import epsilon_lower, shown
+from tests.privacy.exact.test_replay import Tape
 
 # ------------------------------------------------------------------ the filter
 
@@ -189,10 +189,6 @@ class Witness:
         return found
 
 
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
-
-
 @pytest.mark.slow
 def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
     low, high = Witness(monkeypatch).attack()
@@ -208,6 +204,7 @@ def test_an_adversary_stays_below_the_claim_and_comes_near(monkeypatch):
     assert 0 < epsilon_lower(low, high, 0.01, middle) <= at_large_delta
 
 
+@pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
     honest = mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(

@@ -16,7 +16,7 @@ import pytest
 import skdp.privacy.mechanisms
 from skdp import DPIGHTClassifier, DPIGHTRegressor
 from skdp.privacy import PrivateRecords, accounting
-from tests.privacy.audit import epsilon_lower, mu_lower
+from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 1500
 N, STEPS, EPSILON, DELTA = 8, 5, 4.0, 1e-5
@@ -56,10 +56,6 @@ def attack(runs=RUNS, targets=(-1e6, 1e6), **params):
     return low, high
 
 
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
-
-
 @pytest.fixture(scope="module")
 def honest():
     return attack()
@@ -93,6 +89,7 @@ def test_means_are_exactly_mu_apart(honest):
     assert abs(apart - CLAIM) < 5.2 * math.sqrt(2.5 / RUNS)  # false alarm below 1e-6
 
 
+@pytest.mark.slow
 def test_twin_with_half_the_noise_is_caught(monkeypatch):
     honest_draw = skdp.privacy.mechanisms.noise.rounded_gaussian
     monkeypatch.setattr(
@@ -103,6 +100,7 @@ def test_twin_with_half_the_noise_is_caught(monkeypatch):
     assert shown(*attack()) > CLAIM
 
 
+@pytest.mark.slow
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(monkeypatch):
     monkeypatch.setattr(skdp.privacy.mechanisms, "factor", lambda adjacency: 1.0)
     assert shown(*attack()) > CLAIM

@@ -119,7 +119,15 @@ def test_no_spectrum_passes_the_bound(kind, largest, monkeypatch):
                 assert Fraction(bound) ** 2 <= least * Fraction(102, 100)
 
 
-@pytest.mark.parametrize("shape", [(400, 12), (12, 400), (150, 150), (700, 520)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (400, 12),
+        (12, 400),
+        pytest.param((150, 150), marks=pytest.mark.slow),
+        pytest.param((700, 520), marks=pytest.mark.slow),
+    ],
+)
 def test_no_larger_matrix_passes_the_bound(shape):
     """Also beyond 500 columns, where only subspace iteration proposes the norm."""
     rng = np.random.default_rng(shape[0])

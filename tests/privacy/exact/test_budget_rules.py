@@ -24,11 +24,6 @@ import dummy_estimator as dummy  # noqa: E402
 KIND = {"adjacency": "replace-one", "unit": "record"}
 
 
-@pytest.fixture
-def accountant():
-    return BudgetAccountant(100.0, 1e-5)
-
-
 def make_fit(epsilon, delta):
     if delta == 0.0:
         return check_charge("fit", epsilon, 0.0, None, True, (0.0, 0.0))

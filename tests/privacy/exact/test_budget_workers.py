@@ -29,16 +29,7 @@ if HERE not in sys.path:
 
 import dummy_estimator as dummy  # noqa: E402
 
-
-@pytest.fixture(scope="module", autouse=True)
-def fresh_workers():
-    """Workers that other tests left behind do not know the folder of the dummy."""
-    joblib.externals.loky.get_reusable_executor(max_workers=2).shutdown(wait=True)
-
-
-@pytest.fixture
-def accountant():
-    return BudgetAccountant(100.0, 1e-5)
+pytestmark = pytest.mark.usefixtures("fresh_workers")
 
 
 @pytest.fixture(scope="module")

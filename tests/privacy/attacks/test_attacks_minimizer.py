@@ -195,6 +195,7 @@ def solved(X, y, loss, alpha, **params):
     return bounded, bounded._value.plain()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "least"),
     [(LogisticLoss(), 0.75), (HuberLoss(0.7), 0.85), (MultinomialLoss(3), 0.75)],

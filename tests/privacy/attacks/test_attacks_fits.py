@@ -22,19 +22,14 @@ from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
 from tests.privacy.audit import mu_lower, rates
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+    pytest.mark.usefixtures("one_calibration"),
+]
 
 TWIN_RUNS = 250
 RATE = 1e-9
 FAR = 1e3  # a feature so large that the gradient is clipped wherever the iterates are
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quick():
-    """Fits by the hundred with one calibration."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(accounting, "gaussian_mu", functools.lru_cache(accounting.gaussian_mu))
-        yield
 
 
 class Claim:
@@ -205,15 +200,13 @@ def test_no_fit_leaks_more_than_its_report_says(name):
     assert claim.reached(low, high, 0.0) >= 0.6
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Poisson",
-        "recursive",
-        pytest.param("fixed", marks=pytest.mark.slow),
-        pytest.param("perturbed", marks=pytest.mark.slow),
-    ],
-)
+def quick(*chosen, among=ATTACKS):
+    """Parametrise over attacks, of which the other ones are slow: each kind has one quick twin at least."""
+    slow = [pytest.param(name, marks=pytest.mark.slow) for name in among if name not in chosen]
+    return pytest.mark.parametrize("name", [*chosen, *slow])
+
+
+@quick("Poisson")
 def test_half_the_noise_is_caught(name, monkeypatch):
     half_the_noise(monkeypatch)
     # The theorem on minima says less about small epsilons, so it takes more runs.
@@ -222,7 +215,7 @@ def test_half_the_noise_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
-@pytest.mark.parametrize("name", ["Poisson", "fixed", "recursive"])
+@quick("fixed", among=["Poisson", "fixed", "recursive"])
 def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     """The noise for a record that is absent, where one is replaced."""
     monkeypatch.setattr(mechanisms, "factor", lambda adjacency: 1.0)
@@ -230,7 +223,7 @@ def test_the_factor_of_another_adjacency_is_caught(name, monkeypatch):
     assert claim.broken_by(low, high, 0.0)
 
 
-@pytest.mark.parametrize("name", ["Poisson", "recursive"])
+@quick("recursive", among=["Poisson", "recursive"])
 def test_a_clip_that_is_too_wide_is_caught(name, monkeypatch):
     """Gradients of four times the norm that the statistic declares."""
     for method in ("mean_gradient", "recursive_gradient"):
@@ -259,7 +252,7 @@ def always_the_first(plan, count, stream, bits=None, *, honest=session_batches.d
     return np.r_[0, units if plan.sampling == "Poisson" else units[1:]]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@quick("Poisson", among=SMALL)
 def test_a_sampler_that_always_takes_one_record_is_caught(name, monkeypatch):
     attack = SMALL[name]
     low, high, claim = measured(attack, 60)

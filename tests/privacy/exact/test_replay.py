@@ -35,7 +35,7 @@ NORMS = {
     "gumbel_top_k": lambda change: np.abs(change).max(),
     "numeric_sparse": lambda change: np.abs(change).max(),
 }
-# Objective perturbation is one release inside a solver: tests/privacy/test_objective_perturbation.py.
+# Objective perturbation is one release inside a solver: tests/privacy/exact/test_objective_perturbation.py.
 NAMES = sorted(
     name
     for name, cls in skdp.all_estimators()

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 import skops.io
@@ -43,15 +42,7 @@ Y = np.arange(60) % 3
 WAYS_OUT = r"(?s)accountant=\.\.\..*accountant=False.*copy_context\(\)\.run"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def fresh_workers():
-    """Workers that other tests left behind do not know the folder of the dummy."""
-    joblib.externals.loky.get_reusable_executor(max_workers=2).shutdown(wait=True)
-
-
-@pytest.fixture
-def accountant():
-    return BudgetAccountant(100.0, 1e-5)
+pytestmark = pytest.mark.usefixtures("fresh_workers")
 
 
 @pytest.fixture

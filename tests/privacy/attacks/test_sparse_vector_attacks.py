@@ -252,6 +252,7 @@ def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
     assert all_below_but_one("published") > CHAIN_EPSILON
 
 
+@pytest.mark.slow
 def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, monkeypatch):
     import skdp.kernels
 

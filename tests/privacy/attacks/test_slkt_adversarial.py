@@ -19,7 +19,7 @@ from skdp import DPSLKTRegressor
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.parts.scales import Scales
 from skdp.privacy import PrivacySession, accounting
-from tests.privacy.audit import epsilon_lower, mu_lower
+from tests.privacy.audit import epsilon_lower, shown
 
 RUNS = 300
 N, EPSILON, DELTA = 8, 8.0, 1e-5
@@ -94,10 +94,6 @@ def attack(teacher, monkeypatch, runs=RUNS, targets=TARGETS, **params):
             for i, t in enumerate(targets)
         )
     return low, high
-
-
-def shown(low, high):
-    return mu_lower(low, high, 0.5 * (np.median(low) + np.median(high)))
 
 
 def check(low, high):
@@ -202,6 +198,7 @@ def outcomes(teacher, epsilon, runs, **params):
     return tuple(coef[:, 0] - coef[:, 1] for coef in coefs)
 
 
+@pytest.mark.slow
 def test_published_noise_leaks_many_times_its_claim():
     claim = 0.5
     low, high = outcomes("published", claim, 200, transfer_distribution="uniform", n_transfer=40)
