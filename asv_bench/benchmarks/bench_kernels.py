@@ -1,29 +1,13 @@
 """Kernels: hard thresholding and clipped gradient sums, beside the NumPy code they replace."""
 
-import os
-
 import numpy as np
-from threadpoolctl import threadpool_limits
+import scipy.sparse as sp
 
-from benchmarks.common import best_of, text_like
+from benchmarks.common import best_of, ratio, text_like
 from skdp.kernels import gradient_kernel, hard_threshold
 from skdp.losses import LogisticLoss
 
 CLIP, GRID = 1.0, 2.0**-36
-
-
-def one_thread(function):
-    """Seconds of a call on one thread of ours and of BLAS."""
-    before = os.environ.get("SKDP_NUM_THREADS")
-    os.environ["SKDP_NUM_THREADS"] = "1"  # read at every call
-    try:
-        with threadpool_limits(1):
-            return best_of(function)
-    finally:
-        if before is None:
-            del os.environ["SKDP_NUM_THREADS"]
-        else:
-            os.environ["SKDP_NUM_THREADS"] = before
 
 
 class HardThreshold:
@@ -51,35 +35,77 @@ class HardThreshold:
     track_argpartition_ratio.unit = "times NumPy"
 
 
-class DenseGradient:
-    """100,000 x 100 float64: a tenth of the size that the acceptance figure speaks of."""
+def logistic_slope(scores, y):
+    """Derivative of the logistic loss in the type of its arguments, as NumPy code has it."""
+    return 1 / (1 + np.exp(-scores)) - y
 
-    def setup(self):
+
+class DenseGradient:
+    """100,000 x 100: a tenth of the size that the acceptance figure speaks of."""
+
+    params = [["float64", "float32"], ["C", "F"]]
+    param_names = ["dtype", "order"]
+
+    def setup(self, dtype, order):
         rng = np.random.default_rng(0)
-        self.X = rng.normal(size=(100_000, 100))
-        self.y = (self.X[:, 0] > 0).astype(np.float64)
+        self.X = np.asarray(rng.normal(size=(100_000, 100)), dtype=dtype, order=order)
+        self.y = (self.X[:, 0] > 0).astype(dtype)
         self.theta = rng.normal(size=100) / 10
         self.kernel = gradient_kernel(self.X, self.y, LogisticLoss(), fit_intercept=False)
+        self.time_clipped_sum()
+
+    def time_clipped_sum(self, *_):
         self.kernel.clipped_sum(self.theta, CLIP, GRID)
 
-    def time_clipped_sum(self):
+    def peakmem_clipped_sum(self, *_):
         self.kernel.clipped_sum(self.theta, CLIP, GRID)
 
-    def peakmem_clipped_sum(self):
-        self.kernel.clipped_sum(self.theta, CLIP, GRID)
+    def numpy_pass(self, norms=None):
+        slope = logistic_slope(self.X @ self.theta.astype(self.X.dtype), self.y)
+        if norms is None:
+            norms = np.sqrt(np.einsum("ij,ij->i", self.X, self.X))
+        return self.X.T @ (slope * np.minimum(1, CLIP / (np.abs(slope) * norms)))
 
-    def track_two_passes_ratio(self):
-        """Speed over that of NumPy's two passes, one thread each: more than 1 is faster."""
+    def track_numpy_ratio(self, dtype, order):
+        """Speed over that of NumPy, which computes the row norms as the kernel does."""
+        return 1 / ratio(self.time_clipped_sum, self.numpy_pass)
+
+    def track_two_passes_ratio(self, dtype, order):
+        """Speed over that of NumPy's two passes where the row norms are known."""
         norms = np.sqrt(np.einsum("ij,ij->i", self.X, self.X))
+        return 1 / ratio(self.time_clipped_sum, lambda: self.numpy_pass(norms))
 
-        def reference():
-            slope = LogisticLoss().derivative(self.X @ self.theta, self.y)
-            self.X.T @ (slope * np.minimum(1, CLIP / (np.abs(slope) * norms)))
+    track_numpy_ratio.unit = track_two_passes_ratio.unit = "times NumPy"
 
-        ours = one_thread(lambda: self.kernel.clipped_sum(self.theta, CLIP, GRID))
-        return one_thread(reference) / ours
 
-    track_two_passes_ratio.unit = "times NumPy"
+class GroupedGradient:
+    """Groups of three rows, in the order of the rows or anywhere, beside single rows."""
+
+    params = [["C", "F", "CSR"], ["in order", "shuffled"]]
+    param_names = ["storage", "order"]
+
+    def setup(self, storage, order):
+        rng = np.random.default_rng(0)
+        X = text_like()[0] if storage == "CSR" else rng.normal(size=(100_000, 100))
+        X = X if sp.issparse(X) else np.asarray(X, order=storage)
+        n, d = X.shape
+        y = (rng.random(n) < 0.5).astype(np.float64)
+        self.theta = rng.normal(size=d + 1) / 10
+        groups = np.arange(n) // 3
+        if order == "shuffled":
+            rng.shuffle(groups)
+        self.rows = gradient_kernel(X, y, LogisticLoss())
+        self.groups = gradient_kernel(X, y, LogisticLoss(), groups=groups)
+        self.time_groups()
+
+    def time_groups(self, *_):
+        self.groups.clipped_sum(self.theta, CLIP, GRID)
+
+    def track_rows_ratio(self, storage, order):
+        """Time over that of single rows."""
+        return ratio(self.time_groups, lambda: self.rows.clipped_sum(self.theta, CLIP, GRID))
+
+    track_rows_ratio.unit = "times rows"
 
 
 class SparseGradient:
@@ -97,9 +123,9 @@ class SparseGradient:
         """Seconds over those of X w and X^T r by scipy: less than 1 is faster."""
 
         def reference():
-            self.X.T @ LogisticLoss().derivative(self.X @ self.theta, self.y)
+            self.X.T @ logistic_slope(self.X @ self.theta, self.y)
 
-        return best_of(lambda: self.kernel.clipped_sum(self.theta, CLIP, GRID)) / best_of(reference)
+        return ratio(lambda: self.kernel.clipped_sum(self.theta, CLIP, GRID), reference)
 
     track_scipy_ratio.unit = "times scipy"
 
@@ -146,10 +172,8 @@ class MinibatchGradient:
         def reference():
             for rows in self.batches:
                 batch = self.X[rows]
-                slope = LogisticLoss().derivative(batch @ self.theta, self.y[rows])
-                batch.T @ slope
+                batch.T @ logistic_slope(batch @ self.theta, self.y[rows])
 
-        ours = one_thread(lambda: self.time_clipped_sums(storage))
-        return ours / one_thread(reference)
+        return ratio(lambda: self.time_clipped_sums(storage), reference, repeats=3)
 
     track_numpy_ratio.unit = "times NumPy or scipy"

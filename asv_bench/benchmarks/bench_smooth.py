@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.fft
 
-from benchmarks.bench_kernels import one_thread
+from benchmarks.common import ratio
 from skdp.kernels import laplacian_smooth
 
 
@@ -30,7 +30,7 @@ class LaplacianSmooth:
             spectrum *= self.inverse
             scipy.fft.irfft(spectrum, d, workers=1, overwrite_x=True)
 
-        return one_thread(reference) / one_thread(lambda: laplacian_smooth(self.x, smoothing))
+        return 1 / ratio(lambda: laplacian_smooth(self.x, smoothing), reference)
 
     track_fft_ratio.unit = "times scipy.fft"
 

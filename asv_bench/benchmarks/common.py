@@ -1,10 +1,12 @@
 """Data and clocks that several benchmarks share."""
 
+import os
 import time
 from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 SHAPE, ROW_NNZ = (20242, 47236), 77  # the training part of RCV1
 
@@ -33,3 +35,36 @@ def best_of(function, repeats=3):
         function()
         found.append(time.perf_counter() - start)
     return min(found)
+
+
+def one_thread(function):
+    """Result of a call in which our kernels and BLAS use one thread."""
+    before = os.environ.get("SKDP_NUM_THREADS")
+    os.environ["SKDP_NUM_THREADS"] = "1"  # read at every call
+    try:
+        with threadpool_limits(1):
+            return function()
+    finally:
+        if before is None:
+            del os.environ["SKDP_NUM_THREADS"]
+        else:
+            os.environ["SKDP_NUM_THREADS"] = before
+
+
+def ratio(ours, reference, repeats=7):
+    """Least processor time of one function over that of another, on one thread; less than 1 is faster.
+
+    The two take turns, so that a busy machine slows both.
+    """
+
+    def measure():
+        least = [np.inf, np.inf]
+        for turn in range(repeats + 1):
+            for i, function in enumerate((ours, reference)):
+                start = time.process_time()
+                function()
+                if turn:  # the first turn compiles
+                    least[i] = min(least[i], time.process_time() - start)
+        return least[0] / least[1]
+
+    return one_thread(measure)

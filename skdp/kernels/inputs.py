@@ -55,9 +55,9 @@ def csr_parts(X: Any) -> tuple[Any, Any, Any]:
     if state < 0 or X.data.size != X.indices.size:
         raise ValueError("X is not a valid CSR matrix: an index is out of range.")
     if state:
-        # A duplicate counts twice in the product but its squares do not add up to the norm. Rows are
-        # sorted too, always: else one record's duplicates would change the order of summation, and so
-        # the last bits, of every other record.
+        # Privacy: duplicates add up in a product, but the sum of their squares is not the square of the sum, so
+        # the norm would be too small. Rows are always sorted too. Otherwise one record's duplicates would
+        # change the order of summation, and so the last bits, of every other record.
         X = sp.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
         X.has_canonical_format = False
         X.sum_duplicates()

@@ -1,4 +1,4 @@
-"""Random rows: a hint to the processor that one will be read soon, and copies of a few."""
+"""Hints to the processor that memory will be read soon, and copies of chosen rows."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
 
 @jit
 def prefetch_row(X, i):
-    """Ask for all cache lines of row i of a C-ordered array: random rows defeat the hardware's guesses."""
+    """Ask for all cache lines of row i of a C-ordered array."""
     row = X[i]
     last = row.size * row.itemsize - 1
     for offset in range(0, last, 64):
@@ -80,7 +80,7 @@ def copy_rows(X, rows, out):
 
 @jit
 def copy_columns(X, rows, out):
-    """The same for a Fortran-ordered array, column by column; here the hint does not pay."""
+    """The same for a Fortran-ordered array, column by column, where the hint does not pay."""
     for j in range(X.shape[1]):
         column, to = X[:, j], out[:, j]
         for q in range(rows.size):

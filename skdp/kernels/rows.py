@@ -1,8 +1,10 @@
 """From linear predictors to the factors of the rows: derivative of the loss, norm bound, clip.
 
-The passes over X (``_dense``, ``_sparse``) work on blocks of a few rows that stay in the cache:
-predictors and squared norms, then the factors (here), then the sums. Each factor is a function of
-one row alone.
+A pass over X works on blocks of a few rows that stay in the cache. It computes predictors and squared norms, then
+the factors (here), then the sums.
+
+Privacy: each factor is a function of one row alone. A loop over a block computes the same bits for a row at every
+place of the block, because each operation is rounded by itself.
 """
 
 import numpy as np
@@ -31,7 +33,7 @@ ROUNDED, PLAIN, NORMS = 0, 1, 2
 # a norm.
 UNDERFLOW = 2.0**-511
 
-# A clip factor below this lies near the subnormal numbers, where products lose relative precision.
+# Smallest clip factor: below it, products come near the subnormal numbers and lose relative precision.
 SMALLEST_SCALE = 2.0**-960
 
 
@@ -55,10 +57,10 @@ _DECAYS = np.exp(-np.arange(6000) / 8.0)
 
 @jit
 def _decay(t):
-    """exp(-t) for t >= 0 with a relative error below 1e-15; 749 stands for all beyond and for NaN.
+    """exp(-t) for t >= 0 with a relative error below 1e-15; NaN and numbers above 749 count as 749.
 
-    Short enough to be inlined: a call of the mathematical library costs the four-row kernels a
-    third of their speed.
+    It is short enough to be inlined. A call of the mathematical library would cost the dense kernels a third of
+    their speed.
     """
     if not t < 749.0:
         t = 749.0

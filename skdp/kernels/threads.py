@@ -1,8 +1,8 @@
 """A small pool of threads over blocks of rows, for kernels that release the GIL.
 
-Numba's own parallel loops are not used: after one of them a forked child dies, and with one layer
-two Python threads abort the process. This pool is made when first needed, thrown away in a forked
-child, and the blocks are the same for every number of threads.
+Numba's own parallel loops are not used: after one of them a forked child dies, and with one of its threading
+layers two Python threads abort the process. This pool is made when first needed and thrown away in a forked child.
+The blocks are the same for every number of threads.
 """
 
 import os
@@ -150,7 +150,7 @@ def run_blocks(
     try:
         drain(0)
     finally:
-        # A helper that never started is not waited for: the pool may be busy with our own caller.
+        # Do not wait for a helper that has not started: our own caller may occupy the pool.
         running = [future for future in futures if not future.cancel()]
         errors = [future.exception() for future in running]
     for error in errors:

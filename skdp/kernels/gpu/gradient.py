@@ -1,9 +1,11 @@
-"""The CuPy twins of the kernels: same calls, same contract, arrays stay on the device.
+"""Gradient sums of CuPy arrays: the calls and the contract of the CPU kernels; arrays stay on the device.
 
-One warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone;
-the integers are added by 64-bit integer atomics, exactly, in any order. The proof of the norm bound
-is that of ``GradientKernel``: norms and factors are float64 there and here. **Not run on a device in
-this release**: the source is compiled for the host and compared with the CPU kernels in the tests.
+Privacy: one warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone. The
+integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
+so the proof of the norm bound is that of `GradientSums`.
+
+**Not run on a device in this release**: the tests compile the source for the host and compare it with the CPU
+kernels.
 """
 
 from typing import Any
@@ -11,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.clipped_sums import NO_MASK
-from skdp.kernels.gradient.kernel import GradientKernel
 from skdp.kernels.gradient.passes import members
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 

@@ -1,7 +1,6 @@
-"""The CuPy twin of Laplacian smoothing: the spectrum divided by the eigenvalues, on the device.
+"""Laplacian smoothing of CuPy arrays: the spectrum divided by the eigenvalues, on the device.
 
-**Not run on a device in this release**: the arithmetic is that of the CPU kernel's FFT, which the tests
-run with NumPy.
+**Not run on a device in this release**: the tests run the same arithmetic with NumPy's FFT.
 """
 
 import math

@@ -1,8 +1,8 @@
-"""The CuPy twin of the sparse vector scan: same call, same result, arrays stay on the device.
+"""The sparse vector scan of CuPy arrays: the call and the result of the CPU kernel; arrays stay on the device.
 
-One block of threads looks at a tile of positions at once. The first hit of the tile ends it, because
-the threshold changes there; the next tile begins behind it. **Not run on a device in this release**:
-the source is compiled for the host and compared with the CPU kernel in the tests.
+One block of threads looks at a tile of positions at once. The first hit ends the tile, because the threshold
+changes there, and the next tile begins behind it. **Not run on a device in this release**: the tests compile the
+source for the host and compare it with the CPU kernel.
 """
 
 from typing import Any

@@ -1,4 +1,7 @@
-"""Passes over chosen CSR rows: those of all rows, a few rows at a time, with the next asked for."""
+"""Passes over chosen CSR rows: the passes over all rows, called for a few rows at a time.
+
+The next few rows are asked for meanwhile, because the processor cannot guess where they lie.
+"""
 
 import numpy as np
 

@@ -1,45 +1,35 @@
 """Sums of clipped gradients of generalised linear models in fixed point.
 
-One kernel object is made per fit; it knows the storage of X and the loss, and every call passes
-once over the rows. What a record (or a group) adds is a vector of integers whose norm is proved to
-stay within the clip, and integers are summed exactly, so the sum has the sensitivity that the
-privacy proof uses, in any order and on any number of threads (Casacuberta et al., "Widespread
+A record (or a group) adds a vector of integers, and the norm of this vector is proved to stay within the
+clip. Integers are summed exactly. So the sum has the sensitivity that the privacy proof uses, in any order
+and on any number of threads. Sums of floating-point numbers do not have it (Casacuberta et al., "Widespread
 underestimation of sensitivity in differentially private libraries and how to fix it", CCS 2022).
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
-from skdp.kernels.gradient.passes import Extras, Pass, Total, bounds, members, run_units
 from skdp.kernels.inputs import frozen
-from skdp.kernels.rows import LOSS_CODES, NORMS, PLAIN, ROUNDED
-from skdp.kernels.threads import run_blocks
+from skdp.kernels.rows import LOSS_CODES
 
 __all__ = ["NO_FLOATS", "NO_MASK", "GradientSums"]
 
 NO_FLOATS = np.empty(0)
 NO_MASK = np.empty(0, dtype=np.bool_)
 
-# Above this a float64 no longer holds every integer and half-integer the margins speak of.
+# Largest clip in units: beyond it a float64 does not hold every integer and half-integer of the proof below.
 LARGEST_CLIP = 2.0**50
 
 
-class GradientSums:
-    """Clipped gradient sums over fixed rows; made by :func:`gradient_kernel`.
-
-    Attributes
-    ----------
-    n_units : int
-        Number of units whose gradients are clipped: rows, or groups.
-    shape : tuple of int
-        Shape of theta and of every sum: (p,), or (p, K) for K outputs. The intercept is the last
-        row.
+class GradientSums(ABC):
+    """Clipped gradient sums over fixed rows.
 
     Notes
     -----
-    **Norm bound.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
+    **Privacy: a unit's norm.** Let v be the gradient of one unit, x~ = (x, kappa) with kappa the intercept's
     feature, r the derivatives, D the number of entries (of the mask, or of theta), u = 2**-53,
     C = clip_norm / unit and C' = C - sqrt(D) / 2 - 1. A unit adds q = nearest integers of
     fl(c x_j) with c = fl(r t), where t = min(1 / unit, C' (1 - (p K + 16) 2 u) / N) and N is the
@@ -60,7 +50,7 @@ class GradientSums:
     the sum of the group's (weighted) row gradients in float64, in the order of the rows, a function
     of that group alone; N is the norm of these stored numbers, so the same bound holds.
 
-    **Exact sums.** Integers are added in float64 while the number of units times C is at most
+    **Privacy: exact sums.** Integers are added in float64 while the number of units times C is at most
     2**53, then in int64, modulo 2**64: nothing is raised where a sum is too large, because the number
     of units may be private. The caller chooses ``unit`` by a public number of units. Results are the
     same bits for every number of threads. Between storage layouts the linear predictor may differ in
@@ -90,12 +80,7 @@ class GradientSums:
         self.n_rows = len(y)
         self.n_units = self.n_rows if self._starts is None else len(self._starts) - 1
 
-    # The storage decides: layout of theta, and the compiled pass over all units or those of ``rows``.
-    transposed = False
-
-    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
-        raise NotImplementedError
-
+    @abstractmethod
     def clipped_sum(
         self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -127,14 +112,8 @@ class GradientSums:
             If the clip is too few units to leave room for the rounding, or so many that a unit's integers
             could not be exact, or an argument has the wrong shape or order.
         """
-        mask = self._check_mask(mask)
-        limit, clip_units = self._limit(clip_norm, unit, mask)
-        run = self._pass("sums", self._check_rows(rows), self._starts is not None)
-        arguments = (
-            self._layout(theta, run.shape), mask, *self._constants, limit, 1.0 / unit, ROUNDED,
-        )  # fmt: skip
-        return self._restore(self._integers(run, arguments, clip_units, mask, NO_FLOATS))
 
+    @abstractmethod
     def plain_sum(
         self, theta: Any, mask: Any = None, rows: Any = None
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -152,29 +131,8 @@ class GradientSums:
         ndarray of float64, shape ``self.shape``
             The same bits for every number of threads.
         """
-        mask = self._check_mask(mask)
-        rows = self._check_rows(rows)
-        if rows is not None and self._starts is not None:
-            rows = members(self._order, self._starts, rows)[0]
-        run = self._pass("sums", rows, False)
-        theta = self._layout(theta, run.shape)
-        arguments = (theta, mask, *self._constants, 0.0, 1.0, PLAIN)
-        # As many partial sums as the rows pay for; they are added in order.
-        parts = int(min(16, max(1, run.cost // (16 * theta.size)), max(1, run.n_units)))
-        sums = np.zeros((parts, *theta.shape))
 
-        def part(_slot: int, index: int) -> None:
-            run(*bounds(run.n_units, parts, index), *arguments, sums[index], NO_FLOATS)
-
-        run_blocks(part, parts, work=run.cost)
-        result = sums[0]
-        for other in sums[1:]:
-            result += other
-        result = self._restore(result)
-        if mask.size:
-            result[~mask] = 0.0
-        return result
-
+    @abstractmethod
     def norms(self, theta: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Upper bounds on the norms of the unit gradients.
 
@@ -188,53 +146,12 @@ class GradientSums:
             A few units in the last place per coordinate above the true norm at most (and 2**-500
             above zero); infinite where it is not finite. Private values.
         """
-        out = np.zeros(self.n_units)
-        run = self._pass("sums", None, self._starts is not None)
-        theta = self._layout(theta, run.shape)
-        nothing = np.zeros((0,) * len(run.shape))
-        extras = Extras(run)
-
-        def block(slot: int, lo: int, hi: int) -> None:
-            arguments = (theta, NO_MASK, *self._constants, 0.0, 1.0, NORMS)
-            run(lo, hi, *arguments, nothing, out, *extras.of(slot))
-
-        run_units(run, block)
-        with np.errstate(all="ignore"):  # a warning would tell of a record at the end of float64
-            out *= 1.0 + self._margin()
-        out[~np.isfinite(out)] = np.inf
-        return out
-
-    def _integers(
-        self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Any, *more: Any
-    ) -> Any:
-        """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
-        per_flush = int(2.0**53 / size)
-        if run.n_blocks == 1 and run.n_units <= per_flush:
-            acc = np.zeros(run.sum_shape)
-            run(0, run.n_units, *arguments, acc, *more, *run.extra())
-            self._clear_masked(acc, mask)
-            return acc.astype(np.int64)
-        total = Total(run, per_flush, lambda acc: self._clear_masked(acc, mask))
-
-        def block(slot: int, lo: int, hi: int) -> None:
-            for start in range(lo, hi, per_flush):
-                stop = min(hi, start + per_flush)
-                acc, extra = total.workspace(slot, stop - start)
-                run(start, stop, *arguments, acc, *more, *extra)
-
-        run_units(run, block)
-        return total.collect()
-
-    def _clear_masked(self, acc: Any, mask: Any) -> None:
-        if mask.size:
-            view = acc.T if self.transposed else acc
-            view[~mask] = 0.0
 
     def _margin(self) -> float:
         return (self.shape[0] * self.n_outputs + 16) * 2.0**-52
 
     def _limit(self, clip_norm: float, unit: float, mask: Any) -> tuple[float, float]:
-        """Largest norm before rounding, margins taken off, and the clip, both in units."""
+        """Largest norm before rounding, less the margins of the proof, and the clip; both in units."""
         for name, value in (("clip_norm", clip_norm), ("unit", unit)):
             if not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be finite and positive, got {value!r}.")
@@ -258,20 +175,11 @@ class GradientSums:
             raise ValueError(f"mask must have shape {self.shape[:1]}, got {mask.shape}.")
         return mask
 
-    def _layout(self, theta: Any, shape: tuple[int, ...]) -> Any:
-        theta = np.asarray(theta, dtype=np.float64)
-        if theta.shape != self.shape:
-            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
-        if self._intercept != 1.0 and self.shape[0] > self.n_features:
-            theta = theta.copy()
-            theta[-1] *= self._intercept  # the passes add it to the predictors as it is
-        if self.transposed:
-            return np.ascontiguousarray(theta.reshape(self.shape[0], self.n_outputs).T)
-        return np.ascontiguousarray(theta).reshape(shape)
-
     def _check_rows(self, rows: Any) -> Any:
-        """Indices of units that may be read: one out of range would reach memory that is not X's,
-        and one that comes twice would add twice."""
+        """Checked indices of units.
+
+        An index out of range would reach memory that is not X's; a repeated one would add its unit twice.
+        """
         if rows is None:
             return None
         rows = np.ascontiguousarray(rows)
@@ -283,8 +191,3 @@ class GradientSums:
         ):
             raise ValueError("rows must ascend strictly and lie below the number of units.")
         return frozen(rows)
-
-    def _restore(self, work: Any) -> Any:
-        if self.transposed:
-            work = np.ascontiguousarray(work.T)
-        return work.reshape(self.shape)

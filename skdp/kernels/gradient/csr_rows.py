@@ -16,11 +16,10 @@ __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
 
-# Members of a group between the one at work and the one that is asked for; entries likewise, where all
-# outputs of a feature are more than a few lines of the cache.
+# How far ahead memory is asked for: rows of a group, and entries of a row if there are at least WIDE outputs.
 MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, np.uint64(6), 16
 
-# With a signed literal the sum of an unsigned index would be signed, and checked at every entry.
+# Unsigned constants: an unsigned index plus a signed one is signed, and numba checks its sign at every entry.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
@@ -118,7 +117,7 @@ def csr_rows(
 
 @jit
 def _add_rows(data, indices, begins, ends, first, rows, d, c, plain, kappa, acc):
-    """Add c[q] times row q to ``acc``. A dropped row is left out: 0 times infinity is not 0."""
+    """Add c[q] times row q to ``acc``; dropped rows are skipped, because 0 times infinity is not 0."""
     for q in range(rows):
         f = c[q]
         if f == 0.0:
@@ -215,7 +214,8 @@ def add_outputs(data, indices, start, stop, d, c, kappa, acc, plain):
 def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count):
     """Add one row of a group to the group's gradient ``v`` and list the features that are new to it.
 
-    Returns how many features are listed. There is no branch on what is new: nobody could predict it.
+    Returns how many features are listed. The loop has no branch on whether a feature is new, because the
+    processor could not predict it.
     """
     n_outputs = r.size
     if n_outputs == 1:

@@ -3,8 +3,8 @@
 theta and the accumulator are (K, p): one contiguous vector per output, the intercept last. Four rows
 share one load and one store of the accumulator.
 
-Helpers take the array and a row number, never a view of the row: numba counts the references of a view
-that it hands to another function, and that costs as much as a row of 50 numbers.
+Helpers take the array and a row number, not a view of the row. numba counts references to a view that it hands
+to another function, and counting costs as much as reading a row of 50 numbers.
 """
 
 import numpy as np
@@ -25,8 +25,8 @@ __all__ = ["column_rows", "dense_groups", "dense_outputs", "dense_rows"]
 
 # Entries of a block of rows that stays in the first-level cache between its two uses.
 ROW_BLOCK = 4096
-# So many entries before a row is read it is asked for, where rows are short: the processor's own guesses
-# stop at the end of a block.
+# Rows of at most SHORT entries are asked for NEXT entries ahead. The processor's own guesses are worse, because a
+# block is read twice before the next one begins.
 NEXT, SHORT = 4096, 2048
 
 
@@ -194,7 +194,7 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
 
 @jit
 def row_sums(X, rows, first, m, c, clean, acc, plain):
-    """Add c[k, q] times row q to acc[k]. A dropped row is left out: 0 times infinity is not 0."""
+    """Add c[k, q] times row q to acc[k]; dropped rows are skipped, because 0 times infinity is not 0."""
     d = X.shape[1]
     fours = m // 4 * 4 if clean else 0
     for q in range(0, fours, 4):
@@ -344,7 +344,7 @@ def _column_dot(x, c, m):
 
 @jit_any_order
 def _rounded_dot(x, c, m):
-    """Sum of the rounded products: integers below 2**53, so their order is free."""
+    """Sum of the rounded products. They are integers below 2**53, so any order gives the same sum."""
     total = 0.0
     for q in range(m):
         total += np.rint(c[q] * x[q])
@@ -353,7 +353,7 @@ def _rounded_dot(x, c, m):
 
 @jit
 def _kept_sum(x, c, m, plain):
-    """The same without dropped rows: 0 times a stored infinity is not 0."""
+    """The same, but dropped rows are skipped: 0 times a stored infinity is not 0."""
     total = 0.0
     for q in range(m):
         if c[q] != 0.0:

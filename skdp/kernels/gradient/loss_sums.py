@@ -1,12 +1,13 @@
 """Sums of clipped losses at several points, for private selection among released iterates."""
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from skdp.kernels.gradient.clipped_sums import NO_MASK, GradientSums
+from skdp.kernels.gradient.clipped_sums import GradientSums
 
 __all__ = ["LossSums"]
 
@@ -42,6 +43,12 @@ class LossSums(GradientSums):
         ------
         ValueError
             If an argument has the wrong shape or order, or ``bound / unit`` is out of range.
+
+        Notes
+        -----
+        **Privacy.** The clipped loss lies in [0, bound], so the centred one lies within ``bound / 2`` of 0,
+        and so does its multiple of ``unit`` after the last clip, whatever was rounded before it. Integers
+        are summed exactly.
         """
         if not (0.0 < bound < np.inf and 2.0**-500 <= unit <= 2.0**500):
             raise ValueError("bound must be finite and positive, unit between 2**-500 and 2**500.")
@@ -59,13 +66,6 @@ class LossSums(GradientSums):
             thetas, self._check_rows(rows), float(bound), float(unit), float(math.floor(top))
         )
 
+    @abstractmethod
     def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
-        run = self._pass("losses", rows, self._starts is not None)
-        run.cost *= len(thetas)
-        run.sum_shape = (len(thetas),)
-        points = [self._layout(theta, run.shape) for theta in thetas]
-        arguments = (
-            np.concatenate(points, axis=0 if self.transposed else 1), self.n_outputs,
-            *self._constants, bound, 1.0 / unit, top,
-        )  # fmt: skip
-        return self._integers(run, arguments, top, NO_MASK)
+        """Integers of the sums, of which a unit adds at most ``top``; arguments are checked."""

@@ -22,13 +22,13 @@ __all__ = [
     "run_units",
 ]
 
-# Multiply-adds of a block of units: a call of a compiled pass costs as much as 30,000 of them. A small problem
-# is cut finer, into FEW_BLOCKS, so that it pays to work on it with several threads.
+# Multiply-adds of a block of units. A call of a compiled pass costs as much as 30,000 of them. A small problem is
+# cut finer, into at most FEW_BLOCKS, so that several threads can share it.
 BLOCK_COST, SMALL_BLOCK_COST = 2**20, 2**18
 MOST_BLOCKS, FEW_BLOCKS = 64, 8
 
-# Entries of the chosen rows that are copied together: of rows as many as stay in the second-level
-# cache; of columns as many as one batch has, for neighbours in a column share what they wait for.
+# Entries of chosen rows that are copied together. Rows: as many as stay in the second-level cache. Columns: as
+# many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
 
 
@@ -79,7 +79,7 @@ class Pass:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of units whose borders depend on the shape of the problem only."""
+        """Number of blocks of units; it follows from the shape of the problem, not from the threads."""
         blocks = max(self.cost // BLOCK_COST, min(FEW_BLOCKS, self.cost // SMALL_BLOCK_COST))
         return int(max(1, min(self.n_units, MOST_BLOCKS, blocks)))
 
@@ -96,7 +96,7 @@ class GatherPass(Pass):
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         X, y, weight = self.before
-        # Columns are copied as columns: the sums are then those of the same compiled pass.
+        # Columns are copied as columns, so that the same compiled pass adds them up in the same order.
         by_rows = X.flags.c_contiguous
         entries = ROW_ENTRIES if by_rows else COLUMN_ENTRIES
         step = max(2, min(hi - lo, max(64, entries // max(1, X.shape[1]))))
@@ -109,10 +109,16 @@ class GatherPass(Pass):
 
 
 class GroupGatherPass(Pass):
-    """A pass over groups of rows of a Fortran-ordered array, which are copied row by row, some groups at a time.
+    """A pass over groups of rows of a Fortran-ordered array.
 
-    Privacy: whether a group is copied follows from its own number of rows alone, so what it adds does not
-    depend on other groups.
+    The rows of some groups at a time are copied to a C-ordered buffer. A group with more rows than fit is read
+    where it lies.
+
+    Notes
+    -----
+    **Privacy.** The two ways may round a linear predictor differently. Which one is taken follows from the
+    group's own number of rows and the public number of features, so what a group adds does not depend on
+    other groups.
     """
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
@@ -173,7 +179,7 @@ class Extras:
         self.made: dict[int, tuple[Any, ...]] = {}
 
     def of(self, slot: int) -> tuple[Any, ...]:
-        """The thread's own."""
+        """The workspace of one thread."""
         if slot not in self.made:
             self.made[slot] = self.run.extra()
         return self.made[slot]
@@ -212,11 +218,11 @@ class Total:
         self.counts[slot] = 0
 
     def collect(self) -> Any:
-        """The sum; no thread is at work any more."""
+        """The sum, once all threads have ended."""
         if self.sum is None and self.accumulators:
             acc = self.accumulators.pop(min(self.accumulators))
             self.clear(acc)
-            # In place: a sum may be as large as the data, and new memory costs as much as a pass over it.
+            # Converted in place: the sum may be as large as the data, and new memory costs as much as a pass.
             self.sum = acc.view(np.int64)
             convert_integers(acc.reshape(-1), self.sum.reshape(-1))
         for slot in self.accumulators:

@@ -1,7 +1,7 @@
 """Sums for recursive momentum, compiled by numba: a unit's gradient at two thetas, each part clipped.
 
-theta holds both points, the present one first: (2 K, p) for dense rows, (p, 2 K) for CSR. The passes
-are those of ``_dense`` and ``_sparse`` with other factors between predictors and sums.
+theta holds both points, the present one first: (2 K, p) for dense rows, (p, 2 K) for CSR. The passes are those of
+`dense_rows` and `csr_rows`; only the factors between predictors and sums differ.
 """
 
 import numpy as np
@@ -249,7 +249,7 @@ def csr_groups_recursive(
 
 @jit
 def _both_squares(v, n_outputs, touched, count):
-    """Put the difference where the former gradient was; squared norms of the present one and of it."""
+    """Replace the former gradient by the difference; squared norms of the present one and the difference."""
     square = 0.0
     moved = 0.0
     for f in range(count):

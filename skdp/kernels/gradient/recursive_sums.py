@@ -1,5 +1,6 @@
 """Sums of clipped gradients and clipped gradient differences, for recursive momentum (STORM, DP-SRM)."""
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from skdp.kernels.gradient.clipped_sums import NO_MASK, GradientSums
 
 __all__ = ["RecursiveSums"]
 
-# C1 / ((1 - g) C2 + g C1) is at most 1 / g and must not overflow.
+# Smallest g above 0: C1 / ((1 - g) C2 + g C1) is at most 1 / g, which must not overflow.
 SMALLEST_MOMENTUM = 2.0**-500
 
 
@@ -58,10 +59,10 @@ class RecursiveSums(GradientSums):
 
         Notes
         -----
-        Let L = ((1 - g) C2 + g C1) / unit, D = theta.size, and C' = L - sqrt(D) / 2 - 1. The
+        **Privacy.** Let L = ((1 - g) C2 + g C1) / unit, D = theta.size, and C' = L - sqrt(D) / 2 - 1. The
         gradient is clipped to C1' = C' C1 / (L unit) and the difference to C2' = C' C2 / (L unit),
         so (1 - g) C2' + g C1' = C'. A unit adds the nearest integers of the computed combination of
-        its two clipped vectors, and has norm at most L:
+        its two clipped vectors. Their norm is at most L:
 
         1. The difference is clipped as it is stored: its norm is taken of the subtracted derivatives
            (or, for a group, of the subtracted sums), whatever cancels in them, and steps 1 and 2 of
@@ -90,18 +91,12 @@ class RecursiveSums(GradientSums):
             theta, previous, self._check_rows(rows), limits, float(momentum), unit, bound_units
         )
 
+    @abstractmethod
     def _recursive_integers(
         self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
     ) -> Any:  # fmt: skip
         """Sum over units that add at most ``size`` each; ``limits`` are the two clips in units."""
-        run = self._pass("recursive", rows, self._starts is not None)
-        points = [self._layout(point, run.shape) for point in (theta, previous)]
-        arguments = (
-            np.concatenate(points, axis=0 if self.transposed else 1), *self._constants, *limits,
-            momentum, 1.0 / unit,
-        )  # fmt: skip
-        return self._restore(self._integers(run, arguments, size, NO_MASK))
 
     @staticmethod
     def _bound(momentum: float, clip_norm: float, clip_diff_norm: float) -> float:

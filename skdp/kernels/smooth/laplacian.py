@@ -2,8 +2,8 @@
 
 The matrix is (I - r S)(I - r S^T) / (1 - r)^2 with the cyclic shift S and the root 0 < r < 1 of
 s r^2 - (1 + 2 s) r + s = 0, so two passes of z_i = r z_{i-1} + (1 - r) x_i solve it, one forward, one
-backward. A pass forgets where it began by a factor r a step: begun early enough, it is exact to the last
-bit at every place, the ends of the circle included, and blocks and lanes do not wait for each other.
+backward. The influence of a pass's start shrinks by a factor r a step. A pass that begins early enough is exact
+to the last bit everywhere, the ends of the circle included, so blocks and lanes can begin anywhere.
 """
 
 import itertools
@@ -22,9 +22,9 @@ from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = ["laplacian_smooth", "smooth_by_fft"]
 
-# What a pass still remembers of a false start: 2^-60 of the largest entry.
+# A pass runs in until the influence of its start is below 2^-60 of the largest entry: the logarithm of 2^60.
 FORGOTTEN = 60 * math.log(2)
-# Beyond this smoothing 1 - r is so small that rounding of r shows, and a pass is slow to forget.
+# Largest smoothing of the recursive passes. Beyond it 1 - r is so small that rounding of r shows.
 LARGEST_RECURSIVE = 1e3
 # Larger entries are scaled down before an FFT.
 HUGE = 2.0**800
@@ -37,7 +37,7 @@ WIDE, TILE, FEW = 16, 64, 4
 
 
 def _root(smoothing: float) -> tuple[float, float, int]:
-    """r, 1 - r and the steps after which a pass has forgotten its start."""
+    """r, 1 - r and the steps that a pass needs to run in."""
     g = 2.0 / (1.0 + 2.0 * math.sqrt(smoothing + 0.25))
     r = smoothing * g * g
     if r >= 0.5:

@@ -1,11 +1,12 @@
 """Sums of gradients of generalised linear models, each row clipped in the sup norm, in fixed point.
 
-What a row adds is a vector of integers whose largest absolute entry is proved to stay within the clip;
-integers are summed exactly, so the sum moves by what the privacy proof says, in any order and on any
-number of threads. For selections and sparse vectors, whose noise is set by the largest change of one entry.
+A row adds a vector of integers, and its largest absolute entry is proved to stay within the clip. Integers are
+summed exactly, so the sum has the sensitivity of the proof in any order and on any number of threads. Selections
+and sparse vectors use these sums: their noise follows from the largest change of one entry.
 """
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from skdp.losses import is_own
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
-# Taken off the clip for the rounding of the float64 products; see the proof below.
+# Share of the clip that is left after rounding of the float64 products; see the proof below.
 MARGIN = 1.0 - 2.0**-40
 NO_FLOATS = np.empty(0)
 PARTS = 16
@@ -35,7 +36,7 @@ def check_clip_units(clip_units: float) -> None:
         )
 
 
-class SupGradientKernel:
+class SupGradientKernel(ABC):
     """Sup-norm clipped gradient sums over fixed rows; made by :func:`sup_gradient_kernel`.
 
     Attributes
@@ -46,8 +47,8 @@ class SupGradientKernel:
 
     Notes
     -----
-    **Bound.** Let x~ = (x, kappa), M its largest absolute entry (a maximum, so exact), q the row's derivatives, b
-    its row weight, C = clip_norm / unit, u = 2**-53. The row adds the integers trunc(fl(c_k x~_j)) with
+    **Privacy.** Let x~ = (x, kappa), M its largest absolute entry (a maximum, so exact), q the row's derivatives,
+    b its row weight, C = clip_norm / unit, u = 2**-53. The row adds the integers trunc(fl(c_k x~_j)) with
     c_k = fl(q_k t), t = min(b / unit, b C (1 - 2**-40) / N) and ``N = fl(max_k |q_k| M)``. Let
     ``a = max_jk |q_k x~_j|``.
 
@@ -77,19 +78,21 @@ class SupGradientKernel:
         self._all_rows = frozen(np.arange(self.n_rows, dtype=np.int64))
         self._read(X)
 
-    def _read(self, X: Any) -> None:
-        raise NotImplementedError
-
     transposed = False
 
-    # Rows lo to hi of the list ``rows`` are added to that one of ``out`` which is not empty.
+    @abstractmethod
+    def _read(self, X: Any) -> None:
+        """Keep the arrays of X in the form that the pass reads."""
+
+    @abstractmethod
     def _run(
         self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
     ) -> None:
-        raise NotImplementedError
+        """Add rows lo to hi of the list ``rows`` to that one of ``out`` which is not empty."""
 
+    @abstractmethod
     def _entries(self) -> float:
-        raise NotImplementedError
+        """Number of stored entries of X."""
 
     def clipped_sum(
         self, theta: Any, clip_norm: float, unit: float, rows: Any = None
@@ -228,7 +231,7 @@ class SupGradientKernel:
 
 
 class _DenseSup(SupGradientKernel):
-    """C order, or Fortran order brought into C order block by block: the bits are the same."""
+    """C order, or Fortran order, which is copied to C order block by block so that the bits are the same."""
 
     transposed = True
     _function: Any = staticmethod(dense_sup)

@@ -1,4 +1,4 @@
-"""Passes of the vertex scores: refresh rows, and sum what rows add. Compiled by numba.
+"""Compiled passes along a path of vertices: refresh rows, and sum what they add.
 
 ``c`` (n, K) holds what multiplies each row, in grid units; a row adds the integers trunc(c_k x_j).
 """

@@ -1,11 +1,12 @@
 """Sup-norm clipped gradient sums along a path of vertices of the l1 ball, kept up to date lazily.
 
 A Frank-Wolfe step theta <- (1 - gamma) theta + gamma r e_jk changes the linear predictors of the rows with
-x_j != 0, and shrinks all others by a public factor. So predictors are kept up to one common factor, only the
-rows that a step touches are looked at, and the integers that they add are replaced: no drift, and the same
-sums as if they had been added up anew (Raff, Khanna & Lu 2023 update floating-point scores instead).
+x_j != 0, and shrinks all others by a public factor. So predictors are stored up to one common factor, and a step
+looks only at the rows that it touches. It replaces the integers that these rows add. The sums are those that
+would be added up anew, without drift (Raff, Khanna & Lu 2023 update floating-point scores instead).
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
 __all__ = ["VertexKernel", "vertex_kernel"]
 
 
-class VertexKernel:
+class VertexKernel(ABC):
     """Sums of sup-norm clipped gradients at a point that moves by Frank-Wolfe steps.
 
     Attributes
@@ -31,7 +32,7 @@ class VertexKernel:
 
     Notes
     -----
-    The sums are a function of the released path alone and of each row by itself: a row adds
+    **Privacy.** The sums are a function of the released path alone and of each row by itself: a row adds
     trunc(c x_j), with the factor c that was computed when the row was last refreshed, from its own predictor.
     A row is looked at when a step touches it (x_j != 0), and with all others when ``move(..., refresh=True)``
     says so; it is refreshed if an entry of its gradient would move by more than ``tolerance`` times the clip.
@@ -54,20 +55,25 @@ class VertexKernel:
         self._stale, self._fresh = np.empty(n, dtype=np.int64), np.empty((n, n_outputs))
         self.sums = np.zeros(self.shape, dtype=np.int64)
 
+    @abstractmethod
     def _read(self, X: Any) -> None:
-        raise NotImplementedError
+        """Keep the arrays of X, and what finds the rows of a column."""
 
+    @abstractmethod
     def _tops(self, start: float) -> Any:
-        raise NotImplementedError
+        """Largest absolute entry of every row, and ``start``."""
 
+    @abstractmethod
     def _column(self, j: int) -> tuple[Any, Any]:
-        raise NotImplementedError
+        """Rows that hold feature j, and its values there."""
 
+    @abstractmethod
     def _sum(self) -> None:
-        raise NotImplementedError
+        """Add up anew what all rows add."""
 
+    @abstractmethod
     def _replace(self, count: int) -> Any:
-        raise NotImplementedError
+        """Replace what the listed rows add; the features that change, or None if any may."""
 
     def start(self, clip_norm: float, unit: float) -> None:
         """Fix clip and grid and compute all sums at the present point, at first 0.
@@ -87,7 +93,7 @@ class VertexKernel:
         units = clip_norm / unit
         check_clip_units(units)
         self._limits = (units * MARGIN, 1.0 / unit)
-        self._c[:] = np.inf  # further than any tolerance: every row is listed that can add anything
+        self._c[:] = np.inf  # so that every row moves by more than the tolerance
         self._used[:] = np.nan
         count = self._look_at_all()
         self._c[:] = 0.0
@@ -195,7 +201,7 @@ class _SparseVertices(VertexKernel):
             self.sums,
         )
         p, n = self.shape[0], len(self._c)
-        # Listing a large part of all features would cost more than it saves.
+        # A list of a large part of all features would cost more than it saves.
         if 16 * count * (indices.size // max(1, n)) > p:
             return None
         found = passes.csr_touched(

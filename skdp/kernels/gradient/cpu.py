@@ -1,0 +1,277 @@
+"""Gradient sums on the CPU.
+
+There is one compiled pass for each storage of X (C order, Fortran order, CSR) and each kind of sum (gradients,
+recursive gradients, losses), and one for groups.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdp.kernels.gradient.abstract import GradientKernel
+from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive, chosen_rows
+from skdp.kernels.gradient.clipped_sums import NO_FLOATS, NO_MASK
+from skdp.kernels.gradient.csr_rows import csr_groups, csr_outputs, csr_rows
+from skdp.kernels.gradient.dense_rows import column_rows, dense_groups, dense_outputs, dense_rows
+from skdp.kernels.gradient.loss_rows import (
+    column_losses,
+    csr_groups_losses,
+    csr_losses,
+    dense_groups_losses,
+    dense_losses,
+)
+from skdp.kernels.gradient.passes import (
+    Extras,
+    GatherPass,
+    GroupGatherPass,
+    Pass,
+    Total,
+    bounds,
+    members,
+    run_units,
+)
+from skdp.kernels.gradient.recursive_rows import (
+    column_recursive,
+    csr_groups_recursive,
+    csr_recursive,
+    dense_groups_recursive,
+    dense_recursive,
+)
+from skdp.kernels.inputs import csr_parts, frozen
+from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
+from skdp.kernels.threads import run_blocks
+
+__all__ = ["DenseKernel", "SparseKernel"]
+
+# Gradients of one group that a pass of each kind holds at once.
+GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
+
+
+class CpuKernel(GradientKernel):
+    """What the storages share: every sum is one pass over the units, in blocks, on several threads."""
+
+    # Whether theta is worked on as (K, p); (p, K) otherwise.
+    transposed = False
+
+    @abstractmethod
+    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+        """The compiled pass of one kind over all units, or over those of ``rows``."""
+
+    def clipped_sum(
+        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """See `GradientKernel`."""
+        mask = self._check_mask(mask)
+        limit, clip_units = self._limit(clip_norm, unit, mask)
+        run = self._pass("sums", self._check_rows(rows), self._starts is not None)
+        arguments = (
+            self._layout(theta, run.shape), mask, *self._constants, limit, 1.0 / unit, ROUNDED,
+        )  # fmt: skip
+        return self._restore(self._integers(run, arguments, clip_units, mask, NO_FLOATS))
+
+    def plain_sum(
+        self, theta: Any, mask: Any = None, rows: Any = None
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """See `GradientKernel`."""
+        mask = self._check_mask(mask)
+        rows = self._check_rows(rows)
+        if rows is not None and self._starts is not None:
+            rows = members(self._order, self._starts, rows)[0]
+        run = self._pass("sums", rows, False)
+        theta = self._layout(theta, run.shape)
+        arguments = (theta, mask, *self._constants, 0.0, 1.0, PLAIN)
+        # Partial sums, as many as are worth a thread, are added in order: the result does not depend on threads.
+        parts = int(min(16, max(1, run.cost // (16 * theta.size)), max(1, run.n_units)))
+        sums = np.zeros((parts, *theta.shape))
+
+        def part(_slot: int, index: int) -> None:
+            run(*bounds(run.n_units, parts, index), *arguments, sums[index], NO_FLOATS)
+
+        run_blocks(part, parts, work=run.cost)
+        result = sums[0]
+        for other in sums[1:]:
+            result += other
+        result = self._restore(result)
+        if mask.size:
+            result[~mask] = 0.0
+        return result
+
+    def norms(self, theta: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """See `GradientKernel`."""
+        out = np.zeros(self.n_units)
+        run = self._pass("sums", None, self._starts is not None)
+        theta = self._layout(theta, run.shape)
+        nothing = np.zeros((0,) * len(run.shape))
+        extras = Extras(run)
+
+        def block(slot: int, lo: int, hi: int) -> None:
+            arguments = (theta, NO_MASK, *self._constants, 0.0, 1.0, NORMS)
+            run(lo, hi, *arguments, nothing, out, *extras.of(slot))
+
+        run_units(run, block)
+        with np.errstate(all="ignore"):  # a warning would reveal a record near the largest float64
+            out *= 1.0 + self._margin()
+        out[~np.isfinite(out)] = np.inf
+        return out
+
+    def _integers(
+        self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Any, *more: Any
+    ) -> Any:
+        """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
+        per_flush = int(2.0**53 / size)
+        if run.n_blocks == 1 and run.n_units <= per_flush:
+            acc = np.zeros(run.sum_shape)
+            run(0, run.n_units, *arguments, acc, *more, *run.extra())
+            self._clear_masked(acc, mask)
+            return acc.astype(np.int64)
+        total = Total(run, per_flush, lambda acc: self._clear_masked(acc, mask))
+
+        def block(slot: int, lo: int, hi: int) -> None:
+            for start in range(lo, hi, per_flush):
+                stop = min(hi, start + per_flush)
+                acc, extra = total.workspace(slot, stop - start)
+                run(start, stop, *arguments, acc, *more, *extra)
+
+        run_units(run, block)
+        return total.collect()
+
+    def _clear_masked(self, acc: Any, mask: Any) -> None:
+        if mask.size:
+            view = acc.T if self.transposed else acc
+            view[~mask] = 0.0
+
+    def _layout(self, theta: Any, shape: tuple[int, ...]) -> Any:
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        if self._intercept != 1.0 and self.shape[0] > self.n_features:
+            theta = theta.copy()
+            theta[-1] *= self._intercept  # the passes add it to the predictors as it is
+        if self.transposed:
+            return np.ascontiguousarray(theta.reshape(self.shape[0], self.n_outputs).T)
+        return np.ascontiguousarray(theta).reshape(shape)
+
+    def _restore(self, work: Any) -> Any:
+        if self.transposed:
+            work = np.ascontiguousarray(work.T)
+        return work.reshape(self.shape)
+
+    def _recursive_integers(
+        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        unit: float, size: float,
+    ) -> Any:  # fmt: skip
+        """See `RecursiveSums`."""
+        run = self._pass("recursive", rows, self._starts is not None)
+        points = [self._layout(point, run.shape) for point in (theta, previous)]
+        arguments = (
+            np.concatenate(points, axis=0 if self.transposed else 1), *self._constants, *limits,
+            momentum, 1.0 / unit,
+        )  # fmt: skip
+        return self._restore(self._integers(run, arguments, size, NO_MASK))
+
+    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+        run = self._pass("losses", rows, self._starts is not None)
+        run.cost *= len(thetas)
+        run.sum_shape = (len(thetas),)
+        points = [self._layout(theta, run.shape) for theta in thetas]
+        arguments = (
+            np.concatenate(points, axis=0 if self.transposed else 1), self.n_outputs,
+            *self._constants, bound, 1.0 / unit, top,
+        )  # fmt: skip
+        return self._integers(run, arguments, top, NO_MASK)
+
+    def _groups(self, rows: Any) -> tuple[Any, Any]:
+        """Rows in the order of the chosen groups, and where each group starts."""
+        if rows is None:
+            return self._order, self._starts
+        return members(self._order, self._starts, rows)
+
+
+class DenseKernel(CpuKernel):
+    """C order or Fortran order; theta is worked on as (K, p)."""
+
+    transposed = True
+    # The passes over rows in C order, rows in Fortran order, and groups.
+    passes: ClassVar[dict[str, tuple[Any, Any, Any]]] = {
+        "sums": (dense_outputs, column_rows, dense_groups),
+        "recursive": (dense_recursive, column_recursive, dense_groups_recursive),
+        "losses": (dense_losses, column_losses, dense_groups_losses),
+    }
+
+    def __init__(self, X: Any, *rest: Any) -> None:
+        super().__init__(*rest)
+        self._X = X
+
+    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+        by_rows, by_columns, by_groups = self.passes[kind]
+        before: tuple[Any, ...] = (self._X, self._y, self._weight)
+        shape = (self.n_outputs, self.shape[0])
+        cost = 2.0 * self.n_features * self.n_outputs
+        if by_group:
+            order, starts = self._groups(rows)
+            held = GRADIENTS[kind] * self.n_outputs
+            kind_of_pass = Pass if self._X.flags.c_contiguous else GroupGatherPass
+            return kind_of_pass(
+                by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
+                (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
+            )  # fmt: skip
+        n = self.n_rows if rows is None else len(rows)
+        if not self._X.flags.c_contiguous:
+            by_rows = by_columns
+        elif by_rows is dense_outputs and self.n_outputs == 1:
+            return Pass(dense_rows, (*before, rows), n, shape, cost * n)
+        if rows is None:
+            return Pass(by_rows, before, n, shape, cost * n)
+        return GatherPass(by_rows, before, rows, shape, cost * n)
+
+
+class SparseKernel(CpuKernel):
+    """CSR; theta is worked on as (p, K)."""
+
+    passes: ClassVar[dict[str, tuple[Any, Any]]] = {
+        "sums": (csr_outputs, csr_groups),
+        "recursive": (csr_recursive, csr_groups_recursive),
+        "losses": (csr_losses, csr_groups_losses),
+    }
+
+    def __init__(self, X: Any, *rest: Any) -> None:
+        super().__init__(*rest)
+        data, indices, indptr = (frozen(part) for part in csr_parts(X))
+        self._storage = data, indices
+        self._begins, self._ends = indptr[:-1], indptr[1:]
+        self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
+
+    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+        by_rows, by_groups = self.passes[kind]
+        p = self.shape[0]
+        begins, ends, y, weight = self._begins, self._ends, self._y, self._weight
+        if by_group:
+            order, starts = self._groups(rows)
+            shape = (p, self.n_outputs)
+            held = GRADIENTS[kind] * self.n_outputs
+            return Pass(
+                by_groups,
+                (*self._storage, begins, ends, self.n_features, y, weight, order, starts),
+                len(starts) - 1,
+                shape,
+                self._per_row * len(order),
+                (lambda: self._group_workspace(p, held)) if held else tuple,
+            )
+        if rows is not None:
+            begins, ends, y = (frozen(part[rows]) for part in (begins, ends, y))
+            weight = frozen(weight[rows]) if weight.size else weight
+        before = (*self._storage, begins, ends, self.n_features, y, weight)
+        cost = self._per_row * len(y)
+        if by_rows is csr_outputs and self.n_outputs == 1:
+            function = csr_rows if rows is None else chosen_rows
+            return Pass(function, before, len(y), self.shape, cost)
+        if by_rows is csr_recursive and rows is not None:
+            by_rows = chosen_recursive
+        return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
+
+    @staticmethod
+    def _group_workspace(p: int, held: int) -> tuple[Any, ...]:
+        """Gradients of one group, marks of the features it touches, and room to list them."""
+        kind = np.int32 if p < 2**31 else np.int64
+        return np.zeros(p * held), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
