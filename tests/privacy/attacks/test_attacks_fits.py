@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-import skdp.privacy.session.minibatches as sampler
 import skdp.privacy.session.objective as session_objective
 from skdp import DPAMPClassifier, DPRRPSGDClassifier, DPSRMClassifier
 from skdp.privacy import PrivateRecords, accounting, mechanisms, noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_delta
+from skdp.privacy.session import sampler
 from tests.privacy.audit import mu_lower, rates
 
 pytestmark = [
