@@ -11,6 +11,7 @@ _NAMES = {
     "AmbientAccountantMixin": "skdp.privacy.budget",
     "Batch": "skdp.privacy.batches",
     "BatchGroup": "skdp.privacy.batches",
+    "BatchPart": "skdp.privacy.batches",
     "BatchPlan": "skdp.privacy.batches",
     "Bounded": "skdp.privacy.bounded",
     "BudgetAccountant": "skdp.privacy.budget",
@@ -42,6 +43,7 @@ __all__ = [
     "AmbientAccountantMixin",
     "Batch",
     "BatchGroup",
+    "BatchPart",
     "BatchPlan",
     "Bounded",
     "BudgetAccountant",
@@ -68,7 +70,7 @@ __all__ = [
 if TYPE_CHECKING:
     from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
     from skdp.privacy.adjacency import ADJACENCIES, check_adjacency, check_unit, factor
-    from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition
+    from skdp.privacy.batches import Batch, BatchGroup, BatchPart, BatchPlan, Partition
     from skdp.privacy.bounded import Bounded
     from skdp.privacy.budget import (
         AmbientAccountantMixin,

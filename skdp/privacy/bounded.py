@@ -7,12 +7,16 @@ It is not an array and cannot be turned into one; the only way to numbers is a r
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
+
+if TYPE_CHECKING:
+    from skdp.privacy.batches import Batch
+    from skdp.privacy.noise import KeyStream
 
 __all__ = ["Bounded", "Source", "rounded_source"]
 
@@ -48,8 +52,8 @@ class Source:
     owner: object | None = None
     unit: str | None = None
     needs_public_n: bool = False
-    choose: Callable[[float, float, Any], int] | None = None
-    batch: Any = None
+    choose: "Callable[[float, float, KeyStream], int] | None" = None
+    batch: "Batch | None" = None
     usual: float | None = None
 
 

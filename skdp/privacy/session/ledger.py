@@ -11,7 +11,7 @@ from typing import Any
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
-from skdp.privacy.batches import BatchPlan
+from skdp.privacy.batches import BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
@@ -102,7 +102,7 @@ class Ledger:
         self._by_cost: dict[tuple[Any, ...], dict[str, Any]] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
-        self._noise: tuple[Bounded, Plan, mechanisms.Noise] | None = None  # the last one
+        self._noise: tuple[Bounded, object, mechanisms.Noise] | None = None  # the last one
         self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
@@ -185,7 +185,7 @@ class Ledger:
             count, mu2 = count + before, mu2 + paid
         self.pure.append((float(epsilon), count, mu2))
 
-    def check_plan(self, plan: Plan, releases: int) -> None:
+    def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
         if not any(plan is own for own in self.plans):
             raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
@@ -223,7 +223,9 @@ class Ledger:
                 "make the PrivateRecords with n_public"
             )
 
-    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> mechanisms.Noise:
+    def noise(
+        self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart
+    ) -> mechanisms.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0] is not bounded or last[1] is not plan:
