@@ -1,9 +1,10 @@
 """Minibatches: plans that fix them, and batches that only a plan can make.
 
-A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown: amplification
-by sampling is false for a batch that can be predicted. It can be used for one release (or for one with each part of
-the plan), with the noise of its own plan; the ledger row is written from it. Means divide by the expected size, a
-public constant, never by the number of records that were drawn: a neighbouring data set may have another one.
+A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown:
+amplification by sampling is false for a batch that can be predicted. It can be used for one release (or for one
+with each part of the plan), with the noise of its own plan; the ledger row is written from it. Means divide by
+the expected size, a public constant, never by the number of records that were drawn: a neighbouring data set
+may have another one.
 
 A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
 size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from

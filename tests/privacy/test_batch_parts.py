@@ -13,12 +13,13 @@ from skdp.privacy.batches import BatchPart
 PARTS = (0.1, 0.9)
 
 
-def opened(batch_size=20, parts=PARTS, releases=6, n=200, **options):
+def opened(batch_size=20, parts=PARTS, releases=6, n=200, share=1.0, **options):
     rng = np.random.default_rng(0)
     records = PrivateRecords(rng.normal(size=(n, 3)), (rng.random(n) < 0.5) * 1.0)
     settings = {"epsilon": 2.0, "delta": 1e-5, "random_state": 0, "minibatches": True, **options}
     session = PrivacySession(records, **settings)
-    (plan,) = session.plan_batches([BatchGroup(releases, batch_size, parts=parts)], n_units=n)
+    group = BatchGroup(releases, batch_size, parts=parts)
+    (plan,) = session.plan_batches([group], n_units=n, share=share)
     return session, plan, records
 
 
@@ -61,7 +62,7 @@ def test_a_batch_with_two_statistics_is_one_release_in_the_ledger(batch_size, ad
 
 
 def test_each_part_is_released_once_and_no_batch_is_made_more():
-    session, plan, records = opened(releases=1)
+    session, plan, records = opened(releases=1, share=0.5)
     batch, spare = session.draw(plan, records), session.draw(plan, records)
     counted = below(records, 1.0, batch)
     session.gaussian(counted, plan.parts[1])
@@ -86,6 +87,23 @@ def test_a_statistic_with_all_the_noise_of_a_batch_is_refused():
     with pytest.raises(UnsupportedAccounting, match=r"plan\.parts"):
         session.gaussian(below(records, 1.0, batch), plan)
     assert (session._keys.stream.counter, session._ledger.rows) == (counter, [])
+
+
+@pytest.mark.parametrize("between", ["batch", "count"])
+def test_nothing_is_released_between_the_parts_of_a_batch(between):
+    """The parts are proven as one release; a choice that depends on another batch's result is not."""
+    session, plan, records = opened(share=0.5)
+    small = session.plan_gaussian(3, 0.1)
+    batch = session.draw(plan, records)
+    session.gaussian(below(records, 1.0, batch), plan.parts[0])
+    if between == "batch":
+        session.gaussian(below(records, 1.0, session.draw(plan, records)), plan.parts[0])
+    else:
+        session.gaussian(records.row_norm_count(1.0), small)
+    counter = session._keys.stream.counter
+    with pytest.raises(UnsupportedAccounting, match="between them"):
+        session.gaussian(below(records, 1.0, batch), plan.parts[1])
+    assert session._keys.stream.counter == counter
 
 
 def test_parts_of_another_plan_are_refused():

@@ -11,7 +11,7 @@ from typing import Any
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
-from skdp.privacy.batches import BatchPart, BatchPlan
+from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
@@ -84,6 +84,10 @@ class Ledger:
     late : bool
         Whether something was planned after a release.
     sampled : bool
+    assumptions : list of str
+        What the claim rests on beside what every report lists.
+    open_batch : Batch or None
+        The batch of the last release: only of this one further parts may follow.
     """
 
     def __init__(
@@ -99,6 +103,8 @@ class Ledger:
         self.pure: list[tuple[float, int, float]] = []
         self.slack = [0.0, 0.0]
         self.late = self.sampled = False
+        self.assumptions: list[str] = []
+        self.open_batch: Batch | None = None
         self._by_cost: dict[tuple[Any, ...], dict[str, Any]] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
@@ -253,8 +259,14 @@ class Ledger:
         """Add samplers' errors to the account."""
         self.slack = self.check_slack(slack)
 
+    def assume(self, line: str) -> None:
+        """Add what a claim rests on to the report, once."""
+        if line not in self.assumptions:
+            self.assumptions.append(line)
+
     def write(self, line: dict[str, Any], purpose: str) -> None:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
+        self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
         cost = tuple(map(line.get, _COST_KEYS))
         known = self._by_cost.setdefault(cost, line)

@@ -11,16 +11,18 @@ grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022).
 calibrated to this product, before anything was released; a plan made later could depend on a result, and is
 refused.
 
-Several statistics of one batch (`BatchPlan.parts`) count as one Gaussian release. Fix the units of the batch. Let P0
-be the law of its released statistics if a unit is absent, P1 if it is there, P1' if it has other values. Statistic j
-has noise of z_j times its sensitivity, so the unit moves its mean by at most 1 / z_j standard deviations (half of
-that under replace-one, where z_j is relative to two contributions). It may be chosen because of the statistics before
-it, such as a clip norm. Gaussian DP composes adaptively: P1 against P0, and P1' against P0, are no easier to tell
-apart than N(m, 1) from N(0, 1), where m^2 is the sum of the squares: that of one release with z^-2 = sum z_j^-2. The
-dominating pairs of a Poisson batch follow from these trade-offs alone. Under zero-out and add-remove the laws are
-(1 - q) P0 + q P1 and P0. Under replace-one they are (1 - q) P0 + q P1 and (1 - q) P0 + q P1'; an event of probability
-Phi(-t) under P0 has at most Phi(m - t) under P1 and at least Phi(-m - t) under P1', and a half-space reaches both at
-once. A full batch is the case q = 1. No such argument is written down for batches without replacement: refused.
+Several statistics of one batch (`BatchPlan.parts`) count as one Gaussian release. Fix the units of the batch.
+Let P0 be the law of its released statistics if a unit is absent, P1 if it is there, P1' if it has other values.
+Statistic j has noise of z_j times its sensitivity, so the unit moves its mean by at most 1 / z_j standard
+deviations (half of that under replace-one, where z_j is relative to two contributions). It may be chosen
+because of the statistics before it, such as a clip norm. Gaussian DP composes adaptively: P1 against P0, and
+P1' against P0, are no easier to tell apart than N(m, 1) from N(0, 1), where m^2 is the sum of the squares: that
+of one release with z^-2 = sum z_j^-2. The dominating pairs of a Poisson batch follow from these trade-offs
+alone. Under zero-out and add-remove the laws are (1 - q) P0 + q P1 and P0. Under replace-one they are (1 - q)
+P0 + q P1 and (1 - q) P0 + q P1'; an event of probability Phi(-t) under P0 has at most Phi(m - t) under P1 and
+at least Phi(-m - t) under P1', and a half-space reaches both at once. A full batch is the case q = 1. The
+parts are released one after the other, with no other release between them, so they are one step of the proof
+above. No such argument is written down for batches without replacement: refused.
 """
 
 import math

@@ -134,6 +134,7 @@ def gaussian(
         # The row of the first statistic is that of the whole batch. One with too little noise is a row of its own.
         line["count"] = int(first or short < 1.0)
     ledger.write(line, plan.purpose)
+    ledger.open_batch = batch
     return released
 
 
@@ -161,6 +162,11 @@ def _check_plan(
         raise ValueError(f"the plan has {len(plan.shares)} parts, got index {index!r}")
     if index in batch._spent:
         raise PrivacyBudgetExceeded("this batch was used already; draw a new one")
+    if begun and not ledger.exact and ledger.open_batch is not batch:
+        raise UnsupportedAccounting(
+            "something else was released since this batch's first statistic: the parts of a batch are "
+            "proven as one release, without others between them"
+        )
     return batch
 
 
