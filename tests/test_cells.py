@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor, DPSparseERM, DPSparseERMRegressor
-from skdp.base.cells import as_table, cell_numbers, label_codes
 from skdp.base import encode_groups
+from skdp.base.cells import as_table, cell_numbers, label_codes
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model import glm as _glm
 from skdp.losses import MultinomialLoss
