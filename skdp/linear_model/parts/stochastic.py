@@ -54,15 +54,12 @@ class StochasticRun:
     verbose: Any
     callback: Any
     _algorithm: Callable[..., Solution]
+    _settings: Callable[[], Any]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:
         """Parameters as the algorithm takes them: None for a word."""
         values = {name: given(getattr(self, name)) for name in names}
         return {k: int(v) if isinstance(v, Integral) else v for k, v in values.items()}
-
-    def _settings(self) -> Any:
-        """The parameters as the algorithm takes them."""
-        raise NotImplementedError
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
