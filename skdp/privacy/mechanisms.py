@@ -24,14 +24,21 @@ Privacy
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
-from skdp.privacy.accounting.ledger import FRESH_UNIFORM
+from skdp.privacy.accounting.releases import (
+    AboveThreshold,
+    Gaussian,
+    Laplace,
+    LedgerRow,
+    SampledPure,
+    TopK,
+)
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, run_epsilon
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
@@ -44,7 +51,6 @@ __all__ = [
     "laplace",
     "numeric_sparse",
     "numeric_sparse_grid",
-    "row",
     "sensitivity_factor",
 ]
 
@@ -89,11 +95,6 @@ def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
     return 1.0
 
 
-def row(name: str, **fields: Any) -> dict[str, Any]:
-    """Make a ledger row of built-in types."""
-    return {"name": name, **fields, "sampling": "full batch"}
-
-
 def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
     """Return the grid and the noise of a Gaussian release, from public numbers only.
 
@@ -131,7 +132,7 @@ def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
 
 def gaussian(
     bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream
-) -> tuple[NDArray[np.float64], dict[str, Any]]:
+) -> tuple[NDArray[np.float64], LedgerRow]:
     """Release ``bounded`` with the noise that `gaussian_grid` gave for it.
 
     Returns
@@ -144,18 +145,18 @@ def gaussian(
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
     drawn += integers
     released: NDArray[np.float64] = drawn * np.float64(unit)
-    return released, row(
-        "gaussian",
-        noise_multiplier=float(sigma * unit / total),
+    made = Gaussian(
+        noise_multiplier=sigma * unit / total,
         sensitivity=total,
         noise_std=sigma * unit,
         grid=unit,
     )
+    return released, made.describe()
 
 
 def laplace(
     bounded: Bounded, epsilon: float, adjacency: str, stream: noise.KeyStream
-) -> tuple[NDArray[np.float64], dict[str, Any]]:
+) -> tuple[NDArray[np.float64], LedgerRow]:
     """Release ``bounded`` with discrete Laplace noise: pure epsilon-DP.
 
     Returns
@@ -171,14 +172,13 @@ def laplace(
     integers = bounded._value.on_grid(unit)
     drawn = noise.discrete_laplace(integer_sensitivity / epsilon, integers.size, stream)
     released: NDArray[np.float64] = (drawn.reshape(integers.shape) + integers) * np.float64(unit)
-    return released, row(
-        "laplace", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
-    )
+    made = Laplace(epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit)
+    return released, made.describe()
 
 
 def gumbel_top_k(
     bounded: Bounded, k: int, epsilon: float, adjacency: str, stream: noise.KeyStream
-) -> tuple[NDArray[np.int64], dict[str, Any]]:
+) -> tuple[NDArray[np.int64], LedgerRow]:
     """Select the k entries of largest noisy score; each of the k choices costs ``epsilon``.
 
     Returns
@@ -198,9 +198,8 @@ def gumbel_top_k(
     else:
         scores = bounded._value.on_grid(unit).ravel()
         indices = noise.gumbel_top_k(scores, k, scale, stream)
-    return indices, row(
-        "gumbel_top_k", epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit
-    )
+    made = TopK(epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit)
+    return indices, made.describe()
 
 
 def numeric_sparse_grid(
@@ -253,7 +252,7 @@ def numeric_sparse(
     threshold: float,
     adjacency: str,
     stream: noise.KeyStream,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], list[dict[str, Any]]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], list[LedgerRow]]:
     """Release up to ``plan.n_hits`` entries of large absolute value, with noise.
 
     Returns
@@ -268,24 +267,21 @@ def numeric_sparse(
     integers = bounded._value.on_grid(unit).ravel()
     limit = round(min(max(threshold / unit, -_HEADROOM), _HEADROOM))
     indices, released = noise.numeric_sparse(integers, limit, plan.n_hits, scales, stream)
-    common = {"sensitivity": total * unit, "grid": unit}
-    if plan.rate is not None:
-        inner = run_epsilon(plan.n_hits, plan.epsilon_query, plan.epsilon_value, None)
-        sampled = {"sampling": FRESH_UNIFORM, "sampling_rate": plan.rate}
-        rows = [
-            row("sampled_pure", epsilon=plan.epsilon_run, epsilon_unsampled=inner, **common)
-            | sampled
-        ]
-    else:
-        widths = {"threshold_scale": scales[0] * unit, "query_scale": scales[1] * unit}
-        rows = [
-            row(
-                "above_threshold", epsilon=plan.epsilon_query, count=plan.n_hits, **common, **widths
-            ),
-            row("laplace", epsilon=plan.epsilon_value, count=plan.n_hits, **common),
-        ]
+    moved, hits = total * unit, plan.n_hits
     values: NDArray[np.float64] = released * np.float64(unit)
-    return indices, values, rows
+    if plan.rate is not None:
+        inner = run_epsilon(hits, plan.epsilon_query, plan.epsilon_value, None)
+        run = SampledPure(
+            epsilon=plan.epsilon_run, epsilon_unsampled=inner, sampling_rate=plan.rate,
+            sensitivity=moved, grid=unit,
+        )  # fmt: skip
+        return indices, values, [run.describe()]
+    found = AboveThreshold(
+        epsilon=plan.epsilon_query, count=hits, sensitivity=moved, grid=unit,
+        threshold_scale=scales[0] * unit, query_scale=scales[1] * unit,
+    )  # fmt: skip
+    shown = Laplace(epsilon=plan.epsilon_value, count=hits, sensitivity=moved, grid=unit)
+    return indices, values, [found.describe(), shown.describe()]
 
 
 def _size(bounded: Bounded, *, additive: bool) -> float:

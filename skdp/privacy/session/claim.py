@@ -5,6 +5,7 @@ from typing import Any
 
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting
+from skdp.privacy.accounting.releases import release_type
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.batches import BatchPlan
 from skdp.privacy.report import PrivacyReport
@@ -18,14 +19,6 @@ _ONCE = {
     "what one person adds",
     "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
     "must not give a person's rows to other groups",
-}
-_KINDS = {
-    "gaussian": "Gaussian rounded to the grid",
-    "laplace": "discrete Laplace on the grid",
-    "above_threshold": "discrete Laplace of a sparse vector, grid",
-    "sampled_pure": "discrete Laplace on a fresh sample, grid",
-    "gumbel_top_k": "Gumbel on integer scores, grid",
-    "objective_perturbation": "Gaussian linear term, grid",
 }
 
 
@@ -136,4 +129,5 @@ def _accountant_name(ledger: Ledger) -> str:
 def _noise_name(ledger: Ledger, seeded: bool) -> str:
     seen = {line["name"]: line["grid"] for line in ledger.rows}
     source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
-    return "; ".join([*(f"{_KINDS[name]} {grid:.2g}" for name, grid in seen.items()), source])
+    drawn = (f"{release_type(name).noise} {grid:.2g}" for name, grid in seen.items())
+    return "; ".join([*drawn, source])

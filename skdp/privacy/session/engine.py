@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import mechanisms, noise
+from skdp.privacy import noise
+from skdp.privacy.accounting.releases import Gaussian
 from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
@@ -82,14 +83,13 @@ def gaussian_by_engine(
     opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
     if opened.dtype != np.int64 or opened.shape != total.shape:
         raise TypeError(f"engine must open int64 of shape {total.shape}")
-    line = mechanisms.row(
-        "gaussian",
-        noise_multiplier=float(sigma * unit / sensitivity),
+    made = Gaussian(
+        noise_multiplier=sigma * unit / sensitivity,
         sensitivity=sensitivity,
         noise_std=sigma * unit,
         grid=unit,
     )
-    ledger.write(line, plan.purpose)
+    ledger.write(made.describe(), plan.purpose)
     ledger.assume(f"noise was drawn by {engine.name}")
     released: NDArray[np.float64] = opened * np.float64(unit)
     return released

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import Loss
-from skdp.privacy import mechanisms, noise
+from skdp.privacy import noise
 from skdp.privacy.accounting.objective import ObjectiveTerms, objective_noise, objective_terms
+from skdp.privacy.accounting.releases import ObjectivePerturbation, release_type
 from skdp.privacy.bounded import Bounded, rounded_source
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
@@ -82,7 +83,7 @@ def objective_perturbation(
         origin = np.zeros(minimizer.n_parameters)
         return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
     epsilon, delta = ledger.aside()
-    if any(line["name"] == "objective_perturbation" for line in ledger.rows):
+    if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
         raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
     terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
     needed = objective_noise(epsilon, delta, terms)
@@ -122,8 +123,7 @@ def _release(
     ledger.check_slack((first[0] + second[0], first[1] + second[1]))
     ledger.charge_slack(first)
     drawn = noise.rounded_gaussian(float(noise.CANONICAL_SIGMA), p, parts.keys.commit())
-    line = mechanisms.row(
-        "objective_perturbation",
+    line = ObjectivePerturbation(
         epsilon=cost[0],
         delta=cost[1],
         noise_std=std,
@@ -135,6 +135,6 @@ def _release(
         one_signed=terms.one_signed,
         replaced=terms.replaced,
     )
-    ledger.write(line, purpose)
+    ledger.write(line.describe(), purpose)
     solved.append(domain.minimizer(rows, drawn * np.float64(grid)))
     return gaussian(parts, computed, plan)
