@@ -11,8 +11,10 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import frozen
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Mask, Rows
 from skdp.kernels.rows import LOSS_CODES
 
 __all__ = ["NO_FLOATS", "NO_MASK", "GradientSums"]
@@ -59,13 +61,13 @@ class GradientSums(ABC):
 
     def __init__(
         self,
-        y: Any,
-        loss: Any,
+        y: Floats,
+        loss: KernelLoss,
         n_features: int,
         p: int,
         intercept: float,
-        weight: Any,
-        units: Any,
+        weight: Floats,
+        units: tuple[Any, Any],
     ) -> None:
         self.n_features = n_features
         self.n_outputs = int(loss.n_outputs)
@@ -82,8 +84,13 @@ class GradientSums(ABC):
 
     @abstractmethod
     def clipped_sum(
-        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        self,
+        theta: ArrayLike,
+        clip_norm: float,
+        unit: float,
+        mask: Mask | None = None,
+        rows: Rows = None,
+    ) -> Integers:
         """Sum of the unit gradients, each clipped to ``clip_norm``, in multiples of ``unit``.
 
         Parameters
@@ -114,9 +121,7 @@ class GradientSums(ABC):
         """
 
     @abstractmethod
-    def plain_sum(
-        self, theta: Any, mask: Any = None, rows: Any = None
-    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def plain_sum(self, theta: ArrayLike, mask: Mask | None = None, rows: Rows = None) -> Floats:
         """Sum of the gradients without clip and rounding; for estimators that are not private.
 
         Parameters
@@ -133,7 +138,7 @@ class GradientSums(ABC):
         """
 
     @abstractmethod
-    def norms(self, theta: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def norms(self, theta: ArrayLike) -> Floats:
         """Upper bounds on the norms of the unit gradients.
 
         Parameters
@@ -150,7 +155,7 @@ class GradientSums(ABC):
     def _margin(self) -> float:
         return (self.shape[0] * self.n_outputs + 16) * 2.0**-52
 
-    def _limit(self, clip_norm: float, unit: float, mask: Any) -> tuple[float, float]:
+    def _limit(self, clip_norm: float, unit: float, mask: Mask) -> tuple[float, float]:
         """Largest norm before rounding, less the margins of the proof, and the clip; both in units."""
         for name, value in (("clip_norm", clip_norm), ("unit", unit)):
             if not (math.isfinite(value) and value > 0):
@@ -167,7 +172,7 @@ class GradientSums(ABC):
             )
         return room * (1.0 - self._margin()), clip_units
 
-    def _check_mask(self, mask: Any) -> Any:
+    def _check_mask(self, mask: ArrayLike | None) -> Mask:
         if mask is None:
             return NO_MASK
         mask = np.ascontiguousarray(mask, dtype=np.bool_)
@@ -175,7 +180,7 @@ class GradientSums(ABC):
             raise ValueError(f"mask must have shape {self.shape[:1]}, got {mask.shape}.")
         return mask
 
-    def _check_rows(self, rows: Any) -> Any:
+    def _check_rows(self, rows: ArrayLike | None) -> Rows:
         """Checked indices of units.
 
         An index out of range would reach memory that is not X's; a repeated one would add its unit twice.

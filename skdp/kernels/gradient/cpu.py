@@ -8,6 +8,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive, chosen_rows
@@ -39,6 +40,7 @@ from skdp.kernels.gradient.recursive_rows import (
     dense_recursive,
 )
 from skdp.kernels.inputs import csr_parts, frozen
+from skdp.kernels.protocols import Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.threads import run_blocks
 
@@ -55,12 +57,17 @@ class CpuKernel(GradientKernel):
     transposed = False
 
     @abstractmethod
-    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
         """The compiled pass of one kind over all units, or over those of ``rows``."""
 
     def clipped_sum(
-        self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        self,
+        theta: ArrayLike,
+        clip_norm: float,
+        unit: float,
+        mask: Mask | None = None,
+        rows: Rows = None,
+    ) -> Integers:
         """See `GradientKernel`."""
         mask = self._check_mask(mask)
         limit, clip_units = self._limit(clip_norm, unit, mask)
@@ -70,9 +77,7 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._restore(self._integers(run, arguments, clip_units, mask, NO_FLOATS))
 
-    def plain_sum(
-        self, theta: Any, mask: Any = None, rows: Any = None
-    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def plain_sum(self, theta: ArrayLike, mask: Mask | None = None, rows: Rows = None) -> Floats:
         """See `GradientKernel`."""
         mask = self._check_mask(mask)
         rows = self._check_rows(rows)
@@ -97,7 +102,7 @@ class CpuKernel(GradientKernel):
             result[~mask] = 0.0
         return result
 
-    def norms(self, theta: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def norms(self, theta: ArrayLike) -> Floats:
         """See `GradientKernel`."""
         out = np.zeros(self.n_units)
         run = self._pass("sums", None, self._starts is not None)
@@ -116,7 +121,7 @@ class CpuKernel(GradientKernel):
         return out
 
     def _integers(
-        self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Any, *more: Any
+        self, run: Pass, arguments: tuple[Any, ...], size: float, mask: Mask, *more: Any
     ) -> Any:
         """Exact sum in the layout of ``run``, of units that add at most ``size`` each."""
         per_flush = int(2.0**53 / size)
@@ -136,12 +141,12 @@ class CpuKernel(GradientKernel):
         run_units(run, block)
         return total.collect()
 
-    def _clear_masked(self, acc: Any, mask: Any) -> None:
+    def _clear_masked(self, acc: Floats, mask: Mask) -> None:
         if mask.size:
             view = acc.T if self.transposed else acc
             view[~mask] = 0.0
 
-    def _layout(self, theta: Any, shape: tuple[int, ...]) -> Any:
+    def _layout(self, theta: ArrayLike, shape: tuple[int, ...]) -> Floats:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
@@ -158,7 +163,7 @@ class CpuKernel(GradientKernel):
         return work.reshape(self.shape)
 
     def _recursive_integers(
-        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
     ) -> Any:  # fmt: skip
         """See `RecursiveSums`."""
@@ -170,7 +175,9 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._restore(self._integers(run, arguments, size, NO_MASK))
 
-    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+    def _loss_integers(
+        self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float
+    ) -> Integers:
         run = self._pass("losses", rows, self._starts is not None)
         run.cost *= len(thetas)
         run.sum_shape = (len(thetas),)
@@ -181,7 +188,7 @@ class CpuKernel(GradientKernel):
         )  # fmt: skip
         return self._integers(run, arguments, top, NO_MASK)
 
-    def _groups(self, rows: Any) -> tuple[Any, Any]:
+    def _groups(self, rows: Rows) -> tuple[Integers, Integers]:
         """Rows in the order of the chosen groups, and where each group starts."""
         if rows is None:
             return self._order, self._starts
@@ -203,7 +210,7 @@ class DenseKernel(CpuKernel):
         super().__init__(*rest)
         self._X = X
 
-    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
         by_rows, by_columns, by_groups = self.passes[kind]
         before: tuple[Any, ...] = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
@@ -242,7 +249,7 @@ class SparseKernel(CpuKernel):
         self._begins, self._ends = indptr[:-1], indptr[1:]
         self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
 
-    def _pass(self, kind: str, rows: Any, by_group: bool) -> Pass:
+    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
         by_rows, by_groups = self.passes[kind]
         p = self.shape[0]
         begins, ends, y, weight = self._begins, self._ends, self._y, self._weight

@@ -8,7 +8,7 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 import numpy as np
 
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.prefetch import prefetch_span
+from skdp.kernels.prefetch import prefetch_entry, prefetch_span
 from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
@@ -242,12 +242,16 @@ def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count)
 
 
 @jit
-def ask_member(data, indices, begins, ends, order, e, last):
+def ask_member(data, indices, begins, ends, y, order, e, last):
     """Ask for a row of a group that will be read soon; rows that follow each other need no hint."""
     later = min(last, e + MEMBERS_AHEAD)
     i = order[later]
     if i == order[e] + (later - e):
         return
+    beyond = order[min(last, later + MEMBERS_AHEAD)]
+    prefetch_entry(begins, beyond)
+    prefetch_entry(ends, beyond)
+    prefetch_entry(y, i)
     start, stop = np.int64(begins[i]), np.int64(ends[i])
     if start < stop:
         prefetch_span(data, start, stop)
@@ -272,7 +276,7 @@ def csr_groups(
     for g in range(lo, hi):
         count = 0
         for e in range(starts[g], starts[g + 1]):
-            ask_member(data, indices, begins, ends, order, e, last)
+            ask_member(data, indices, begins, ends, y, order, e, last)
             i = order[e]
             scores_of(data, indices, begins[i], ends[i], d, w, z)
             derivatives(code, parameter, z, y[i], weight[i] if weight.size else 1.0)

@@ -105,6 +105,13 @@ def _add_four_rows(acc, k, X, rows, i, c, q, size, plain):
 
 
 @jit
+def ask_row(X, y, i):
+    """Ask for a row and its target, each of which may lie anywhere."""
+    prefetch_row(X, i)
+    prefetch_entry(y, i)
+
+
+@jit
 def rows_in_block(p):
     """Rows of a block; a multiple of four."""
     return max(4, min(256, ROW_BLOCK // max(1, p) // 4 * 4))
@@ -172,9 +179,7 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
     w = theta[0]
     for q in range(m):
         if rows is not None:
-            later = rows[min(hi - 1, first + q + AHEAD)]
-            prefetch_row(X, later)
-            prefetch_entry(y, later)
+            ask_row(X, y, rows[min(hi - 1, first + q + AHEAD)])
         elif d <= SHORT:
             prefetch_row(X, min(hi - 1, first + q + ahead))
         i = row_of(rows, first + q)
@@ -374,7 +379,7 @@ def dense_groups(
     for g in range(lo, hi):
         v[:] = 0.0
         for e in range(starts[g], starts[g + 1]):
-            prefetch_row(X, order[min(last, e + AHEAD)])
+            ask_row(X, y, order[min(last, e + AHEAD)])
             i = order[e]
             for k in range(n_outputs):
                 z[k] = dot(X, i, theta[k], d)

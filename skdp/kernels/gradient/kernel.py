@@ -8,6 +8,7 @@ from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel
 from skdp.kernels.inputs import checked_vectors, frozen, group_rows, usable
+from skdp.kernels.protocols import KernelLoss
 from skdp.losses import is_own
 
 __all__ = ["GradientKernel", "gradient_kernel"]
@@ -16,7 +17,7 @@ __all__ = ["GradientKernel", "gradient_kernel"]
 def gradient_kernel(
     X: Any,
     y: Any,
-    loss: Any,
+    loss: KernelLoss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,

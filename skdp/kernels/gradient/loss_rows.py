@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.kernels.gradient.csr_rows import ask_member, scores_of
 from skdp.kernels.gradient.dense_rows import (
+    ask_row,
     column_scores,
     dot,
     row_scores,
@@ -16,7 +17,7 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_column_block,
 )
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.prefetch import AHEAD, prefetch_row
+from skdp.kernels.prefetch import AHEAD
 
 __all__ = [
     "column_losses",
@@ -137,7 +138,7 @@ def dense_groups_losses(
     for g in range(lo, hi):
         losses[:] = 0.0
         for e in range(starts[g], starts[g + 1]):
-            prefetch_row(X, order[min(last, e + AHEAD)])
+            ask_row(X, y, order[min(last, e + AHEAD)])
             i = order[e]
             for k in range(z.size):
                 z[k] = dot(X, i, theta[k], d)
@@ -161,7 +162,7 @@ def csr_groups_losses(
     for g in range(lo, hi):
         losses[:] = 0.0
         for e in range(starts[g], starts[g + 1]):
-            ask_member(data, indices, begins, ends, order, e, last)
+            ask_member(data, indices, begins, ends, y, order, e, last)
             i = order[e]
             scores_of(data, indices, begins[i], ends[i], d, points, z)
             _add_row(z, i, n_outputs, y, weight, code, parameter, losses)

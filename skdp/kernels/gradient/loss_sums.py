@@ -3,11 +3,11 @@
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from skdp.kernels.gradient.clipped_sums import GradientSums
+from skdp.kernels.protocols import Floats, Integers, Rows
 
 __all__ = ["LossSums"]
 
@@ -15,9 +15,7 @@ __all__ = ["LossSums"]
 class LossSums(GradientSums):
     """Adds :meth:`loss_sums`."""
 
-    def loss_sums(
-        self, thetas: Any, bound: float, unit: float, rows: Any = None
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def loss_sums(self, thetas: Floats, bound: float, unit: float, rows: Rows = None) -> Integers:
         """Sums over the units of ``clip(loss, 0, bound) - bound / 2`` at several thetas.
 
         Parameters
@@ -67,5 +65,7 @@ class LossSums(GradientSums):
         )
 
     @abstractmethod
-    def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
+    def _loss_integers(
+        self, thetas: Floats, rows: Rows, bound: float, unit: float, top: float
+    ) -> Integers:
         """Integers of the sums, of which a unit adds at most ``top``; arguments are checked."""

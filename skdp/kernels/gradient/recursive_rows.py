@@ -10,6 +10,7 @@ from skdp.kernels.gradient.csr_rows import add_member, add_outputs, ask_member, 
 from skdp.kernels.gradient.dense_rows import (
     add_intercepts,
     add_row,
+    ask_row,
     column_scores,
     column_sums,
     dot,
@@ -20,7 +21,7 @@ from skdp.kernels.gradient.dense_rows import (
     sum_of_squares,
 )
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.prefetch import AHEAD, prefetch_row
+from skdp.kernels.prefetch import AHEAD
 from skdp.kernels.rows import UNDERFLOW, clip_scale, derivatives
 
 __all__ = [
@@ -172,7 +173,7 @@ def dense_groups_recursive(
     for g in range(lo, hi):
         v[:] = 0.0
         for e in range(starts[g], starts[g + 1]):
-            prefetch_row(X, order[min(last, e + AHEAD)])
+            ask_row(X, y, order[min(last, e + AHEAD)])
             i = order[e]
             w = weight[i] if weight.size else 1.0
             for k in range(2 * n_outputs):
@@ -218,7 +219,7 @@ def csr_groups_recursive(
     for g in range(lo, hi):
         count = 0
         for e in range(starts[g], starts[g + 1]):
-            ask_member(data, indices, begins, ends, order, e, last)
+            ask_member(data, indices, begins, ends, y, order, e, last)
             i = order[e]
             w = weight[i] if weight.size else 1.0
             scores_of(data, indices, begins[i], ends[i], d, points, z)

@@ -4,8 +4,10 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.kernels.gradient.clipped_sums import NO_MASK, GradientSums
+from skdp.kernels.protocols import Integers, Rows
 
 __all__ = ["RecursiveSums"]
 
@@ -18,14 +20,14 @@ class RecursiveSums(GradientSums):
 
     def recursive_sum(
         self,
-        theta: Any,
-        previous: Any,
+        theta: ArrayLike,
+        previous: ArrayLike,
         momentum: float,
         clip_norm: float,
         clip_diff_norm: float,
         unit: float,
-        rows: Any = None,
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        rows: Rows = None,
+    ) -> Integers:
         """Sum of ``(1 - g) clip(v(theta) - v(previous), C2) + g clip(v(theta), C1)``.
 
         v is a unit's gradient, g is ``momentum``, C1 is ``clip_norm`` and C2 is ``clip_diff_norm``;
@@ -93,7 +95,7 @@ class RecursiveSums(GradientSums):
 
     @abstractmethod
     def _recursive_integers(
-        self, theta: Any, previous: Any, rows: Any, limits: tuple[float, float], momentum: float,
+        self, theta: ArrayLike, previous: ArrayLike, rows: Rows, limits: tuple[float, float], momentum: float,
         unit: float, size: float,
     ) -> Any:  # fmt: skip
         """Sum over units that add at most ``size`` each; ``limits`` are the two clips in units."""

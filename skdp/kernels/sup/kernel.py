@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skdp.kernels.inputs import checked_vectors, csr_parts, frozen, on_host, usable, vector
+from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
 from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
@@ -86,7 +87,14 @@ class SupGradientKernel(ABC):
 
     @abstractmethod
     def _run(
-        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+        self,
+        rows: Integers,
+        lo: int,
+        hi: int,
+        theta: Floats,
+        limit: float,
+        inverse: float,
+        *out: Any,
     ) -> None:
         """Add rows lo to hi of the list ``rows`` to that one of ``out`` which is not empty."""
 
@@ -95,8 +103,8 @@ class SupGradientKernel(ABC):
         """Number of stored entries of X."""
 
     def clipped_sum(
-        self, theta: Any, clip_norm: float, unit: float, rows: Any = None
-    ) -> NDArray[np.int64]:
+        self, theta: ArrayLike, clip_norm: float, unit: float, rows: Rows = None
+    ) -> Integers:
         """Sum of the row gradients, each clipped to ``clip_norm`` in the sup norm, in multiples of ``unit``.
 
         Parameters
@@ -145,7 +153,7 @@ class SupGradientKernel(ABC):
             total += part
         return self._restore(total)
 
-    def plain_sum(self, theta: Any, rows: Any = None) -> NDArray[np.float64]:
+    def plain_sum(self, theta: ArrayLike, rows: Rows = None) -> Floats:
         """Sum of the weighted row gradients without clip and rounding; for fits that are not private.
 
         Parameters
@@ -174,7 +182,7 @@ class SupGradientKernel(ABC):
             result += other
         return self._restore(result)
 
-    def norms(self, theta: Any) -> NDArray[np.float64]:
+    def norms(self, theta: ArrayLike) -> Floats:
         """Sup norms of the row gradients, before their row weights; infinite where not finite.
 
         Parameters
@@ -198,12 +206,12 @@ class SupGradientKernel(ABC):
         out[~np.isfinite(out)] = np.inf
         return out
 
-    def _blocks(self, rows: Any) -> tuple[int, float]:
+    def _blocks(self, rows: Integers) -> tuple[int, float]:
         """Number of blocks and multiply-adds of a pass over ``rows``."""
         work = 2.0 * self._entries() * self.n_outputs * len(rows) / max(1, self.n_rows) + len(rows)
         return int(min(max(1, len(rows)), max(1, min(64, work // 2**18)))), work
 
-    def _rows(self, rows: Any) -> Any:
+    def _rows(self, rows: ArrayLike | None) -> Integers:
         if rows is None:
             return self._all_rows
         rows = np.ascontiguousarray(rows)
@@ -216,7 +224,7 @@ class SupGradientKernel(ABC):
             raise ValueError("rows must be different: a repeated row would count twice.")
         return frozen(rows.astype(np.int64))
 
-    def _layout(self, theta: Any) -> Any:
+    def _layout(self, theta: ArrayLike) -> Floats:
         theta = np.asarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
@@ -243,7 +251,14 @@ class _DenseSup(SupGradientKernel):
         return float(self._X.size)
 
     def _run(
-        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+        self,
+        rows: Integers,
+        lo: int,
+        hi: int,
+        theta: Floats,
+        limit: float,
+        inverse: float,
+        *out: Any,
     ) -> None:
         constants: tuple[Any, ...] = (theta, *self._constants, limit, inverse)
         if self._X.flags.c_contiguous:
@@ -274,7 +289,14 @@ class _SparseSup(SupGradientKernel):
         return float(self._csr[2][-1])
 
     def _run(
-        self, rows: Any, lo: int, hi: int, theta: Any, limit: float, inverse: float, *out: Any
+        self,
+        rows: Integers,
+        lo: int,
+        hi: int,
+        theta: Floats,
+        limit: float,
+        inverse: float,
+        *out: Any,
     ) -> None:
         before = (*self._csr, *self._vectors, rows, lo, hi, theta)
         self._function(*before, *self._constants, limit, inverse, *out)
@@ -283,7 +305,7 @@ class _SparseSup(SupGradientKernel):
 def sup_gradient_kernel(
     X: Any,
     y: Any,
-    loss: Any,
+    loss: KernelLoss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,
@@ -344,7 +366,7 @@ def sup_gradient_kernel(
 def checked_input(
     X: Any,
     y: Any,
-    loss: Any,
+    loss: KernelLoss,
     fit_intercept: bool,
     intercept_value: float,
     row_weight: Any,

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from skdp.kernels.inputs import csr_parts, frozen
+from skdp.kernels.protocols import Integers, KernelLoss
 from skdp.kernels.sup import vertex_rows as passes
 from skdp.kernels.sup.kernel import MARGIN, check_clip_units, checked_input
 
@@ -186,7 +186,7 @@ class _SparseVertices(VertexKernel):
     def _sum(self) -> None:
         passes.csr_sums(*self._csr, self._d, self._kappa, self._c, self.sums)
 
-    def _replace(self, count: int) -> NDArray[np.int64] | None:
+    def _replace(self, count: int) -> Integers | None:
         data, indices, indptr = self._csr
         passes.csr_replace(
             data,
@@ -246,7 +246,7 @@ class _DenseVertices(VertexKernel):
 def vertex_kernel(
     X: Any,
     y: Any,
-    loss: Any,
+    loss: KernelLoss,
     *,
     fit_intercept: bool = True,
     intercept_value: float = 1.0,

@@ -129,7 +129,7 @@ def gaussian(
     released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
     if isinstance(own, BatchPlan):
         # The planned multiplier: the real one is larger by a rounding, which differs between grids.
-        short = min(1.0, line["noise_multiplier"] / plan.noise_multiplier)
+        short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
         line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
         # The row of the first statistic is that of the whole batch. One with too little noise is a row of its own.
         line["count"] = int(first or short < 1.0)
