@@ -7,7 +7,6 @@ from typing import Any
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.parts.stochastic import SAMPLING, StochasticFit
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
@@ -16,6 +15,7 @@ from skdp.linear_model.sgd.solver import (
     Settings,
     stochastic_descent,
 )
+from skdp.linear_model.stochastic import SAMPLING, StochasticFit
 
 __all__ = ["DPLSSGDClassifier", "DPLSSGDRegressor", "StochasticDescentFit"]
 

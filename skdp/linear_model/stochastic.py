@@ -5,7 +5,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
+from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.checks import check_callback, check_clip, check_finite
 from skdp.linear_model.parts.penalties import PENALTIES
@@ -54,15 +56,12 @@ class StochasticRun:
     verbose: Any
     callback: Any
     _algorithm: Callable[..., Solution]
+    _settings: Callable[[], Any]  # the parameters as the algorithm takes them
 
     def _numbers(self, *names: str) -> dict[str, Any]:
         """Parameters as the algorithm takes them: None for a word."""
         values = {name: given(getattr(self, name)) for name in names}
         return {k: int(v) if isinstance(v, Integral) else v for k, v in values.items()}
-
-    def _settings(self) -> Any:
-        """The parameters as the algorithm takes them."""
-        raise NotImplementedError
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records, loss = problem.records, problem.loss
