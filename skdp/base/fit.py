@@ -25,11 +25,14 @@ from sklearn.base import BaseEstimator, clone
 from skdp._compat import around_this_fit, warn_user
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.privacy.budget import AmbientAccountantMixin, BudgetAccountant
-from skdp.privacy.report import PrivacyReport
-from skdp.privacy.seed_context import seed_context
-from skdp.privacy.session import PrivacySession
-from skdp.privacy.shape import PublicShape
+from skdp.privacy import (
+    AmbientAccountantMixin,
+    BudgetAccountant,
+    PrivacyReport,
+    PrivacySession,
+    PublicShape,
+    seed_context,
+)
 
 __all__ = ["ExactFit", "PrivateFit", "Problem", "Records", "Solution", "planned", "unpaid"]
 

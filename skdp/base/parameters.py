@@ -6,9 +6,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import BudgetAccountant, check_accountant
-from skdp.privacy.session import check_budget
+from skdp.privacy import (
+    BudgetAccountant,
+    check_accountant,
+    check_adjacency,
+    check_budget,
+    check_unit,
+)
 
 __all__ = ["check_choice", "check_flag", "check_groups", "check_number", "check_privacy"]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from skdp.cli._text import BadInput, dumps, rounded_up
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy import WITHOUT_REPLACEMENT, factor
 from skdp.privacy.accounting import (
     calibrate_batches,
     gaussian_epsilon,
@@ -14,8 +15,6 @@ from skdp.privacy.accounting import (
     rows_mu,
     sampled_epsilon,
 )
-from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
-from skdp.privacy.adjacency import factor
 
 __all__ = ["calibrate", "epsilon"]
 

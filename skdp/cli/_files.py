@@ -73,7 +73,7 @@ def _fetch(arguments: argparse.Namespace) -> None:
 
 def ledger(arguments: argparse.Namespace) -> None:
     """Print what was charged to a ledger file."""
-    from skdp.privacy.budget import read_ledger
+    from skdp.privacy import read_ledger
 
     try:
         book = read_ledger(arguments.file)

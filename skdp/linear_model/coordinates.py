@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.privacy.records import PrivateRecords
+from skdp.privacy import PrivateRecords
 
 __all__ = ["as_theta", "from_theta", "parameter_shape"]
 

@@ -14,10 +14,7 @@ from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.coordinates import from_theta, parameter_shape
 from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.scales import GRID
-from skdp.privacy import accounting
-from skdp.privacy.adjacency import factor
-from skdp.privacy.session import PrivacySession
-from skdp.privacy.shape import MOST_PER_PUBLIC
+from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, accounting, factor
 
 __all__ = ["ExactLinearFit", "LinearFit", "Solution", "count_assumption", "parameter_shape"]
 

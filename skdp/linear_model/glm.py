@@ -17,7 +17,7 @@ from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, encode_groups, validate_table
 from skdp.kernels import is_cupy
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy.records import PrivateRecords
+from skdp.privacy import PrivateRecords
 
 __all__ = [
     "GLMClassifier",

@@ -1,18 +1,39 @@
-"""The only door out of the data: bounded statistics, a session that releases them, its accounting and report."""
+"""The only door out of the data: bounded statistics, a session that releases them, its accounting and report.
+
+Other rooms import the names of ``__all__`` and nothing else of this package.
+"""
 
 from skdp._lazy import lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "ADJACENCIES": "skdp.privacy.adjacency",
+        "AmbientAccountantMixin": "skdp.privacy.budget",
+        "Batch": "skdp.privacy.batches",
         "BatchGroup": "skdp.privacy.batches",
+        "BatchPlan": "skdp.privacy.batches",
         "Bounded": "skdp.privacy.bounded",
         "BudgetAccountant": "skdp.privacy.budget",
+        "GaussianPlan": "skdp.privacy.session",
+        "MOST_PER_PUBLIC": "skdp.privacy.shape",
+        "Partition": "skdp.privacy.batches",
         "PrivacyReport": "skdp.privacy.report",
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",
         "PublicShape": "skdp.privacy.shape",
         "VertexScores": "skdp.privacy.statistics.vertices",
+        "WITHOUT_REPLACEMENT": "skdp.privacy.accounting.sampled",
+        "canonical_csr": "skdp.privacy.statistics.linear_map",
+        "check_accountant": "skdp.privacy.budget",
+        "check_adjacency": "skdp.privacy.adjacency",
+        "check_budget": "skdp.privacy.session",
+        "check_unit": "skdp.privacy.adjacency",
+        "factor": "skdp.privacy.adjacency",
+        "linear_map": "skdp.privacy.statistics.linear_map",
+        "read_ledger": "skdp.privacy.budget",
+        "seed_context": "skdp.privacy.seed_context",
+        "spectral_norm_bound": "skdp.privacy.statistics.linear_map",
     },
     modules=("accounting", "noise"),
 )

@@ -163,12 +163,12 @@ class Bounded:
         linf: float | None,
         adjacency: str | None,
     ) -> None:
-        bounds = _complete(math.prod(shape), l1, l2, linf)
-        for name, content in zip(
-            ("_value", "shape", "l1", "l2", "linf", "adjacency"),
-            (source, shape, *bounds, adjacency),
-        ):
-            object.__setattr__(self, name, content)
+        put = object.__setattr__
+        put(self, "_value", source)
+        put(self, "shape", shape)
+        put(self, "adjacency", adjacency)
+        for name, bound in zip(("l1", "l2", "linf"), _complete(math.prod(shape), l1, l2, linf)):
+            put(self, name, bound)
 
     @property
     def size(self) -> int:
@@ -284,16 +284,20 @@ def _complete(
     size: int, l1: float | None, l2: float | None, linf: float | None
 ) -> tuple[float, float, float]:
     """Complete the three bounds by linf <= l2 <= l1 <= sqrt(d) l2 <= d linf, rounded upward."""
-    given = {"l1": l1, "l2": l2, "linf": linf}
-    if all(bound is None for bound in given.values()):
+    if l1 is l2 is linf is None:
         raise ValueError("give at least one of l1, l2, linf: what one record can add")
-    for name, bound in given.items():
-        if bound is not None and not bound >= 0:
-            raise ValueError(f"{name} must be a number >= 0, got {bound!r}")
-    a, b, c = (math.inf if bound is None else float(bound) for bound in (l1, l2, linf))
+    a, b, c = (_bound(l1, "l1"), _bound(l2, "l2"), _bound(linf, "linf"))
     root = math.sqrt(max(size, 1)) * (1 + 2.0**-50)
     two = min(b, a, c * root if c < math.inf else math.inf)
     return min(a, two * root if two < math.inf else math.inf), two, min(c, two)
+
+
+def _bound(bound: float | None, name: str) -> float:
+    if bound is None:
+        return math.inf
+    if not bound >= 0:
+        raise ValueError(f"{name} must be a number >= 0, got {bound!r}")
+    return float(bound)
 
 
 def rounded_source(

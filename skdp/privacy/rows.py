@@ -6,19 +6,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss
+from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
 from skdp.privacy.shape import PublicShape
-
-if TYPE_CHECKING:
-    from skdp.privacy.batches import Batch
 
 __all__ = ["Rows"]
 
@@ -99,40 +97,31 @@ class Rows:
 
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
-        from skdp.kernels import gradient_kernel
-
         groups = self.groups if by_group else None
+        key = (loss, groups is None, self.intercept_value if self.fit_intercept else None)
+        kept: GradientKernel | None = self._of_y.get(key)
+        if kept is None:
+            from skdp.kernels import gradient_kernel
 
-        def make() -> Any:
-            return gradient_kernel(
-                self.matrix, self.y, loss, sample_weight=self.weight, groups=groups, **self._feature
-            )
-
-        made: GradientKernel = self._kept(("l2", loss, groups is None), make)
-        return made
+            kept = self._of_y[key] = gradient_kernel(
+                self.matrix, self.y, loss, fit_intercept=self.fit_intercept,
+                intercept_value=self.intercept_value, sample_weight=self.weight, groups=groups,
+            )  # fmt: skip
+        return kept
 
     def sup_kernel(self, loss: Loss) -> SupKernel:
         """Kernel of the rows' gradients, for the sup norm; a group's rows share one weight."""
-        from skdp.kernels import sup_gradient_kernel
+        key = ("sup", loss, self.intercept_value if self.fit_intercept else None)
+        kept: SupKernel | None = self._of_y.get(key)
+        if kept is None:
+            from skdp.kernels import sup_gradient_kernel
 
-        def make() -> Any:
-            return sup_gradient_kernel(
-                self.matrix, self.y, loss, sample_weight=self.weight, row_weight=self.balance(),
-                **self._feature,
+            kept = self._of_y[key] = sup_gradient_kernel(
+                self.matrix, self.y, loss, fit_intercept=self.fit_intercept,
+                intercept_value=self.intercept_value, sample_weight=self.weight,
+                row_weight=self.balance(),
             )  # fmt: skip
-
-        made: SupKernel = self._kept(("sup", loss), make)
-        return made
-
-    @property
-    def _feature(self) -> dict[str, Any]:
-        return {"fit_intercept": self.fit_intercept, "intercept_value": self.intercept_value}
-
-    def _kept(self, kind: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        key = (*kind, self.intercept_value if self.fit_intercept else None)
-        if key not in self._of_y:
-            self._of_y[key] = make()
-        return self._of_y[key]
+        return kept
 
     def balance(self) -> NDArray[np.float64] | None:
         """1 / (rows of the group) of every row; None where the unit is the record."""
@@ -171,10 +160,8 @@ class Rows:
         wanted[np.asarray(units)] = True
         return np.flatnonzero(wanted[self.groups])
 
-    def units_of(self, batch: "Batch | None") -> NDArray[np.int64] | None:
+    def units_of(self, batch: Batch | None) -> NDArray[np.int64] | None:
         """The units that a session drew; None means all."""
-        from skdp.privacy.batches import Batch
-
         if batch is None:
             return None
         if not isinstance(batch, Batch):
@@ -196,6 +183,9 @@ class Rows:
         plain: Callable[[], NDArray[np.float64]],
         *,
         contribution: float = math.inf,
+        magnitude: float | None = None,
+        roundings: int = 0,
+        needs_public_n: bool = True,
         **facts: Any,
     ) -> Source:
         """Source of a statistic of these records.
@@ -205,21 +195,23 @@ class Rows:
         on_grid, plain : callable
             As in `Source`.
         contribution : float, default=inf
-            The most that one unit adds to an entry: with the number of units it bounds the magnitude of a sum.
+            The most that one unit adds to an entry of a sum: with the number of units it bounds the magnitude.
+        magnitude : float, default=None
+            Of `Source`, where the statistic is no sum.
+        roundings : int, default=0
+        needs_public_n : bool, default=True
+            Whether a session under add-remove refuses the statistic of records without ``n_public``.
         **facts
-            Fields of `Source` that are not the default of a sum over these records.
+            Other fields of `Source`.
         """
-        if "magnitude" not in facts:
-            facts["magnitude"] = contribution * self.shape.most_units
-            if contribution < math.inf:
-                facts["usual"] = contribution * self.shape.usual_units
-        known = {
-            "roundings": 0,
-            "owner": self,
-            "unit": self.shape.unit,
-            "needs_public_n": self.shape.n_public is None,
-        }
-        return Source(on_grid, plain, **{**known, **facts})
+        shape = self.shape
+        if magnitude is None:
+            magnitude = contribution * shape.most_units
+            facts["usual"] = contribution * shape.usual_units
+        needs_public_n = needs_public_n and shape.n_public is None
+        return Source(
+            on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, **facts
+        )
 
     # ---------------------------------------------------------------- what nobody may do
 

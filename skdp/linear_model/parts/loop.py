@@ -7,7 +7,7 @@ import numpy as np
 from skdp.base.fit import Solution
 from skdp.linear_model.parts.steps import StepRule, square
 from skdp.linear_model.parts.task import Monitor, Task
-from skdp.privacy.session import BatchPlan, GaussianPlan
+from skdp.privacy import BatchPlan, GaussianPlan
 
 __all__ = ["GradientAt", "NoisyGradient", "descend"]
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.privacy import Bounded, PrivacySession
-from skdp.privacy.session import GaussianPlan
+from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
 __all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "noisy_search"]
 

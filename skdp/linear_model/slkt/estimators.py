@@ -22,8 +22,7 @@ from skdp.linear_model.slkt.solver import (
     private_transfer,
     published_transfer,
 )
-from skdp.privacy.session import PrivacySession
-from skdp.privacy.statistics.linear_map import canonical_csr
+from skdp.privacy import PrivacySession, canonical_csr
 
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 

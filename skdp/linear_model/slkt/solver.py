@@ -30,8 +30,7 @@ from skdp.linear_model.parts.steps import AcceleratedStep, keep_largest, step_ru
 from skdp.linear_model.parts.task import Task
 from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import HuberLoss, Loss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
-from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
 __all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
 

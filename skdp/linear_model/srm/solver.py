@@ -32,8 +32,7 @@ from skdp.linear_model.parts.start import Start, begin, precision, scale_part
 from skdp.linear_model.parts.steps import square
 from skdp.linear_model.parts.task import Task
 from skdp.losses import Loss
-from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
-from skdp.privacy.session import BatchPlan
+from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 
 __all__ = ["Settings", "recursive_momentum"]
 

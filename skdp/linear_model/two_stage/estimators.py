@@ -17,7 +17,7 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
-from skdp.privacy.session import PrivacySession
+from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 

@@ -22,8 +22,7 @@ from skdp.linear_model.parts.quantiles import (
 from skdp.linear_model.parts.scales import released_prior, sup_norm_count
 from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from skdp.privacy.session import Partition
+from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
 
 __all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
 

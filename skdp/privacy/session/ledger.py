@@ -99,6 +99,7 @@ class Ledger:
         self.pure: list[tuple[float, int, float]] = []
         self.slack = [0.0, 0.0]
         self.late = self.sampled = False
+        self._by_cost: dict[tuple[Any, ...], dict[str, Any]] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._noise: tuple[Bounded, Plan, mechanisms.Noise] | None = None  # the last one
@@ -253,11 +254,12 @@ class Ledger:
     def write(self, line: dict[str, Any], purpose: str) -> None:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
-        for known in self.rows:
-            if all(known.get(key) == line.get(key) for key in _COST_KEYS):
-                known["count"] += line["count"]
-                for key in _LARGEST:
-                    if key in line:
-                        known[key] = max(known[key], line[key])
-                return
-        self.rows.append(line)
+        cost = tuple(map(line.get, _COST_KEYS))
+        known = self._by_cost.setdefault(cost, line)
+        if known is line:
+            self.rows.append(line)
+            return
+        known["count"] += line["count"]
+        for key in _LARGEST:
+            if key in line:
+                known[key] = max(known[key], line[key])

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded
+from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.rows import Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "point"]
@@ -97,11 +97,17 @@ def mean_of_vectors(
     batch : Batch or None
         The units of the sum.
     """
-    scale = 1.0 / (rows.shape.n_units if batch is None else batch.batch_size)
-    source = rows.source(
+    public = rows.shape
+    scale = 1.0 / (public.n_units if batch is None else batch.batch_size)
+    source = Source(
         lambda unit: on_grid(unit / scale),
         lambda: scale * plain(),
-        contribution=radius * scale,
+        roundings=0,
+        magnitude=radius * scale * public.most_units,
+        usual=radius * scale * public.usual_units,
+        owner=rows,
+        unit=public.unit,
+        needs_public_n=public.n_public is None,
         batch=batch,
     )
     return Bounded.from_source(source, shape, l2=radius * scale)
