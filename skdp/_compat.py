@@ -7,7 +7,7 @@ looked at, never data. A fit in a worker process or another thread has no such f
 import inspect
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 __all__ = ["around_this_fit", "warn_user"]
@@ -16,44 +16,37 @@ __all__ = ["around_this_fit", "warn_user"]
 _PASSED_OVER = ("skdp", "sklearn", "joblib", "imblearn")
 
 _ENSEMBLE = "sklearn.ensemble"
-_SELECTION = "sklearn.model_selection"
 
-# (module, classes, condition, what they do to the claim of a fit inside)
-_META: tuple[tuple[str, tuple[str, ...], Callable[[Any], bool], str], ...] = (
+# (module, classes, what they do to the claim of a fit inside)
+_META: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         _ENSEMBLE,
         ("BaggingClassifier", "BaggingRegressor"),
-        lambda caller: bool(caller.bootstrap),
         "repeats records (bootstrap), so one record counts several times in a fit, and makes many fits",
     ),
     (
         _ENSEMBLE,
         ("AdaBoostClassifier", "AdaBoostRegressor"),
-        lambda caller: True,
         "repeats or weights records by the errors of earlier fits, so one record counts several times",
     ),
     (
         _ENSEMBLE,
         ("StackingClassifier", "StackingRegressor"),
-        lambda caller: True,
         "fits its last estimator on scores of these records, and makes many fits",
     ),
     (
-        _SELECTION,
+        "sklearn.model_selection",
         ("TunedThresholdClassifierCV",),
-        lambda caller: True,
         "chooses its threshold by non-private scores of these records",
     ),
     (
         "sklearn.calibration",
         ("CalibratedClassifierCV",),
-        lambda caller: True,
         "fits its calibrator without noise to scores and labels of these records",
     ),
     (
         "sklearn.semi_supervised",
         ("SelfTrainingClassifier",),
-        lambda caller: True,
         "chooses and labels records by non-private scores of them, and makes many fits",
     ),
 )
@@ -115,8 +108,10 @@ def _about(caller: Any) -> Iterator[tuple[str, str]]:
             "hyper-parameters chosen by non-private scores on the same data: "
             "no epsilon covers the choice",
         )
-    for module, names, holds, what in _META:
-        if _is_a(caller, module, names) and holds(caller):
+    for module, names, what in _META:
+        if not _is_a(caller, module, names):
+            continue
+        if names[0] != "BaggingClassifier" or caller.bootstrap:
             line = f"{type(caller).__name__} around this fit {what}: no epsilon covers that"
             yield f"{line}; the report says so", line
     before: list[Any] = []

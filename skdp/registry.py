@@ -40,18 +40,8 @@ ESTIMATORS = {
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 
-# Besides skdp itself and Python.
 PACKAGES = (
-    "scikit-learn",
-    "numpy",
-    "scipy",
-    "numba",
-    "dp-accounting",
-    "cryptography",
-    "pooch",
-    "tqdm",
-    "cupy-cuda12x",
-    "matplotlib",
+    "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
 )
 
 
@@ -87,7 +77,7 @@ def show_versions() -> None:
 
     print(f"python: {sys.version.split()[0]} on {platform.platform()}")
     print(f"skdp: {__version__}")
-    for name in PACKAGES:
+    for name in PACKAGES.split():
         try:
             print(f"{name}: {version(name)}")
         except PackageNotFoundError:

@@ -35,15 +35,7 @@ _COMPLEX = (complex, np.complexfloating)
 def as_cells(values: Any) -> Any:
     """Return labels, targets or weights as an object array; unchanged where their container has a type.
 
-    Parameters
-    ----------
-    values : array-like
-        Arrays, Series and sparse matrices of a NumPy type other than object come back unchanged. That type
-        is public.
-
-    Returns
-    -------
-    ndarray of object, or the same values
+    The NumPy type of an array, a Series or a sparse matrix is public, unless it is object.
     """
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
@@ -64,10 +56,7 @@ def is_untyped(values: object) -> bool:
 def as_table(X: Any) -> Any:
     """Return a list of rows as a table of objects, and anything else unchanged.
 
-    Raises
-    ------
-    ValueError
-        If the rows differ in length.
+    Rows of different lengths raise ValueError.
     """
     if hasattr(X, "__array__") or isinstance(X, (str, bytes)) or not isinstance(X, Sequence):
         return X
@@ -112,14 +101,8 @@ def kind(cell: object) -> str:
 def number(cell: object) -> float:
     """Return a cell as float64: NaN if it is missing, infinite if it is a number beyond float64.
 
-    Text is read as Python's ``float`` reads it.
-
-    Raises
-    ------
-    ValueError
-        If it is text that is not a number.
-    TypeError
-        If it is neither a number nor text. No message quotes the cell.
+    Text is read as Python's ``float`` reads it; other text raises ValueError, and what is neither a number nor
+    text TypeError. No message quotes the cell.
     """
     if isinstance(cell, (float, int)):
         return _converted(cell)
@@ -148,21 +131,7 @@ def _parsed(cell: str | bytes) -> float:
 
 
 def cell_numbers(values: Any) -> NDArray[np.float64]:
-    """Return values as float64, cell by cell as `number` does.
-
-    Parameters
-    ----------
-    values : array-like
-
-    Returns
-    -------
-    ndarray of float64
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `number`.
-    """
+    """Return values as float64, cell by cell as `number` does, and raise as it does."""
     cells = as_cells(values)
     if not is_untyped(cells):
         return np.asarray(cells, dtype=np.float64)
@@ -174,14 +143,6 @@ def label_codes(cells: Iterable[object], labels: Iterable[object]) -> NDArray[np
     """Index of each cell in ``labels``; -1 where it is none of them, NaN where it is missing.
 
     A number is the label of equal value, 1 that of 1.0; a text is the label of equal text.
-
-    Parameters
-    ----------
-    cells, labels : sequence
-
-    Returns
-    -------
-    ndarray of float64
     """
     place = {python_number(label): code for code, label in enumerate(labels)}
 

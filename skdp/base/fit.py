@@ -138,14 +138,12 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     _free_if_none: frozenset[str] = frozenset()
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
-        """Fit privately.
+        """Fit privately. A room documents its X, and gives ``y`` the default None where it has no targets.
 
         Parameters
         ----------
-        X : object
-            The records, one after another along the first axis.
-        y : array-like or None
-            Targets; a room without targets gives the default None.
+        X, y : object
+            For `read`; the records lie one after another along the first axis of X.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
@@ -154,15 +152,6 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         Returns
         -------
         self : estimator
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
         """
         self._check_before_data(groups)
         with self._open_session(self._units_before(X)) as session:
@@ -304,21 +293,7 @@ class ExactFit(_Fit[ProblemT]):
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Self:
-        """Fit without privacy.
-
-        Parameters
-        ----------
-        X : object
-            The records, one after another along the first axis.
-        y : array-like or None
-            Targets; a room without targets gives the default None.
-        **more : dict
-            For `read`.
-
-        Returns
-        -------
-        self : estimator
-        """
+        """Fit without privacy; all arguments are for `read`."""
         self._check_parameters()
         if "groups" in more:
             raise TypeError(
@@ -335,16 +310,7 @@ class ExactFit(_Fit[ProblemT]):
 def unpaid(estimator: EstimatorT) -> EstimatorT:
     """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
 
-    For fits inside a fit whose own session pays for what they release.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A private estimator, or a pipeline or the like of which a part is private.
-
-    Returns
-    -------
-    estimator
+    For fits inside a fit whose own session pays for what they release. Parts of a pipeline are unpaid too.
     """
     copy: Any = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
@@ -358,17 +324,8 @@ class _Planner(Protocol[PlanT]):
 def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
     """Return the plan of a fit on data of this shape: no record is needed, and nothing is charged.
 
-    Parameters
-    ----------
-    estimator : PrivateFit with a method ``plan(session, shape)``
-        The method makes the plans of all releases from public numbers; `solve` calls it with the shape of the
-        records.
-    shape : PublicShape
-
-    Returns
-    -------
-    object
-        What ``plan`` returned.
+    The estimator is a `PrivateFit` whose method ``plan(session, shape)`` plans all releases from public numbers.
+    Its `solve` calls ``plan`` with the shape of the records.
     """
     twin: Any = unpaid(estimator)
     twin.set_params(random_state=None)

@@ -138,14 +138,9 @@ def _text_columns(X: Any) -> str:
 
 
 def encode_groups(groups: Any, n_samples: int) -> NDArray[np.intp]:
-    """Return group codes 0..G-1.
+    """Return group codes 0..G-1; a label that is missing or cannot be hashed raises ValueError.
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
-
-    Raises
-    ------
-    ValueError
-        If the shape is wrong, or a label is missing or cannot be hashed.
     """
     if isinstance(groups, list | tuple) and any(isinstance(label, tuple) for label in groups):
         groups = np.fromiter(groups, dtype=object, count=len(groups))  # each tuple is a label
@@ -207,13 +202,7 @@ def _is_absent(label: object) -> bool:
 def clipped_weights(
     sample_weight: Any, max_weight: float | None, n_samples: int
 ) -> NDArray[np.float64]:
-    """Return the weights of the rows, clipped to [0, ``max_weight``].
-
-    Raises
-    ------
-    ValueError
-        If no public bound is declared, or the weights are not ``n_samples`` finite numbers.
-    """
+    """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:
         raise ValueError(
             "sample_weight is private: declare its public upper bound with max_weight= "

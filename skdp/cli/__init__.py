@@ -75,6 +75,17 @@ def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
         help="in (0, 1); choose it far below 1/n",
     )
     parser.add_argument(
+        "--adjacency",
+        choices=_ADJACENCIES,
+        default="replace-one",
+        metavar="A",
+        help="what one record may do: replace-one (default), zero-out or add-remove",
+    )
+    _add_sampling(parser, of_n)
+
+
+def _add_sampling(parser: argparse.ArgumentParser, of_n: str) -> None:
+    parser.add_argument(
         "--sampling-rate",
         type=_rate,
         default=None,
@@ -104,13 +115,6 @@ def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
         default=None,
         help="poisson (default) or samples of exactly B records, which cost several times more",
     )
-    parser.add_argument(
-        "--adjacency",
-        choices=_ADJACENCIES,
-        default="replace-one",
-        metavar="A",
-        help="what one record may do: replace-one (default), zero-out or add-remove",
-    )
 
 
 def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
@@ -137,33 +141,7 @@ def _add_demo(commands: Any, json_option: argparse.ArgumentParser) -> None:
     )
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of ``skdp``.
-
-    Returns
-    -------
-    argparse.ArgumentParser
-
-    Examples
-    --------
-    >>> from skdp.cli import build_parser
-    >>> build_parser().parse_args(["data", "where"]).action
-    'where'
-    """
-    parser = argparse.ArgumentParser(
-        prog="skdp",
-        description="Differentially private scikit-learn estimators.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"skdp {__version__}")
-    json_option = argparse.ArgumentParser(add_help=False)
-    json_option.add_argument(
-        "--json",
-        action="store_true",
-        help='one JSON document on standard output; an infinite number is the string "inf"',
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_demo(commands, json_option)
+def _add_costs(commands: Any, json_option: argparse.ArgumentParser) -> None:
     epsilon = commands.add_parser(
         "epsilon",
         parents=[json_option],
@@ -199,6 +177,9 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="C",
         help="L2 bound of one record's contribution: also print noise stds",
     )
+
+
+def _add_files(commands: Any, json_option: argparse.ArgumentParser) -> None:
     data = commands.add_parser(
         "data",
         parents=[json_option],
@@ -214,6 +195,37 @@ def build_parser() -> argparse.ArgumentParser:
         description="The fits charged to a ledger file.",
     )
     ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of ``skdp``.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+
+    Examples
+    --------
+    >>> from skdp.cli import build_parser
+    >>> build_parser().parse_args(["data", "where"]).action
+    'where'
+    """
+    parser = argparse.ArgumentParser(
+        prog="skdp",
+        description="Differentially private scikit-learn estimators.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"skdp {__version__}")
+    json_option = argparse.ArgumentParser(add_help=False)
+    json_option.add_argument(
+        "--json",
+        action="store_true",
+        help='one JSON document on standard output; an infinite number is the string "inf"',
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_demo(commands, json_option)
+    _add_costs(commands, json_option)
+    _add_files(commands, json_option)
     return parser
 
 

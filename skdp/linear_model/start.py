@@ -12,20 +12,9 @@ __all__ = ["start_point"]
 def start_point(
     coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool
 ) -> np.ndarray:
-    """Return the first theta: zeros, or a released model's coefficients.
+    """Return the first theta, of ``shape``: zeros, or a released model's coefficients.
 
-    Parameters
-    ----------
-    coef_init : array-like or None
-        ``coef_``, or ``coef_`` with the intercept as a last column.
-    shape : tuple of int
-        Of theta.
-    n_features : int
-    fit_intercept : bool
-
-    Returns
-    -------
-    ndarray of shape ``shape``
+    ``coef_init`` is ``coef_``, or ``coef_`` with the intercept as a last column.
     """
     if coef_init is None:
         return np.zeros(shape)

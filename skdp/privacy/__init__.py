@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "AmbientAccountantMixin": "skdp.privacy.budget",
         "Batch": "skdp.privacy.batches",
         "BatchGroup": "skdp.privacy.batches",
+        "BatchPart": "skdp.privacy.batches",
         "BatchPlan": "skdp.privacy.batches",
         "Bounded": "skdp.privacy.bounded",
         "BudgetAccountant": "skdp.privacy.budget",

@@ -9,6 +9,7 @@ from skdp.privacy.adjacency import check_unit as check_unit
 from skdp.privacy.adjacency import factor as factor
 from skdp.privacy.batches import Batch as Batch
 from skdp.privacy.batches import BatchGroup as BatchGroup
+from skdp.privacy.batches import BatchPart as BatchPart
 from skdp.privacy.batches import BatchPlan as BatchPlan
 from skdp.privacy.batches import Partition as Partition
 from skdp.privacy.bounded import Bounded as Bounded

@@ -1,9 +1,10 @@
 """Minibatches: plans that fix them, and batches that only a plan can make.
 
-A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown: amplification
-by sampling is false for a batch that can be predicted. It can be used for one release, with the noise of its own
-plan; the ledger row is written from it. Means divide by the expected size, a public constant, never by the number
-of records that were drawn (REFEREE 9, 17).
+A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown:
+amplification by sampling is false for a batch that can be predicted. It can be used for one release (or for one
+with each part of the plan), with the noise of its own plan; the ledger row is written from it. Means divide by
+the expected size, a public constant, never by the number of records that were drawn: a neighbouring data set
+may have another one.
 
 A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
 size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from
@@ -13,6 +14,7 @@ can be drawn is right up to a factor within 1 +- 2^-80, and what can never be dr
 """
 
 import functools
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -28,6 +30,7 @@ from skdp.privacy.shape import MOST_UNITS
 __all__ = [
     "Batch",
     "BatchGroup",
+    "BatchPart",
     "BatchPlan",
     "Partition",
     "batch_slack",
@@ -56,12 +59,16 @@ class BatchGroup:
         Noise multipliers of the groups of one plan are in proportion to their weights.
     purpose : str
         Written to the report.
+    parts : tuple of float
+        Several statistics of each batch, under one plan: their shares of the cost of a batch, which add up to 1.
+        The one with share s has the noise multiplier of the plan over the root of s.
     """
 
     releases: int
     batch_size: int
     weight: float = 1.0
     purpose: str = "steps"
+    parts: tuple[float, ...] = (1.0,)
 
 
 @dataclass(frozen=True)
@@ -83,6 +90,8 @@ class BatchPlan:
     share : float
         What the plan counts for among the shares of the session.
     purpose : str
+    shares : tuple of float
+        Of the statistics of one batch.
     """
 
     releases: int
@@ -93,6 +102,12 @@ class BatchPlan:
     noise_multiplier: float
     share: float
     purpose: str = "steps"
+    shares: tuple[float, ...] = (1.0,)
+
+    @property
+    def parts(self) -> "tuple[BatchPart, ...]":
+        """What each statistic of a batch is released with, in place of the plan."""
+        return tuple(BatchPart(self, index) for index in range(len(self.shares)))
 
     def describe(self) -> dict[str, Any]:
         """What a ledger row says about the sampling."""
@@ -112,6 +127,34 @@ class BatchPlan:
         }
 
 
+@dataclass(frozen=True)
+class BatchPart:
+    """One of the statistics that a plan releases of each of its batches; see `BatchPlan.parts`.
+
+    Attributes
+    ----------
+    plan : BatchPlan
+    index : int
+        Its place in the plan's shares.
+    """
+
+    plan: BatchPlan
+    index: int
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Standard deviation over l2 sensitivity of this statistic alone; 0 without privacy."""
+        share = self.plan.shares[self.index]
+        if share == 1.0:
+            return self.plan.noise_multiplier
+        return self.plan.noise_multiplier / math.sqrt(share) * (1 + 2.0**-40)
+
+    @property
+    def purpose(self) -> str:
+        """Of the plan."""
+        return self.plan.purpose
+
+
 class Batch:
     """A secret choice of units for one release; made by `PrivacySession.draw` only.
 
@@ -127,7 +170,7 @@ class Batch:
 
     _family: object
     _plan: BatchPlan
-    _spent: bool
+    _spent: set[int]  # parts of the plan that it was released with
     _units: NDArray[np.int64] | None
 
     def __init__(self) -> None:
@@ -136,7 +179,7 @@ class Batch:
     @classmethod
     def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, family: object) -> "Batch":
         made = cls.__new__(cls)
-        made._plan, made._units, made._family, made._spent = plan, units, family, False
+        made._plan, made._units, made._family, made._spent = plan, units, family, set()
         return made
 
     @property

@@ -6,13 +6,17 @@ It is not an array and cannot be turned into one; the only way to numbers is a r
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
+
+if TYPE_CHECKING:
+    from skdp.privacy.batches import Batch
+    from skdp.privacy.noise import KeyStream
 
 __all__ = ["Bounded", "Source", "rounded_source"]
 
@@ -48,8 +52,8 @@ class Source:
     owner: object | None = None
     unit: str | None = None
     needs_public_n: bool = False
-    choose: Callable[[float, float, Any], int] | None = None
-    batch: Any = None
+    choose: "Callable[[float, float, KeyStream], int] | None" = None
+    batch: "Batch | None" = None
     usual: float | None = None
 
 
@@ -197,14 +201,7 @@ class Bounded:
                 "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "
                 "1e-150 and 1e150"
             )
-        return Bounded.from_source(
-            _scaled(self._value, scale, self.shape),
-            self.shape,
-            l1=self.l1 * size,
-            l2=self.l2 * size,
-            linf=self.linf * size,
-            adjacency=self.adjacency,
-        )
+        return self._with(_scaled(self._value, scale, self.shape), size)
 
     __rmul__ = __mul__
 
@@ -255,13 +252,12 @@ class Bounded:
         added = np.array(constant, dtype=np.float64)
         if added.shape != self.shape or not np.isfinite(added).all():
             raise ValueError(f"constant must be finite and of shape {self.shape}")
+        return self._with(_shifted(self._value, added), 1.0)
+
+    def _with(self, source: Source, scale: float) -> "Bounded":
+        l1, l2, linf = self.l1 * scale, self.l2 * scale, self.linf * scale
         return Bounded.from_source(
-            _shifted(self._value, added),
-            self.shape,
-            l1=self.l1,
-            l2=self.l2,
-            linf=self.linf,
-            adjacency=self.adjacency,
+            source, self.shape, l1=l1, l2=l2, linf=linf, adjacency=self.adjacency
         )
 
     def __repr__(self) -> str:
@@ -333,28 +329,24 @@ def _source_of(value: ArrayLike) -> Source:
 
 
 def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
+    size = abs(scale)
     if scale == 0:
-        return Source(
-            lambda unit: np.zeros(shape, np.int64),
-            lambda: np.zeros(shape),
-            0,
-            0.0,
-            source.owner,
-            source.unit,
-            source.needs_public_n,
-            batch=source.batch,
+        return replace(
+            source,
+            on_grid=lambda unit: np.zeros(shape, np.int64),
+            plain=lambda: np.zeros(shape),
+            roundings=0,
+            magnitude=0.0,
+            choose=None,
+            usual=None,
         )
     sign = 1 if scale > 0 else -1
-    size = abs(scale)
-    return Source(
-        lambda unit: sign * source.on_grid(unit / size),
-        lambda: scale * source.plain(),
-        source.roundings,
-        source.magnitude * size,
-        source.owner,
-        source.unit,
-        source.needs_public_n,
-        batch=source.batch,
+    return replace(
+        source,
+        on_grid=lambda unit: sign * source.on_grid(unit / size),
+        plain=lambda: scale * source.plain(),
+        magnitude=source.magnitude * size,
+        choose=None,
         usual=None if source.usual is None else source.usual * size,
     )
 
@@ -371,15 +363,12 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
         return moved if math.isfinite(source.magnitude) else np.clip(moved, -clamp, clamp)
 
     added = float(np.abs(constant).max(initial=0.0))
-    return Source(
-        on_grid,
-        lambda: source.plain() + constant,
-        source.roundings,
-        source.magnitude + added,
-        source.owner,
-        source.unit,
-        source.needs_public_n,
-        batch=source.batch,
+    return replace(
+        source,
+        on_grid=on_grid,
+        plain=lambda: source.plain() + constant,
+        magnitude=source.magnitude + added,
+        choose=None,
         usual=None if source.usual is None else source.usual + added,
     )
 
@@ -399,15 +388,14 @@ def _added(a: Source, b: Source) -> Source:
         x, y = (np.clip(source.on_grid(unit), -clamp, clamp) for source in (a, b))
         return x + y
 
-    return Source(
-        on_grid,
-        lambda: a.plain() + b.plain(),
-        a.roundings + b.roundings,
-        a.magnitude + b.magnitude,
-        a.owner,
-        a.unit,
-        a.needs_public_n or b.needs_public_n,
-        batch=a.batch,
+    return replace(
+        a,
+        on_grid=on_grid,
+        plain=lambda: a.plain() + b.plain(),
+        roundings=a.roundings + b.roundings,
+        magnitude=a.magnitude + b.magnitude,
+        needs_public_n=a.needs_public_n or b.needs_public_n,
+        choose=None,
         usual=_usual(a) + _usual(b) if both_exact else None,
     )
 

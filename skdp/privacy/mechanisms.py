@@ -1,21 +1,26 @@
 """The mechanisms: a Bounded and a noise level in, an array and a ledger row out.
 
 Everything happens on an integer grid whose width is fixed by public numbers before the statistic is
-computed. These facts carry the privacy of the floating-point result:
+computed. A statistic whose contributions are integers (`Source.roundings` 0) has exactly its declared sensitivity.
+One that was rounded r times as a total can move by r more units in every entry.
 
-* Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous
-  Gaussian mechanism, so the exact formula holds in any dimension (REFEREE B5).
-* A sum that is too large wraps around modulo 2^64, and so does its sum with the noise: post-processing again. So
-  nothing has to be known about a private number of records (`Source.usual`).
-* Laplace. Discrete Laplace of scale L/epsilon on integers whose l1 sensitivity is the integer L: the
+Privacy
+-------
+* Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous Gaussian
+  mechanism. So its exact formula holds in any dimension, also for batches and for adaptive choices.
+* Large sums. A sum that is too large wraps around modulo 2^64, and so does its sum with the noise:
+  post-processing again. So nothing has to be known about a private number of records (`Source.usual`).
+* Laplace. Discrete Laplace noise of scale L / epsilon on integers whose l1 sensitivity is the integer L: the
   ratio of two probabilities is at most exp(epsilon).
-* Sparse vector. An AboveThreshold round on integers of sup-norm sensitivity D costs D / threshold scale +
-  2 D / query scale, whatever the number of queries, a released value D / value scale (REFEREE 22).
-* Selection. Gumbel noise of scale 2 Delta / epsilon on integer scores, Delta the largest change of one
-  score: one epsilon-bounded-range choice; the k largest at once are k such choices (REFEREE 10).
-
-A statistic whose contributions are integers (`Source.roundings` 0) has exactly its declared sensitivity;
-one that was rounded r times as a total can move by r more units in every entry.
+* Sparse vector. Let integers of sup-norm sensitivity D be compared with a noisy threshold of scale s, each with
+  noise of scale q. If threshold and the entry that is found are shifted by the change of the data, at most D
+  and 2 D, every answer "below" before it stays. So a round costs D / s + 2 D / q, however many entries were
+  below. The value of what was found has fresh noise of scale v and costs D / v. A run is charged for all its
+  rounds, also if it ends without a hit.
+* Selection. Gumbel noise of scale 2 D / epsilon on integer scores, D the largest change of one score. Two
+  scores may move by D in opposite directions, so the log odds of two choices move by at most epsilon: one
+  epsilon-bounded-range choice. The k largest at once are k such choices (Durfee & Rogers 2019). Their scale D /
+  epsilon is for scores that all move in one direction.
 """
 
 import math
@@ -43,9 +48,8 @@ __all__ = [
     "sensitivity_factor",
 ]
 
-_HEADROOM = (
-    2.0**61
-)  # |sum| + |noise| < 2^62 (REFEREE 7); 2^61 leaves room for the 14 sigma of the noise
+# Bound on a sum, in units: with 14 sigma of noise it stays below 2^62, so int64 holds it.
+_HEADROOM = 2.0**61
 _LAPLACE_SCALE = 2.0**30
 _SPARSE_VECTOR_GRID = 2.0**28
 

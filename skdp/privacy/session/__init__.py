@@ -1,12 +1,13 @@
 """The session of a fit: its budget, its plans, its releases and its report."""
 
-from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition
+from skdp.privacy.batches import Batch, BatchGroup, BatchPart, BatchPlan, Partition
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.session import PrivacySession, check_budget
 
 __all__ = [
     "Batch",
     "BatchGroup",
+    "BatchPart",
     "BatchPlan",
     "GaussianPlan",
     "Partition",

@@ -44,7 +44,7 @@ def make_report(
     claim = math.inf if ledger.exact else claimed(ledger)
     if not ledger.exact:
         recheck(ledger, claim)
-    assumptions = (_ONCE[ledger.unit], *assumptions)
+    assumptions = (_ONCE[ledger.unit], *ledger.assumptions, *assumptions)
     if seeded:
         assumptions += ("the seed is secret and never used for another fit: for testing only",)
     if ledger.sampled:

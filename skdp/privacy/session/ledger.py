@@ -11,7 +11,7 @@ from typing import Any
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
-from skdp.privacy.batches import BatchPlan
+from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
@@ -84,6 +84,10 @@ class Ledger:
     late : bool
         Whether something was planned after a release.
     sampled : bool
+    assumptions : list of str
+        What the claim rests on beside what every report lists.
+    open_batch : Batch or None
+        The batch of the last release: only of this one further parts may follow.
     """
 
     def __init__(
@@ -99,10 +103,12 @@ class Ledger:
         self.pure: list[tuple[float, int, float]] = []
         self.slack = [0.0, 0.0]
         self.late = self.sampled = False
+        self.assumptions: list[str] = []
+        self.open_batch: Batch | None = None
         self._by_cost: dict[tuple[Any, ...], dict[str, Any]] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
-        self._noise: tuple[Bounded, Plan, mechanisms.Noise] | None = None  # the last one
+        self._noise: tuple[Bounded, object, mechanisms.Noise] | None = None  # the last one
         self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
@@ -185,7 +191,7 @@ class Ledger:
             count, mu2 = count + before, mu2 + paid
         self.pure.append((float(epsilon), count, mu2))
 
-    def check_plan(self, plan: Plan, releases: int) -> None:
+    def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
         if not any(plan is own for own in self.plans):
             raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
@@ -223,7 +229,9 @@ class Ledger:
                 "make the PrivateRecords with n_public"
             )
 
-    def noise(self, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> mechanisms.Noise:
+    def noise(
+        self, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart
+    ) -> mechanisms.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0] is not bounded or last[1] is not plan:
@@ -251,8 +259,14 @@ class Ledger:
         """Add samplers' errors to the account."""
         self.slack = self.check_slack(slack)
 
+    def assume(self, line: str) -> None:
+        """Add what a claim rests on to the report, once."""
+        if line not in self.assumptions:
+            self.assumptions.append(line)
+
     def write(self, line: dict[str, Any], purpose: str) -> None:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
+        self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
         cost = tuple(map(line.get, _COST_KEYS))
         known = self._by_cost.setdefault(cost, line)

@@ -10,6 +10,19 @@ g times the likelihood ratio of y; the mean over y is the divergence of the rele
 grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). The noise of the batches is
 calibrated to this product, before anything was released; a plan made later could depend on a result, and is
 refused.
+
+Several statistics of one batch (`BatchPlan.parts`) count as one Gaussian release. Fix the units of the batch.
+Let P0 be the law of its released statistics if a unit is absent, P1 if it is there, P1' if it has other values.
+Statistic j has noise of z_j times its sensitivity, so the unit moves its mean by at most 1 / z_j standard
+deviations (half of that under replace-one, where z_j is relative to two contributions). It may be chosen
+because of the statistics before it, such as a clip norm. Gaussian DP composes adaptively: P1 against P0, and
+P1' against P0, are no easier to tell apart than N(m, 1) from N(0, 1), where m^2 is the sum of the squares: that
+of one release with z^-2 = sum z_j^-2. The dominating pairs of a Poisson batch follow from these trade-offs
+alone. Under zero-out and add-remove the laws are (1 - q) P0 + q P1 and P0. Under replace-one they are (1 - q)
+P0 + q P1 and (1 - q) P0 + q P1'; an event of probability Phi(-t) under P0 has at most Phi(m - t) under P1 and
+at least Phi(-m - t) under P1', and a half-space reaches both at once. A full batch is the case q = 1. The
+parts are released one after the other, with no other release between them, so they are one step of the proof
+above. No such argument is written down for batches without replacement: refused.
 """
 
 import math
@@ -84,6 +97,10 @@ def plan_batches(
         raise ValueError("groups must hold at least one BatchGroup")
     if sampling not in _KINDS:
         raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
+    if sampling == WITHOUT_REPLACEMENT and any(len(group.parts) > 1 for group in groups):
+        raise UnsupportedAccounting(
+            "several statistics of one batch are proven for Poisson batches and full batches only"
+        )
     ledger.require_gaussian()
     sampled = any(group.batch_size < n_units for group in groups)
     scale = 0.0
@@ -119,7 +136,8 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
     epsilon = delta = 0.0
     for plan in plans:
         drawn = batch_slack(plan)
-        slack = noise.gaussian_slack(size * plan.releases, plan.noise_multiplier)
+        values = size * plan.releases * len(plan.shares)
+        slack = noise.gaussian_slack(values, plan.noise_multiplier)
         epsilon += slack[0] + plan.releases * drawn[0]
         delta += slack[1] + plan.releases * drawn[1]
     ledger.check_slack((epsilon, delta))
@@ -198,7 +216,11 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
     size = min(check_number(group.batch_size, "batch_size"), n_units)
     if not 0 < group.weight < math.inf:
         raise ValueError(f"weight must be finite and > 0, got {group.weight!r}")
-    return BatchGroup(releases, size, float(group.weight), group.purpose)
+    parts = tuple(float(share) for share in group.parts)
+    if not all(share > 0 for share in parts) or not abs(math.fsum(parts) - 1.0) <= 1e-9:
+        raise ValueError(f"parts must be shares > 0 that add up to 1, got {group.parts!r}")
+    parts = tuple(share / max(1.0, math.fsum(parts)) for share in parts)
+    return BatchGroup(releases, size, float(group.weight), group.purpose, parts)
 
 
 def _rate(batch_size: int, n_units: int) -> float:
@@ -222,6 +244,7 @@ def _plans(
             noise_multiplier=scale * group.weight,
             share=share * cost / whole,
             purpose=group.purpose,
+            shares=group.parts,
         )
         for group, cost in zip(groups, costs)
     )

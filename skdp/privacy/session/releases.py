@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
-from skdp.privacy.batches import Batch, BatchPlan, batch_slack
+from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_slack
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.session.ledger import GaussianPlan, check_number, check_share
+from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.parts import Parts
 
 __all__ = [
@@ -85,14 +85,16 @@ def require_feasible(parts: Parts, size: int, releases: int, share: float) -> No
         ledger.check_slack(noise.gaussian_slack(size * releases, multiplier))
 
 
-def gaussian(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> NDArray[np.float64]:
+def gaussian(
+    parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart
+) -> NDArray[np.float64]:
     """Release a statistic with the noise of ``plan``.
 
     Parameters
     ----------
     bounded : Bounded
         With a finite l2 bound; for a BatchPlan a statistic of a batch of this plan, fresh and not used.
-    plan : GaussianPlan or BatchPlan
+    plan : GaussianPlan, BatchPlan or BatchPart
         Of this session, with a release left.
 
     Returns
@@ -106,35 +108,43 @@ def gaussian(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> 
     """
     ledger = parts.ledger
     ledger.check_statistic(bounded, batches=True)
-    ledger.check_plan(plan, plan.releases)
-    batch = _check_batch(bounded, plan)
+    own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
+    batch = _check_plan(ledger, bounded, own, index)
+    if isinstance(plan, BatchPlan) and len(plan.shares) > 1:
+        raise UnsupportedAccounting(
+            "this plan releases several statistics of each batch: release each with its own of plan.parts"
+        )
+    first = batch is None or not batch._spent
     if not ledger.exact:
         drawn_with = ledger.noise(bounded, plan)
         slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
-        drawn = batch_slack(plan) if isinstance(plan, BatchPlan) else (0.0, 0.0)
+        drawn = batch_slack(own) if isinstance(own, BatchPlan) and first else (0.0, 0.0)
         ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
-    ledger.use(plan)
+    if first:
+        ledger.use(own)
     if batch is not None:
-        batch._spent = True
+        batch._spent.add(index)
     if ledger.exact:
         return bounded._value.plain()
     released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
-    if batch is not None:
+    if isinstance(own, BatchPlan):
         # The planned multiplier: the real one is larger by a rounding, which differs between grids.
-        planned = min(plan.noise_multiplier, line["noise_multiplier"])
-        line.update(batch._plan.describe(), noise_multiplier=planned)
+        short = min(1.0, line["noise_multiplier"] / plan.noise_multiplier)
+        line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
+        # The row of the first statistic is that of the whole batch. One with too little noise is a row of its own.
+        line["count"] = int(first or short < 1.0)
     ledger.write(line, plan.purpose)
+    ledger.open_batch = batch
     return released
 
 
-def noise_std(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan) -> float:
-    """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
-    return 0.0 if parts.ledger.exact else parts.ledger.noise(bounded, plan).std
-
-
-def _check_batch(bounded: Bounded, plan: GaussianPlan | BatchPlan) -> Batch | None:
-    """Refuse a statistic whose batch is not one that ``plan`` made, or was used before."""
+def _check_plan(
+    ledger: Ledger, bounded: Bounded, plan: GaussianPlan | BatchPlan, index: int
+) -> Batch | None:
+    """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
     batch = bounded._value.batch
+    begun = batch is not None and batch._plan is plan and bool(batch._spent)
+    ledger.check_plan(plan, math.inf if begun else plan.releases)
     if not isinstance(plan, BatchPlan):
         if batch is not None:
             raise UnsupportedAccounting(
@@ -148,9 +158,21 @@ def _check_batch(bounded: Bounded, plan: GaussianPlan | BatchPlan) -> Batch | No
         )
     if batch._plan is not plan:
         raise UnsupportedAccounting("the statistic's batch was drawn from another plan")
-    if batch._spent:
+    if not 0 <= index < len(plan.shares):
+        raise ValueError(f"the plan has {len(plan.shares)} parts, got index {index!r}")
+    if index in batch._spent:
         raise PrivacyBudgetExceeded("this batch was used already; draw a new one")
+    if begun and not ledger.exact and ledger.open_batch is not batch:
+        raise UnsupportedAccounting(
+            "something else was released since this batch's first statistic: the parts of a batch are "
+            "proven as one release, without others between them"
+        )
     return batch
+
+
+def noise_std(parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart) -> float:
+    """Standard deviation of the noise that `gaussian` adds to each entry: public, 0 without privacy."""
+    return 0.0 if parts.ledger.exact else parts.ledger.noise(bounded, plan).std
 
 
 def laplace(

@@ -29,7 +29,7 @@ from skdp.privacy.methods import described
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
-from skdp.privacy.session import claim, minibatches, objective, releases, sparse_vector
+from skdp.privacy.session import claim, engine, minibatches, objective, releases, sparse_vector
 from skdp.privacy.session.keys import Keys, Seed
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.parts import Parts
@@ -187,6 +187,7 @@ class PrivacySession:
     # ---------------------------------------------------------------- releases
 
     gaussian = _locked(releases.gaussian)
+    gaussian_by_engine = _locked(engine.gaussian_by_engine)
     laplace = _locked(releases.laplace)
     gumbel_top_k = _locked(releases.gumbel_top_k)
     numeric_sparse = _locked(sparse_vector.numeric_sparse)

@@ -505,6 +505,7 @@ def data(n=60):
     return X, (X[:, 0] > 0).astype(float)
 
 
+@pytest.mark.filterwarnings("ignore:the released clip_norm is")  # few records are meant
 def test_groups_are_the_unit_and_batch_groups_are_not():
     X, y = data()
     who = np.arange(60) % 10

@@ -123,6 +123,7 @@ READERS = {
     # sums over all rows, row by row: the value of a statistic, never a decision
     ("privacy/rows.py", "largest"),
     ("privacy/rows.py", "rows_of"),
+    ("privacy/statistics/clipped_sum.py", "_places"),
     ("privacy/statistics/norm_counts.py", "count"),
     ("privacy/statistics/norm_counts.py", "_row_norms"),
     ("privacy/statistics/moments.py", "_blocks"),

@@ -1,0 +1,125 @@
+"""Releases whose noise an engine draws: several owners' integers in, opened noisy integers out."""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy import mechanisms, noise
+from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.session.ledger import GaussianPlan
+from skdp.privacy.session.parts import Parts
+
+__all__ = ["Engine", "gaussian_by_engine"]
+
+
+class Engine(Protocol):
+    """Adds integers of several owners, and noise that no owner knows, and opens the sum."""
+
+    @property
+    def name(self) -> str:
+        """Written to the report: who draws the noise, and whom one trusts for it."""
+
+    def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
+        """Return the sum of the owners' integers plus round(N(0, sigma^2)) in every entry, modulo 2^64."""
+
+    def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+        """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
+
+
+def gaussian_by_engine(
+    parts: Parts, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine
+) -> NDArray[np.float64]:
+    """Release the sum of several owners' statistics with noise that an engine draws.
+
+    Parameters
+    ----------
+    statistics : sequence of Bounded
+        One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
+    plan : GaussianPlan
+        Of this session, with a release left.
+    engine : Engine
+        Its ``open`` is called once, with each owner's integers on one public grid.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the plan holds no further release. Nothing was opened.
+    UnsupportedAccounting
+        If the statistics are of a batch, or differ in what they protect.
+
+    Notes
+    -----
+    **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l2 bound, and the
+    rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
+    as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
+    sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
+    ledger has the same row. The promise is the engine's, and the report lists it as an assumption; its `slack`
+    is charged beside that of the package's own sampler.
+    """
+    ledger = parts.ledger
+    total = _sum_of(statistics)
+    for bounded in statistics:
+        ledger.check_statistic(bounded)
+    ledger.check_plan(plan, plan.releases)
+    if not ledger.exact:
+        drawn_with = ledger.noise(total, plan)
+        own = noise.gaussian_slack(total.size, plan.noise_multiplier)
+        theirs = engine.slack(total.size, plan.noise_multiplier)
+        ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
+    ledger.use(plan)
+    if ledger.exact:
+        return total._value.plain()
+    parts.keys.commit()
+    unit, sigma, sensitivity = drawn_with
+    opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
+    if opened.dtype != np.int64 or opened.shape != total.shape:
+        raise TypeError(f"engine must open int64 of shape {total.shape}")
+    line = mechanisms.row(
+        "gaussian",
+        noise_multiplier=float(sigma * unit / sensitivity),
+        sensitivity=sensitivity,
+        noise_std=sigma * unit,
+        grid=unit,
+    )
+    ledger.write(line, plan.purpose)
+    ledger.assume(f"noise was drawn by {engine.name}")
+    released: NDArray[np.float64] = opened * np.float64(unit)
+    return released
+
+
+def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
+    """The sum of statistics of different owners: a unit changes one of them."""
+    if not statistics or not all(isinstance(bounded, Bounded) for bounded in statistics):
+        raise TypeError("statistics must be Bounded, one an owner")
+    first, sources = statistics[0], [bounded._value for bounded in statistics]
+    if any(source.batch is not None for source in sources):
+        raise UnsupportedAccounting("owners' statistics of batches have no proof")
+    if any(b.shape != first.shape or b.adjacency != first.adjacency for b in statistics):
+        raise UnsupportedAccounting("owners' statistics must have one shape and one adjacency")
+    if len({id(source.owner) for source in sources if source.owner is not None}) < len(
+        [source for source in sources if source.owner is not None]
+    ):
+        raise UnsupportedAccounting("two of the statistics are of the same records")
+    wraps = any(source.usual is not None for source in sources)
+    if wraps and any(source.roundings or math.isinf(source.magnitude) for source in sources):
+        raise UnsupportedAccounting("sums and statistics that are rounded as a whole do not mix")
+    usual = [s.magnitude if s.usual is None else s.usual for s in sources]
+    source = Source(
+        lambda unit: np.add.reduce([s.on_grid(unit) for s in sources]),
+        lambda: np.add.reduce([s.plain() for s in sources]),
+        roundings=max(s.roundings for s in sources),
+        magnitude=math.fsum(s.magnitude for s in sources),
+        usual=math.fsum(usual) if wraps else None,
+        unit=sources[0].unit,
+        needs_public_n=any(s.needs_public_n for s in sources),
+    )
+    largest = max(bounded.l2 for bounded in statistics)
+    return Bounded.from_source(source, first.shape, l2=largest, adjacency=first.adjacency)

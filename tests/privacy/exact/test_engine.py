@@ -1,0 +1,190 @@
+"""A release whose noise an engine draws: a toy engine shares integers modulo 2^64 and opens a noisy sum."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.losses import LogisticLoss
+from skdp.privacy import (
+    BatchGroup,
+    Bounded,
+    BudgetAccountant,
+    PrivacySession,
+    PrivateRecords,
+    noise,
+)
+
+
+class ToyEngine:
+    """Three servers hold additive shares; each is a uniform integer by itself. The noise is shared as well."""
+
+    name = "three toy servers"
+
+    def __init__(self, seed=0, factor=1.0):
+        self.stream, self.rng, self.factor = (
+            noise.KeyStream(seed),
+            np.random.default_rng(seed),
+            factor,
+        )
+        self.asked = []
+
+    def slack(self, n_values, noise_multiplier):
+        return 0.0, 0.0
+
+    def shares(self, value):
+        first, second = self.rng.integers(-(2**63), 2**63 - 1, size=(2, *value.shape))
+        return first, second, value - first - second
+
+    def open(self, integers, sigma):
+        self.asked.append((len(integers), sigma))
+        drawn = noise.rounded_gaussian(sigma * self.factor, integers[0].shape, self.stream)
+        held = zip(*(self.shares(value) for value in (*integers, drawn)))
+        with np.errstate(over="ignore"):
+            return np.add.reduce([np.add.reduce(list(mine)) for mine in held])
+
+
+def owners(count=3, n=40, **options):
+    rng = np.random.default_rng(1)
+    return [
+        PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options)
+        for _ in range(count)
+    ]
+
+
+def statistics(count=3, clip=0.5, **options):
+    loss, at = LogisticLoss(), np.zeros(4)
+    return [r.mean_gradient(loss, at, clip) * (1 / count) for r in owners(count, **options)]
+
+
+def session(**options):
+    return PrivacySession(**{"epsilon": 1.0, "delta": 1e-6, "random_state": 0, **options})
+
+
+def test_the_opened_sum_is_the_sum_of_the_owners_with_the_planned_noise():
+    s, engine = session(epsilon=20.0), ToyEngine()
+    plan, made = s.plan_gaussian(400), statistics()
+    exact = sum(b._value.plain() for b in made)
+    errors = np.array([s.gaussian_by_engine(made, plan, engine) - exact for _ in range(400)])
+    std = plan.noise_multiplier * 2 * 0.5 / 40 / 3
+    assert abs(errors.std() / std - 1) < 5.2 / math.sqrt(2 * errors.size)
+    assert abs(errors.mean()) < 5.2 * std / math.sqrt(errors.size)
+    (row,) = s.report().mechanisms
+    assert (row["name"], row["count"]) == ("gaussian", 400)
+    assert row["noise_multiplier"] >= plan.noise_multiplier * (1 - 1e-12)
+    assert row["sensitivity"] == pytest.approx(2 * 0.5 / 40 / 3)
+    assert "noise was drawn by three toy servers" in s.report().assumptions
+
+
+def test_a_twin_engine_with_half_the_noise_is_seen():
+    s, engine = session(epsilon=20.0), ToyEngine(factor=0.5)
+    plan, made = s.plan_gaussian(400), statistics()
+    exact = sum(b._value.plain() for b in made)
+    errors = np.array([s.gaussian_by_engine(made, plan, engine) - exact for _ in range(400)])
+    std = plan.noise_multiplier * 2 * 0.5 / 40 / 3
+    assert abs(errors.std() / std - 1) > 5.2 / math.sqrt(2 * errors.size)
+
+
+def test_one_owner_is_an_ordinary_release():
+    one, other = session(), session()
+    (bounded,) = statistics(1)
+    engine = ToyEngine()
+    engine.stream = noise.KeyStream(5)
+    mine = one.gaussian_by_engine([bounded], one.plan_gaussian(1), engine)
+    other._keys.stream = noise.KeyStream(5)
+    theirs = other.gaussian(bounded, other.plan_gaussian(1))
+    assert np.array_equal(mine, theirs)
+    assert one.report().mechanisms == other.report().mechanisms
+    assert one.report().slack == other.report().slack
+
+
+def test_a_replaced_record_of_one_owner_moves_the_opened_integers_by_the_declared_sensitivity():
+    class Silent(ToyEngine):
+        def open(self, integers, sigma):
+            return np.add.reduce(integers)
+
+    found = []
+    for scale in (1.0, -1e9):
+        rng = np.random.default_rng(3)
+        made = []
+        for owner in range(3):
+            X, y = rng.normal(size=(40, 4)), rng.integers(0, 2, 40) * 1.0
+            if owner == 1:
+                X[7], y[7] = scale * np.ones(4) * 1e9, 0.0
+            r = PrivateRecords(X, y)
+            made.append(r.mean_gradient(LogisticLoss(), np.zeros(4), 0.5) * (1 / 3))
+        s = session()
+        found.append(s.gaussian_by_engine(made, s.plan_gaussian(1), Silent()))
+        (row,) = s.report().mechanisms
+    moved = np.linalg.norm(found[0] - found[1])
+    assert 0.9 * row["sensitivity"] < moved <= row["sensitivity"] * (1 + 1e-12)
+
+
+def test_refusals_open_nothing():
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
+    s, engine, made = session(accountant=accountant, minibatches=True), ToyEngine(), statistics()
+    plan, stranger = s.plan_gaussian(1, 0.1), session().plan_gaussian(1)
+    for wrong, error in (
+        ([made[0], made[0] * 2], UnsupportedAccounting),
+        ([made[0], Bounded(np.zeros(3), l2=1.0)], UnsupportedAccounting),
+        ([made[0], Bounded.with_sensitivity(np.zeros(4), adjacency="zero-out", l2=1.0)], UnsupportedAccounting),
+        ([made[0], np.zeros(4)], TypeError),
+        ([], TypeError),
+        (statistics(groups=np.arange(40) // 2), ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            s.gaussian_by_engine(wrong, plan, engine)
+    with pytest.raises(PrivacyBudgetExceeded, match="another session"):
+        s.gaussian_by_engine(made, stranger, engine)
+    (batches,) = s.plan_batches([BatchGroup(1, 5)], n_units=40, share=0.1)
+    (owner,) = owners(1)
+    batch = s.draw(batches, owner)
+    of_batch = owner.mean_gradient(LogisticLoss(), np.zeros(4), 0.5, batch=batch)
+    with pytest.raises(UnsupportedAccounting, match="batches"):
+        s.gaussian_by_engine([of_batch], plan, engine)
+    assert engine.asked == []
+    assert s._ledger.rows == []
+    fresh = session(accountant=False)
+    plan = fresh.plan_gaussian(1)
+    fresh.gaussian_by_engine(made, plan, engine)
+    with pytest.raises(PrivacyBudgetExceeded, match="all are used"):
+        fresh.gaussian_by_engine(made, plan, engine)
+    assert len(engine.asked) == 1
+
+
+def test_the_engines_error_is_charged():
+    class Rough(ToyEngine):
+        def slack(self, n_values, noise_multiplier):
+            return n_values * 1e-7, 0.0
+
+    s = session()
+    s.gaussian_by_engine(statistics(), s.plan_gaussian(1), Rough())
+    assert s.report().slack[0] >= 4e-7
+    worse = session()
+    plan = worse.plan_gaussian(1)
+    bad = Rough()
+    bad.slack = lambda n_values, noise_multiplier: (1.0, 0.0)
+    with pytest.raises(UnsupportedAccounting, match="sampler"):
+        worse.gaussian_by_engine(statistics(), plan, bad)
+    assert bad.asked == []
+    assert worse._keys.stream is None
+
+
+def test_the_accountant_is_charged_before_anything_is_opened():
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
+
+    class Watching(ToyEngine):
+        def open(self, integers, sigma):
+            assert accountant.ledger()[0]["state"] == "spent"
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), session(accountant=accountant) as s:
+        s.gaussian_by_engine(statistics(), s.plan_gaussian(1), Watching())
+    assert [line["state"] for line in accountant.ledger()] == ["spent"]
+
+
+def test_without_privacy_the_sum_is_exact():
+    s, made = PrivacySession.without_privacy(), statistics()
+    found = s.gaussian_by_engine(made, s.plan_gaussian(1), ToyEngine())
+    assert found == pytest.approx(sum(b._value.plain() for b in made))
