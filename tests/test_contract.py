@@ -33,7 +33,7 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
-from skdp.linear_model.ight.fit import PrivateThresholdingFit
+from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())

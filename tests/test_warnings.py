@@ -24,8 +24,8 @@ from skdp import (
     IGHTRegressor,
 )
 from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning
-from skdp.linear_model.ight.fit import PrivateThresholdingFit
-from skdp.linear_model.parts.stochastic import StochasticFit
+from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.stochastic import StochasticFit
 
 PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
 OURS = (PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning, ConvergenceWarning)

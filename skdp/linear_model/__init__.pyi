@@ -12,10 +12,10 @@ from skdp.linear_model.ight.estimators import DPIGHTClassifier as DPIGHTClassifi
 from skdp.linear_model.ight.estimators import DPIGHTRegressor as DPIGHTRegressor
 from skdp.linear_model.ight.estimators import IGHTClassifier as IGHTClassifier
 from skdp.linear_model.ight.estimators import IGHTRegressor as IGHTRegressor
-from skdp.linear_model.sgd.plain import DPSGDClassifier as DPSGDClassifier
-from skdp.linear_model.sgd.plain import DPSGDRegressor as DPSGDRegressor
-from skdp.linear_model.sgd.smoothed import DPLSSGDClassifier as DPLSSGDClassifier
-from skdp.linear_model.sgd.smoothed import DPLSSGDRegressor as DPLSSGDRegressor
+from skdp.linear_model.sgd.estimators import DPLSSGDClassifier as DPLSSGDClassifier
+from skdp.linear_model.sgd.estimators import DPLSSGDRegressor as DPLSSGDRegressor
+from skdp.linear_model.sgd.estimators import DPSGDClassifier as DPSGDClassifier
+from skdp.linear_model.sgd.estimators import DPSGDRegressor as DPSGDRegressor
 from skdp.linear_model.slkt.estimators import DPSLKTClassifier as DPSLKTClassifier
 from skdp.linear_model.slkt.estimators import DPSLKTRegressor as DPSLKTRegressor
 from skdp.linear_model.sparse_erm.estimators import DPSparseERM as DPSparseERM

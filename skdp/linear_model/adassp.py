@@ -13,7 +13,8 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import LinearFit, Solution
+from skdp.base.fit import Solution
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     RANGE_SEARCHES,

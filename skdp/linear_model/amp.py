@@ -12,7 +12,8 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import LinearFit, Solution, count_assumption
+from skdp.base.fit import Solution
+from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     QUESTIONS,

@@ -17,7 +17,9 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base import check_number
-from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
+from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.progress import Progress

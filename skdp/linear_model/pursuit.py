@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from skdp.linear_model.frame import Solution
+from skdp.base.fit import Solution
 from skdp.linear_model.parts.loop import NoisyGradient
 from skdp.linear_model.parts.refit import Refit, refit
 from skdp.linear_model.parts.scales import (

@@ -10,9 +10,9 @@ from sklearn.base import is_classifier
 
 import skdp
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.ight.fit import PrivateThresholdingFit
+from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.scales import LARGEST_SHARE, PRECISION, grown_share
-from skdp.linear_model.parts.stochastic import StochasticFit
+from skdp.linear_model.stochastic import StochasticFit
 from skdp.privacy import PrivacySession, accounting
 
 N = 400

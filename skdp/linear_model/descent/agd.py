@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp.base.fit import Solution
 from skdp.linear_model.descent.solver import StepSettings
-from skdp.linear_model.frame import Solution
 from skdp.linear_model.parts.loop import NoisyGradient
 from skdp.linear_model.parts.penalties import NO_PENALTY
 from skdp.linear_model.parts.start import Start, begin, scale_part

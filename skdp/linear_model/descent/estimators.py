@@ -12,7 +12,7 @@ from skdp.linear_model.descent.solver import (
     random_round,
 )
 from skdp.linear_model.glm import GLMClassifier
-from skdp.linear_model.parts.stochastic import SAMPLING, StochasticFit
+from skdp.linear_model.stochastic import SAMPLING, StochasticFit
 
 __all__ = ["DPAGDClassifier", "DPGDClassifier", "DPRRPSGDClassifier"]
 

@@ -7,7 +7,7 @@ the data were touched. Both are a fixed plan of Gaussian releases, and the claim
 
 from dataclasses import dataclass
 
-from skdp.linear_model.frame import Solution
+from skdp.base.fit import Solution
 from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.progress import announce
 from skdp.linear_model.parts.start import begin, precision, scale_part

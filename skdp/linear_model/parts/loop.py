@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from skdp.linear_model.frame import Solution
+from skdp.base.fit import Solution
 from skdp.linear_model.parts.steps import StepRule, square
 from skdp.linear_model.parts.task import Monitor, Task
 from skdp.privacy import BatchPlan, GaussianPlan

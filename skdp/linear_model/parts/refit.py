@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.linear_model.frame import Solution
+from skdp.base.fit import Solution
 from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.scales import EVERYWHERE, Between, released_scales
 from skdp.linear_model.parts.steps import DistanceOverGradients, shrinkage

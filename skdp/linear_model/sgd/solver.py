@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma, zeta
 
+from skdp.base.fit import Solution
 from skdp.linear_model.descent.solver import BatchSettings
-from skdp.linear_model.frame import Solution
 from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.progress import announce
 from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share

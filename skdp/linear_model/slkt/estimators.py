@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_number
+from skdp.base.fit import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
-from skdp.linear_model.frame import LinearFit, Solution, count_assumption
+from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.task import Task, given

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.linear_model.frame import Solution, parameter_shape
+from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
 from skdp.linear_model.ight.solver import ight, solve
 from skdp.linear_model.parts import quantiles

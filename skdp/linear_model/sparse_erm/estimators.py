@@ -29,6 +29,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
         The loss of a record as a function of its linear predictor. Targets are numbers: 0 or 1 for the
         logistic loss, 0..K-1 for the multinomial. "huber" is ``HuberLoss(1.0)``. "multinomial" infers K from
         y, warns `PrivacyLeakWarning` and says so in the report; ``MultinomialLoss(K)`` declares it.
+        A loss of your own inherits from `skdp.losses.Loss`.
     n_hits : int or "auto", default="auto"
         Largest number of gradient entries that a step releases (c1 in the paper). A step pays for all of them,
         found or not. "auto" is 1, and all entries without privacy.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from skdp.base import check_choice, check_number, encode_groups
+from skdp.base.fit import Solution
 from skdp.exceptions import UnsupportedAccounting
-from skdp.linear_model.frame import Solution, parameter_shape
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.checks import (
     check_callback,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.linear_model.frame import Solution
+from skdp.base.fit import Solution
 from skdp.linear_model.parts.loop import descend
 from skdp.linear_model.parts.refit import Refit, refit
 from skdp.linear_model.parts.scales import (

@@ -8,14 +8,14 @@ from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import ExactLinearFit
 from skdp.linear_model.glm import GLMClassifier
 from skdp.linear_model.parts.checks import check_clip
-from skdp.linear_model.parts.stochastic import (
+from skdp.linear_model.parts.task import given
+from skdp.linear_model.srm.solver import Settings, recursive_momentum
+from skdp.linear_model.stochastic import (
     SAMPLING,
     StochasticFit,
     StochasticRun,
     check_common,
 )
-from skdp.linear_model.parts.task import given
-from skdp.linear_model.srm.solver import Settings, recursive_momentum
 
 __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
@@ -308,9 +308,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     True
     """
 
-    n_public = None
-    max_weight = clip_norm = clip_diff_norm = math.inf
-    _poor_score = False
+    clip_norm = clip_diff_norm = math.inf
 
     # As for the private fits, where it says why sample_weight is not in the signature.
     __metadata_request__fit = {"sample_weight": None}

@@ -5,13 +5,14 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
+from skdp.base.fit import Solution
 from skdp.linear_model.adassp import (
     LARGEST,
     check_scales,
     given_bounds,
     given_scales_assumption,
 )
-from skdp.linear_model.frame import LinearFit, Solution, count_assumption
+from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.task import given

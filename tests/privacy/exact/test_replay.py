@@ -19,7 +19,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.linear_model.amp import PerturbedFit
-from skdp.linear_model.ight.fit import PrivateThresholdingFit
+from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.privacy.session import claim

@@ -5,7 +5,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from skdp.base import check_choice, check_number
-from skdp.linear_model.frame import LinearFit, Solution, parameter_shape
+from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
+from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.checks import check_callback, check_clip, check_finite
 from skdp.linear_model.parts.penalties import PENALTIES
