@@ -112,7 +112,8 @@ def test_twin_that_clips_all_rows_but_one_is_caught(monkeypatch):
     def unclipped_first_row(self, loss, theta, clip_norm, **options):
         bounded = honest_gradient(self, loss, theta, clip_norm, **options)
         source = bounded._value
-        extra = (theta @ self._X[0] - self._y[0]) * self._X[0] / self.n_records
+        X, y = self._rows.X, self._rows.y
+        extra = (theta @ X[0] - y[0]) * X[0] / self.n_records
 
         def on_grid(unit):
             return source.on_grid(unit) + np.rint(np.clip(extra, -50, 50) / unit).astype(np.int64)
