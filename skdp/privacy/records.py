@@ -4,13 +4,12 @@ Every public name returns a `Bounded`, another `PrivateRecords` or a public shap
 statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.
 """
 
-from collections.abc import Callable
-from typing import Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.privacy.methods import described
+from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
@@ -33,18 +32,6 @@ from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradi
 from skdp.privacy.statistics.votes import support_votes
 
 __all__ = ["PrivateRecords"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _method(
-    statistic: Callable[Concatenate[Rows, P], R],
-) -> Callable[Concatenate["PrivateRecords", P], R]:
-    def method(self: "PrivateRecords", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return statistic(self._rows, *args, **kwargs)
-
-    return described(method, statistic)
 
 
 class PrivateRecords:
@@ -178,22 +165,22 @@ class PrivateRecords:
 
     # ---------------------------------------------------------------- statistics
 
-    mean_gradient = _method(mean_gradient)
-    recursive_gradient = _method(recursive_gradient)
-    mean_sup_gradient = _method(mean_sup_gradient)
-    gradient_scores = _method(gradient_scores)
-    step_scores = _method(step_scores)
-    mean_losses = _method(mean_losses)
-    row_norm_count = _method(row_norm_count)
-    row_sup_norm_count = _method(row_sup_norm_count)
-    gradient_norm_count = _method(gradient_norm_count)
-    gradient_sup_norm_count = _method(gradient_sup_norm_count)
-    target_count = _method(target_count)
-    second_moment = _method(second_moment)
-    ridge_minimizer = _method(ridge_minimizer)
-    perturbed_minimizer = _method(perturbed_minimizer)
-    support_votes = _method(support_votes)
-    clipped_sum = _method(clipped_sum)
+    mean_gradient = Delegated(mean_gradient, "_rows")
+    recursive_gradient = Delegated(recursive_gradient, "_rows")
+    mean_sup_gradient = Delegated(mean_sup_gradient, "_rows")
+    gradient_scores = Delegated(gradient_scores, "_rows")
+    step_scores = Delegated(step_scores, "_rows")
+    mean_losses = Delegated(mean_losses, "_rows")
+    row_norm_count = Delegated(row_norm_count, "_rows")
+    row_sup_norm_count = Delegated(row_sup_norm_count, "_rows")
+    gradient_norm_count = Delegated(gradient_norm_count, "_rows")
+    gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
+    target_count = Delegated(target_count, "_rows")
+    second_moment = Delegated(second_moment, "_rows")
+    ridge_minimizer = Delegated(ridge_minimizer, "_rows")
+    perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")
+    support_votes = Delegated(support_votes, "_rows")
+    clipped_sum = Delegated(clipped_sum, "_rows")
 
     # ---------------------------------------------------------------- other records
 

@@ -65,34 +65,35 @@ def gaussian_by_engine(
     ledger has the same row. The promise is the engine's, and the report lists it as an assumption; its `slack`
     is charged beside that of the package's own sampler.
     """
-    ledger = parts.ledger
-    total = _sum_of(statistics)
-    for bounded in statistics:
-        ledger.check_statistic(bounded)
-    ledger.check_plan(plan, plan.releases)
-    if not ledger.exact:
-        drawn_with = ledger.noise(total, plan)
-        own = noise.gaussian_slack(total.size, plan.noise_multiplier)
-        theirs = engine.slack(total.size, plan.noise_multiplier)
-        ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
-    ledger.use(plan)
-    if ledger.exact:
-        return total._value.plain()
-    parts.keys.commit()
-    unit, sigma, sensitivity = drawn_with
-    opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
-    if opened.dtype != np.int64 or opened.shape != total.shape:
-        raise TypeError(f"engine must open int64 of shape {total.shape}")
-    made = Gaussian(
-        noise_multiplier=sigma * unit / sensitivity,
-        sensitivity=sensitivity,
-        noise_std=sigma * unit,
-        grid=unit,
-    )
-    ledger.write(made.describe(), plan.purpose)
-    ledger.assume(f"noise was drawn by {engine.name}")
-    released: NDArray[np.float64] = opened * np.float64(unit)
-    return released
+    with parts.door:
+        ledger = parts.ledger
+        total = _sum_of(statistics)
+        for bounded in statistics:
+            ledger.check_statistic(bounded)
+        ledger.check_plan(plan, plan.releases)
+        if not ledger.exact:
+            drawn_with = ledger.noise(total, plan)
+            own = noise.gaussian_slack(total.size, plan.noise_multiplier)
+            theirs = engine.slack(total.size, plan.noise_multiplier)
+            ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
+        ledger.use(plan)
+        if ledger.exact:
+            return total._value.plain()
+        parts.keys.commit()
+        unit, sigma, sensitivity = drawn_with
+        opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
+        if opened.dtype != np.int64 or opened.shape != total.shape:
+            raise TypeError(f"engine must open int64 of shape {total.shape}")
+        made = Gaussian(
+            noise_multiplier=sigma * unit / sensitivity,
+            sensitivity=sensitivity,
+            noise_std=sigma * unit,
+            grid=unit,
+        )
+        ledger.write(made.describe(), plan.purpose)
+        ledger.assume(f"noise was drawn by {engine.name}")
+        released: NDArray[np.float64] = opened * np.float64(unit)
+        return released
 
 
 def _sum_of(statistics: Sequence[Bounded]) -> Bounded:

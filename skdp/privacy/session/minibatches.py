@@ -90,30 +90,31 @@ def plan_batches(
     >>> plan.rate, round(plan.noise_multiplier, 1)
     (0.02, 1.1)
     """
-    ledger = parts.ledger
-    share, n_units = check_share(share), check_number(n_units, "n_units")
-    groups = [_checked(group, n_units) for group in groups]
-    if not groups:
-        raise ValueError("groups must hold at least one BatchGroup")
-    if sampling not in _KINDS:
-        raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
-    if sampling == WITHOUT_REPLACEMENT and any(len(group.parts) > 1 for group in groups):
-        raise UnsupportedAccounting(
-            "several statistics of one batch are proven for Poisson batches and full batches only"
-        )
-    ledger.require_gaussian()
-    sampled = any(group.batch_size < n_units for group in groups)
-    scale = 0.0
-    if sampled and not ledger.exact:
-        scale = _sampled_scale(ledger, groups, sampling, n_units, share)
-    elif not ledger.exact:
-        ledger.admit(share * ledger.mu2)
-        cost = math.fsum(group.releases / group.weight**2 for group in groups)
-        scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
-    plans = _plans(groups, sampling, n_units, share, scale)
-    ledger.plans.extend(plans)
-    ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
-    return plans
+    with parts.door:
+        ledger = parts.ledger
+        share, n_units = check_share(share), check_number(n_units, "n_units")
+        groups = [_checked(group, n_units) for group in groups]
+        if not groups:
+            raise ValueError("groups must hold at least one BatchGroup")
+        if sampling not in _KINDS:
+            raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
+        if sampling == WITHOUT_REPLACEMENT and any(len(group.parts) > 1 for group in groups):
+            raise UnsupportedAccounting(
+                "several statistics of one batch are proven for Poisson batches and full batches only"
+            )
+        ledger.require_gaussian()
+        sampled = any(group.batch_size < n_units for group in groups)
+        scale = 0.0
+        if sampled and not ledger.exact:
+            scale = _sampled_scale(ledger, groups, sampling, n_units, share)
+        elif not ledger.exact:
+            ledger.admit(share * ledger.mu2)
+            cost = math.fsum(group.releases / group.weight**2 for group in groups)
+            scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
+        plans = _plans(groups, sampling, n_units, share, scale)
+        ledger.plans.extend(plans)
+        ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
+        return plans
 
 
 def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]) -> None:
@@ -157,7 +158,8 @@ def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
     Batch
         Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
     """
-    return parts.sampler.draw(plan, records)
+    with parts.door:
+        return parts.sampler.draw(plan, records)
 
 
 def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partition:
@@ -177,7 +179,8 @@ def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partiti
     Partition
         Secret, for `PrivateRecords.support_votes`.
     """
-    return parts.sampler.partition(records, n_blocks)
+    with parts.door:
+        return parts.sampler.partition(records, n_blocks)
 
 
 def _sampled_scale(

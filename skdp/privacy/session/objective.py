@@ -72,27 +72,30 @@ def objective_perturbation(
     ValueError
         If the penalty is too small for what is set aside. Nothing was drawn or released.
     """
-    ledger = parts.ledger
-    if not isinstance(minimizer, PerturbedMinimizer):
-        raise TypeError(
-            f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}"
+    with parts.door:
+        ledger = parts.ledger
+        if not isinstance(minimizer, PerturbedMinimizer):
+            raise TypeError(
+                f"only a PerturbedMinimizer can be released, got {type(minimizer).__name__}"
+            )
+        if ledger.exact:
+            ledger.check_plan(plan, plan.releases)
+            ledger.use(plan)
+            origin = np.zeros(minimizer.n_parameters)
+            return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
+        epsilon, delta = ledger.aside()
+        if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
+            raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
+        terms = objective_terms(
+            minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency
         )
-    if ledger.exact:
-        ledger.check_plan(plan, plan.releases)
-        ledger.use(plan)
-        origin = np.zeros(minimizer.n_parameters)
-        return minimizer._domain(0.0).minimizer(minimizer._rows, origin)
-    epsilon, delta = ledger.aside()
-    if any(release_type(line["name"]) is ObjectivePerturbation for line in ledger.rows):
-        raise PrivacyBudgetExceeded("what was set aside is spent; nothing was released")
-    terms = objective_terms(minimizer.loss, minimizer.radius, minimizer.penalty, ledger.adjacency)
-    needed = objective_noise(epsilon, delta, terms)
-    if needed == math.inf:
-        raise ValueError(
-            f"penalty={minimizer.penalty:.3g} is too small: no noise makes the minimiser "
-            f"({epsilon:.3g}, {delta:.3g})-DP; use a larger one"
-        )
-    return _release(parts, minimizer, plan, (epsilon, delta), needed, terms, purpose)
+        needed = objective_noise(epsilon, delta, terms)
+        if needed == math.inf:
+            raise ValueError(
+                f"penalty={minimizer.penalty:.3g} is too small: no noise makes the minimiser "
+                f"({epsilon:.3g}, {delta:.3g})-DP; use a larger one"
+            )
+        return _release(parts, minimizer, plan, (epsilon, delta), needed, terms, purpose)
 
 
 def _release(

@@ -51,16 +51,17 @@ def plan_gaussian(
     PrivacyBudgetExceeded
         If less than ``share`` is left.
     """
-    ledger = parts.ledger
-    releases, share = check_number(releases, "releases"), check_share(share)
-    ledger.require_gaussian()
-    multiplier = 0.0
-    if not ledger.exact:
-        ledger.admit(share * ledger.mu2)
-        multiplier = math.sqrt(releases / (share * ledger.mu2)) * (1 + 2.0**-40)
-    plan = GaussianPlan(releases, multiplier, share, purpose)
-    ledger.plans.append(plan)
-    return plan
+    with parts.door:
+        ledger = parts.ledger
+        releases, share = check_number(releases, "releases"), check_share(share)
+        ledger.require_gaussian()
+        multiplier = 0.0
+        if not ledger.exact:
+            ledger.admit(share * ledger.mu2)
+            multiplier = math.sqrt(releases / (share * ledger.mu2)) * (1 + 2.0**-40)
+        plan = GaussianPlan(releases, multiplier, share, purpose)
+        ledger.plans.append(plan)
+        return plan
 
 
 def require_feasible(parts: Parts, size: int, releases: int, share: float) -> None:
@@ -106,36 +107,37 @@ def gaussian(
     PrivacyBudgetExceeded
         If the plan holds no further release. Nothing was drawn or released.
     """
-    ledger = parts.ledger
-    ledger.check_statistic(bounded, batches=True)
-    own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
-    batch = _check_plan(ledger, bounded, own, index)
-    if isinstance(plan, BatchPlan) and len(plan.shares) > 1:
-        raise UnsupportedAccounting(
-            "this plan releases several statistics of each batch: release each with its own of plan.parts"
-        )
-    first = batch is None or not batch._spent
-    if not ledger.exact:
-        drawn_with = ledger.noise(bounded, plan)
-        slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
-        drawn = batch_slack(own) if isinstance(own, BatchPlan) and first else (0.0, 0.0)
-        ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
-    if first:
-        ledger.use(own)
-    if batch is not None:
-        batch._spent.add(index)
-    if ledger.exact:
-        return bounded._value.plain()
-    released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
-    if isinstance(own, BatchPlan):
-        # The planned multiplier: the real one is larger by a rounding, which differs between grids.
-        short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
-        line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
-        # The row of the first statistic is that of the whole batch. One with too little noise is a row of its own.
-        line["count"] = int(first or short < 1.0)
-    ledger.write(line, plan.purpose)
-    ledger.open_batch = batch
-    return released
+    with parts.door:
+        ledger = parts.ledger
+        ledger.check_statistic(bounded, batches=True)
+        own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
+        batch = _check_plan(ledger, bounded, own, index)
+        if isinstance(plan, BatchPlan) and len(plan.shares) > 1:
+            raise UnsupportedAccounting(
+                "this plan releases several statistics of each batch: release each with its own of plan.parts"
+            )
+        first = batch is None or not batch._spent
+        if not ledger.exact:
+            drawn_with = ledger.noise(bounded, plan)
+            slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
+            drawn = batch_slack(own) if isinstance(own, BatchPlan) and first else (0.0, 0.0)
+            ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
+        if first:
+            ledger.use(own)
+        if batch is not None:
+            batch._spent.add(index)
+        if ledger.exact:
+            return bounded._value.plain()
+        released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
+        if isinstance(own, BatchPlan):
+            # The planned multiplier: the real one is larger by a rounding, which differs between grids.
+            short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
+            line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
+            # The first row is that of the whole batch. A statistic with too little noise gets a row of its own.
+            line["count"] = int(first or short < 1.0)
+        ledger.write(line, plan.purpose)
+        ledger.open_batch = batch
+        return released
 
 
 def _check_plan(
@@ -197,16 +199,17 @@ def laplace(
     PrivacyBudgetExceeded
         If the session does not hold the cost. Nothing was drawn or released.
     """
-    ledger = parts.ledger
-    ledger.check_statistic(bounded)
-    if ledger.exact:
-        return bounded._value.plain()
-    cost = accounting.pure_mu(_positive(epsilon)) ** 2
-    ledger.charge_slack(noise.laplace_slack(bounded.size, epsilon))
-    ledger.admit_pure(epsilon, 1, cost)
-    released, line = mechanisms.laplace(bounded, epsilon, ledger.adjacency, parts.keys.commit())
-    ledger.write(line, purpose)
-    return released
+    with parts.door:
+        ledger = parts.ledger
+        ledger.check_statistic(bounded)
+        if ledger.exact:
+            return bounded._value.plain()
+        cost = accounting.pure_mu(_positive(epsilon)) ** 2
+        ledger.charge_slack(noise.laplace_slack(bounded.size, epsilon))
+        ledger.admit_pure(epsilon, 1, cost)
+        released, line = mechanisms.laplace(bounded, epsilon, ledger.adjacency, parts.keys.commit())
+        ledger.write(line, purpose)
+        return released
 
 
 def gumbel_top_k(
@@ -233,24 +236,25 @@ def gumbel_top_k(
     PrivacyBudgetExceeded
         If the session does not hold the cost. Nothing was drawn or released.
     """
-    ledger = parts.ledger
-    ledger.check_statistic(bounded)
-    if not 1 <= k <= bounded.size:
-        raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
-    if ledger.exact:
-        scores = bounded._value.plain().ravel()
-        if k == 1:
-            return np.array([np.argmax(scores)], dtype=np.int64)
-        order = np.argsort(-scores, kind="stable")
-        return order[:k].astype(np.int64)
-    cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
-    ledger.charge_slack(noise.selection_slack(k, bounded.size, epsilon))
-    ledger.admit_pure(epsilon, k, cost)
-    indices, line = mechanisms.gumbel_top_k(
-        bounded, k, epsilon, ledger.adjacency, parts.keys.commit()
-    )
-    ledger.write({**line, "count": k}, purpose)
-    return indices
+    with parts.door:
+        ledger = parts.ledger
+        ledger.check_statistic(bounded)
+        if not 1 <= k <= bounded.size:
+            raise ValueError(f"k must be between 1 and the {bounded.size} scores, got {k!r}")
+        if ledger.exact:
+            scores = bounded._value.plain().ravel()
+            if k == 1:
+                return np.array([np.argmax(scores)], dtype=np.int64)
+            order = np.argsort(-scores, kind="stable")
+            return order[:k].astype(np.int64)
+        cost = k * accounting.bounded_range_mu(_positive(epsilon)) ** 2
+        ledger.charge_slack(noise.selection_slack(k, bounded.size, epsilon))
+        ledger.admit_pure(epsilon, k, cost)
+        indices, line = mechanisms.gumbel_top_k(
+            bounded, k, epsilon, ledger.adjacency, parts.keys.commit()
+        )
+        ledger.write({**line, "count": k}, purpose)
+        return indices
 
 
 def selection_epsilon(parts: Parts, choices: int, share: float) -> float:

@@ -12,11 +12,8 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 """
 
 import math
-import os
-import threading
-from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +22,7 @@ from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, payer
-from skdp.privacy.methods import described
+from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
@@ -36,33 +33,6 @@ from skdp.privacy.session.parts import Parts
 from skdp.privacy.session.sampler import MinibatchSampler
 
 __all__ = ["PrivacySession", "check_budget"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def _asked(
-    function: Callable[Concatenate[Parts, P], R],
-) -> Callable[Concatenate["PrivacySession", P], R]:
-    """Make a method of a function that changes nothing."""
-
-    def method(self: "PrivacySession", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return function(self._parts, *args, **kwargs)
-
-    return described(method, function)
-
-
-def _locked(
-    function: Callable[Concatenate[Parts, P], R],
-) -> Callable[Concatenate["PrivacySession", P], R]:
-    """Make a method of a function that plans, draws or releases: one at a time, while the session is open."""
-
-    def method(self: "PrivacySession", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
-            self._check_open()
-            return function(self._parts, *args, **kwargs)
-
-    return described(method, function)
 
 
 class PrivacySession:
@@ -143,7 +113,6 @@ class PrivacySession:
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
-        self._lock, self._pid, self._closed = threading.RLock(), os.getpid(), False
         self._ledger = ledger = Ledger(
             epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
         )
@@ -178,32 +147,32 @@ class PrivacySession:
 
     # ---------------------------------------------------------------- plans
 
-    plan_gaussian = _locked(releases.plan_gaussian)
-    plan_batches = _locked(minibatches.plan_batches)
-    plan_numeric_sparse = _locked(sparse_vector.plan_numeric_sparse)
-    require_feasible = _asked(releases.require_feasible)
-    require_feasible_batches = _asked(minibatches.require_feasible_batches)
+    plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
+    plan_batches = Delegated(minibatches.plan_batches, "_parts")
+    plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
+    require_feasible = Delegated(releases.require_feasible, "_parts")
+    require_feasible_batches = Delegated(minibatches.require_feasible_batches, "_parts")
 
     # ---------------------------------------------------------------- releases
 
-    gaussian = _locked(releases.gaussian)
-    gaussian_by_engine = _locked(engine.gaussian_by_engine)
-    laplace = _locked(releases.laplace)
-    gumbel_top_k = _locked(releases.gumbel_top_k)
-    numeric_sparse = _locked(sparse_vector.numeric_sparse)
-    objective_perturbation = _locked(objective.objective_perturbation)
+    gaussian = Delegated(releases.gaussian, "_parts")
+    gaussian_by_engine = Delegated(engine.gaussian_by_engine, "_parts")
+    laplace = Delegated(releases.laplace, "_parts")
+    gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
+    numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
+    objective_perturbation = Delegated(objective.objective_perturbation, "_parts")
 
     # ---------------------------------------------------------------- public numbers about releases
 
-    noise_std = _asked(releases.noise_std)
-    selection_epsilon = _asked(releases.selection_epsilon)
-    numeric_sparse_scales = _asked(sparse_vector.numeric_sparse_scales)
-    objective_noise_std = _asked(objective.objective_noise_std)
+    noise_std = Delegated(releases.noise_std, "_parts")
+    selection_epsilon = Delegated(releases.selection_epsilon, "_parts")
+    numeric_sparse_scales = Delegated(sparse_vector.numeric_sparse_scales, "_parts")
+    objective_noise_std = Delegated(objective.objective_noise_std, "_parts")
 
     # ---------------------------------------------------------------- secret choices
 
-    draw = _locked(minibatches.draw)
-    partition = _locked(minibatches.partition)
+    draw = Delegated(minibatches.draw, "_parts")
+    partition = Delegated(minibatches.partition, "_parts")
 
     def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
         """The beginning of a uniformly random order of 0..n-1, from this session's key stream.
@@ -221,8 +190,7 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._lock:
-            self._check_open()
+        with self._parts.door:
             return self._keys.commit().permutation(n, size)
 
     def integers(self, bound: int, size: int) -> NDArray[np.int64]:
@@ -236,8 +204,7 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._lock:
-            self._check_open()
+        with self._parts.door:
             return self._keys.commit().integers(bound, size)
 
     # ---------------------------------------------------------------- report, life and death
@@ -271,7 +238,7 @@ class PrivacySession:
             If the ledger costs more than the claim: a bug in skdp.
         """
         # A release of another thread is in the claim and in the rows, or in neither.
-        with self._lock:
+        with self._parts.door.lock:
             return claim.make_report(
                 self._ledger,
                 self._estimator,
@@ -298,8 +265,8 @@ class PrivacySession:
 
         Waits for a release that is under way in another thread. Every later one is refused.
         """
-        with self._lock:
-            self._closed = True
+        with self._parts.door.lock:
+            self._parts.door.shut()
             self._keys.close(released=bool(self._ledger.rows))
 
     def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
@@ -312,12 +279,6 @@ class PrivacySession:
             f"PrivacySession(epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"adjacency={self.adjacency!r}, unit={self.unit!r})"
         )
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise RuntimeError("this session is closed; open another one to release more")
-        if self._pid != os.getpid():
-            raise RuntimeError("a session belongs to the process that opened it; open another one")
 
     def _reserve(
         self, accountant: BudgetAccountant | Literal[False] | None, *, seeded: bool

@@ -73,32 +73,35 @@ def plan_numeric_sparse(
     >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
     (0.0327, 0.0065)
     """
-    ledger = session.ledger
-    runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
-    share, parts = check_share(share), check_number(parts, "parts")
-    if split not in ("optimal", "published"):
-        raise ValueError(f'split must be "optimal" or "published", got {split!r}')
-    _check_rate(ledger, rate)
-    _check_parts(ledger, parts, rate)
-    if ledger.exact:
+    with session.door:
+        ledger = session.ledger
+        runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
+        share, parts = check_share(share), check_number(parts, "parts")
+        if split not in ("optimal", "published"):
+            raise ValueError(f'split must be "optimal" or "published", got {split!r}')
+        _check_rate(ledger, rate)
+        _check_parts(ledger, parts, rate)
+        if ledger.exact:
+            plan = NumericSparsePlan(
+                runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
+            )
+            ledger.plans.append(plan)
+            return plan
+        mu2 = share * ledger.mu2 if ledger.delta > 0 else None
+        whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
+        query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
+        cost = run_epsilon(n_hits, query, value, rate)
         plan = NumericSparsePlan(
-            runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
+            runs, n_hits, query, value, part, cost, share, rate, purpose, parts
         )
+        if size is not None:
+            ledger.check_slack(_slack(size, plan, runs * parts))
+        if mu2 is None:
+            ledger.admit_pure(cost, runs, planned_mu2(plan))
+        else:
+            ledger.admit(mu2)
         ledger.plans.append(plan)
         return plan
-    mu2 = share * ledger.mu2 if ledger.delta > 0 else None
-    whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
-    query, value, part = calibrate(split, n_hits, size, rate, mu2=mu2, epsilon=whole, runs=runs)
-    cost = run_epsilon(n_hits, query, value, rate)
-    plan = NumericSparsePlan(runs, n_hits, query, value, part, cost, share, rate, purpose, parts)
-    if size is not None:
-        ledger.check_slack(_slack(size, plan, runs * parts))
-    if mu2 is None:
-        ledger.admit_pure(cost, runs, planned_mu2(plan))
-    else:
-        ledger.admit(mu2)
-    ledger.plans.append(plan)
-    return plan
 
 
 def numeric_sparse(
@@ -132,28 +135,29 @@ def numeric_sparse(
     PrivacyBudgetExceeded
         If the plan holds no further run. Nothing was drawn or released.
     """
-    ledger, keys = session.ledger, session.keys
-    ledger.check_statistic(bounded)
-    ledger.check_plan(plan, plan.runs * plan.parts)
-    taken = ledger.taken(plan)
-    _check_part(plan, part, taken)
-    if isinstance(threshold, bool) or not float(threshold) == threshold:
-        raise ValueError("threshold must be a number and not NaN")
-    if not ledger.exact:
-        mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
-        ledger.charge_slack(_slack(bounded.size, plan, 1))
-    # A record is in one part: the ledger counts the runs of the part that took most.
-    most = taken[part] == max(taken)
-    ledger.use(plan)
-    taken[part] += 1
-    if ledger.exact:
-        return _exact(keys, bounded, plan.n_hits, float(threshold))
-    indices, values, lines = mechanisms.numeric_sparse(
-        bounded, plan, float(threshold), ledger.adjacency, keys.commit()
-    )
-    for line in lines:
-        ledger.write(line if most else {**line, "count": 0}, plan.purpose)
-    return indices, values
+    with session.door:
+        ledger, keys = session.ledger, session.keys
+        ledger.check_statistic(bounded)
+        ledger.check_plan(plan, plan.runs * plan.parts)
+        taken = ledger.taken(plan)
+        _check_part(plan, part, taken)
+        if isinstance(threshold, bool) or not float(threshold) == threshold:
+            raise ValueError("threshold must be a number and not NaN")
+        if not ledger.exact:
+            mechanisms.numeric_sparse_grid(bounded, plan, ledger.adjacency)
+            ledger.charge_slack(_slack(bounded.size, plan, 1))
+        # A record is in one part: the ledger counts the runs of the part that took most.
+        most = taken[part] == max(taken)
+        ledger.use(plan)
+        taken[part] += 1
+        if ledger.exact:
+            return _exact(keys, bounded, plan.n_hits, float(threshold))
+        indices, values, lines = mechanisms.numeric_sparse(
+            bounded, plan, float(threshold), ledger.adjacency, keys.commit()
+        )
+        for line in lines:
+            ledger.write(line if most else {**line, "count": 0}, plan.purpose)
+        return indices, values
 
 
 def numeric_sparse_scales(
