@@ -144,11 +144,14 @@ class Rows:
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
-    def norms(self, key: Any, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The norms that ``compute`` gives; one search asks for the same ones again and again."""
-        if not self._norms or self._norms[0] != key:
-            self._norms[:] = (key, compute())
-        return np.asarray(self._norms[1])
+    def kept_norms(self, key: object) -> NDArray[np.float64] | None:
+        """The norms that were kept last, if they have this key: one search needs the same ones many times."""
+        return self._norms[1] if self._norms and self._norms[0] == key else None
+
+    def keep_norms(self, key: object, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Keep norms for `kept_norms`, in place of the ones before, and return them."""
+        self._norms[:] = (key, np.asarray(norms))
+        return self._norms[1]
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
-from skdp.privacy.bounded import Bounded, Source
+from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
 
-__all__ = ["mean_gradient", "mean_of_vectors", "point"]
+__all__ = ["mean_gradient", "mean_of_vectors", "mean_scale", "point"]
 
 
 def mean_gradient(
@@ -51,21 +51,21 @@ def mean_gradient(
     Integers are added without error. So a unit adds a vector of norm at most ``clip_norm``, and the divisor is
     public.
     """
-    kernel = rows.kernel(loss)
+    kernel, scale = rows.kernel(loss), mean_scale(rows, batch)
     at = point(theta, kernel.shape)
     chosen = None if mask is None else np.array(mask, dtype=bool)
     clip_norm, units = float(clip_norm), rows.units_of(batch)
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
-        return kernel.clipped_sum(at, clip_norm, grid, chosen, units)
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        return kernel.clipped_sum(at, clip_norm, unit / scale, chosen, units)
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(clip_norm):
-            return np.asarray(kernel.plain_sum(at, mask=chosen, rows=units))
+            return scale * np.asarray(kernel.plain_sum(at, mask=chosen, rows=units))
         fine = rows.fine(clip_norm)
-        return np.asarray(on_grid(fine) * fine)
+        return scale * np.asarray(kernel.clipped_sum(at, clip_norm, fine, chosen, units) * fine)
 
-    return mean_of_vectors(rows, on_grid, plain, kernel.shape, clip_norm, batch)
+    return mean_of_vectors(rows, on_grid, plain, kernel.shape, clip_norm * scale, batch)
 
 
 def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -76,6 +76,11 @@ def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     return found
 
 
+def mean_scale(rows: Rows, batch: Batch | None) -> float:
+    """One over the expected number of units, a public constant."""
+    return 1.0 / (rows.shape.n_units if batch is None else batch.batch_size)
+
+
 def mean_of_vectors(
     rows: Rows,
     on_grid: Callable[[float], NDArray[np.int64]],
@@ -84,12 +89,12 @@ def mean_of_vectors(
     radius: float,
     batch: Batch | None,
 ) -> Bounded:
-    """The sum of vectors in the ball of this radius, over the expected number of units.
+    """A sum of vectors, each in the ball of this radius.
 
     Parameters
     ----------
     on_grid : callable
-        Gives the sum in multiples of a grid: integer vectors, each in the ball of ``radius / grid``.
+        Gives the sum in multiples of a unit: integer vectors, each in the ball of ``radius / unit``.
     plain : callable
         Gives the sum as float64, for sessions without privacy.
     shape : tuple of int
@@ -97,17 +102,5 @@ def mean_of_vectors(
     batch : Batch or None
         The units of the sum.
     """
-    public = rows.shape
-    scale = 1.0 / (public.n_units if batch is None else batch.batch_size)
-    source = Source(
-        lambda unit: on_grid(unit / scale),
-        lambda: scale * plain(),
-        roundings=0,
-        magnitude=radius * scale * public.most_units,
-        usual=radius * scale * public.usual_units,
-        owner=rows,
-        unit=public.unit,
-        needs_public_n=public.n_public is None,
-        batch=batch,
-    )
-    return Bounded.from_source(source, shape, l2=radius * scale)
+    source = rows.source(on_grid, plain, contribution=radius, batch=batch)
+    return Bounded.from_source(source, shape, l2=radius)

@@ -40,13 +40,12 @@ def row_norm_count(rows: Rows, bound: float) -> Bounded:
     minus one and the same integer. So a unit that comes or goes moves the count by 1/2, and one that is
     replaced by 1.
     """
-
-    def norms() -> NDArray[np.float64]:
+    norms = rows.kept_norms("rows")
+    if norms is None:
         from skdp.kernels import gradient_kernel
 
-        return _row_norms(rows, gradient_kernel)
-
-    return _count(rows, "rows", norms, bound)
+        norms = rows.keep_norms("rows", _row_norms(rows, gradient_kernel))
+    return _count(rows, norms, bound)
 
 
 def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
@@ -61,13 +60,12 @@ def row_sup_norm_count(rows: Rows, bound: float) -> Bounded:
     Bounded
         Of shape (1,).
     """
-
-    def norms() -> NDArray[np.float64]:
+    norms = rows.kept_norms("sup rows")
+    if norms is None:
         from skdp.kernels import sup_gradient_kernel
 
-        return _row_norms(rows, sup_gradient_kernel)
-
-    return _count(rows, "sup rows", norms, bound)
+        norms = rows.keep_norms("sup rows", _row_norms(rows, sup_gradient_kernel))
+    return _count(rows, norms, bound)
 
 
 def gradient_norm_count(
@@ -91,12 +89,12 @@ def gradient_norm_count(
         Of shape (1,).
     """
     at = np.array(theta, dtype=np.float64)
-
-    def norms() -> NDArray[np.float64]:
-        found = np.asarray(rows.kernel(loss, by_group=not each_row).norms(at))
-        return rows.largest(found) if each_row else found
-
-    return _count(rows, (loss, at.tobytes(), each_row), norms, bound)
+    key = (loss, at.tobytes(), each_row)
+    norms = rows.kept_norms(key)
+    if norms is None:
+        found = rows.kernel(loss, by_group=not each_row).norms(at)
+        norms = rows.keep_norms(key, rows.largest(found) if each_row else found)
+    return _count(rows, norms, bound)
 
 
 def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: float) -> Bounded:
@@ -116,11 +114,11 @@ def gradient_sup_norm_count(rows: Rows, loss: Loss, theta: ArrayLike, bound: flo
         Of shape (1,).
     """
     at = np.array(theta, dtype=np.float64)
-
-    def norms() -> NDArray[np.float64]:
-        return rows.largest(np.asarray(rows.sup_kernel(loss).norms(at)))
-
-    return _count(rows, ("sup", loss, at.tobytes()), norms, bound)
+    key = ("sup", loss, at.tobytes())
+    norms = rows.kept_norms(key)
+    if norms is None:
+        norms = rows.keep_norms(key, rows.largest(rows.sup_kernel(loss).norms(at)))
+    return _count(rows, norms, bound)
 
 
 def target_count(
@@ -141,33 +139,30 @@ def target_count(
     Bounded
         Of shape (1,).
     """
-
-    def targets() -> NDArray[np.float64]:
-        values = rows.targets_less(center)
-        if absolute:
-            return rows.largest(np.abs(values))
-        if rows.groups is None:
-            return values
+    values = rows.targets_less(center)
+    if absolute:
+        values = rows.largest(np.abs(values))
+    elif rows.groups is not None:
         with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
-            return np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+            values = np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+    return _count(rows, values, bound)
 
-    return _count(rows, ("target", center, absolute), targets, bound)
 
-
-def _count(rows: Rows, key: Any, norms: Callable[[], NDArray[np.float64]], bound: float) -> Bounded:
-    def count() -> int:
-        """Units at most ``bound`` less the others."""
-        return 2 * int(np.count_nonzero(rows.norms(key, norms) <= bound)) - rows.n_real_units
+def _count(rows: Rows, values: NDArray[np.float64], bound: float) -> Bounded:
+    """Units whose value is at most ``bound`` less the others, times a half."""
 
     def on_grid(grid: float) -> NDArray[np.int64]:
         half = math.floor(0.5 / grid)
         # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
         most = 2**60 // max(1, half)
-        return np.array([half * max(-most, min(count(), most))], dtype=np.int64)
+        return np.array([half * max(-most, min(difference(), most))], dtype=np.int64)
+
+    def difference() -> int:
+        return 2 * int(np.count_nonzero(values <= bound)) - rows.n_real_units
 
     source = rows.source(
         on_grid,
-        lambda: np.array([0.5 * count()]),
+        lambda: np.array([0.5 * difference()]),
         magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
         needs_public_n=False,
     )

@@ -9,7 +9,7 @@ from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.mean_gradient import mean_of_vectors
+from skdp.privacy.statistics.mean_gradient import mean_of_vectors, mean_scale
 
 __all__ = ["recursive_gradient"]
 
@@ -66,17 +66,19 @@ def recursive_gradient(
         raise ValueError("clip_norm and clip_diff_norm must both be finite, or both inf")
     # One rounding of this sum upwards, so that it is no less than the exact one.
     radius = large if math.isinf(large) else ((1.0 - g) * small + g * large) * (1.0 + 2.0**-50)
-    units = rows.units_of(batch)
+    units, scale = rows.units_of(batch), mean_scale(rows, batch)
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
-        return np.asarray(kernel.recursive_sum(now, before, g, large, small, grid, rows=units))
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        return kernel.recursive_sum(now, before, g, large, small, unit / scale, rows=units)
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(radius):
             change = kernel.plain_sum(now, rows=units)
             change -= (1.0 - g) * kernel.plain_sum(before, rows=units)
-            return np.asarray(change)
+            return scale * np.asarray(change)
         fine = rows.fine(radius)
-        return np.asarray(on_grid(fine) * fine)
+        return scale * np.asarray(
+            kernel.recursive_sum(now, before, g, large, small, fine, rows=units) * fine
+        )
 
-    return mean_of_vectors(rows, on_grid, plain, kernel.shape, radius, batch)
+    return mean_of_vectors(rows, on_grid, plain, kernel.shape, radius * scale, batch)
