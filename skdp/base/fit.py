@@ -138,20 +138,31 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     _free_if_none: frozenset[str] = frozenset()
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
-        """Fit privately. A room documents its X, and gives ``y`` the default None where it has no targets.
+        """Fit the model privately.
 
         Parameters
         ----------
-        X, y : object
-            For `read`; the records lie one after another along the first axis of X.
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records lie along the first axis. Neither copied (if it is float32 or float64) nor changed.
+        y : array-like of shape (n_samples,)
+            Targets.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            For `read`.
+            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
 
         Returns
         -------
         self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
         """
         self._check_before_data(groups)
         with self._open_session(self._units_before(X)) as session:
@@ -293,7 +304,21 @@ class ExactFit(_Fit[ProblemT]):
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Self:
-        """Fit without privacy; all arguments are for `read`."""
+        """Fit the model without privacy.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            Neither copied (if it is float32 or float64) nor changed.
+        y : array-like of shape (n_samples,)
+            Targets.
+        **more : dict
+            ``sample_weight`` of shape (n_samples,).
+
+        Returns
+        -------
+        self : estimator
+        """
         self._check_parameters()
         if "groups" in more:
             raise TypeError(

@@ -2,7 +2,7 @@
 
 import math
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -66,35 +66,6 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
     # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
     __metadata_request__fit = {"sample_weight": None}
-
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **weights: Any) -> Self:
-        """Fit the model privately.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        groups : array-like of shape (n_samples,), default=None
-            Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described. No budget is spent.
-        PrivacyBudgetExceeded
-            If the accountant does not hold (epsilon, delta). Nothing was read.
-        PrivacyAccountingError
-            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
-        """
-        return super().fit(X, y, groups=groups, **weights)
 
     def _check_parameters(self) -> None:
         self._check_targets()
@@ -203,24 +174,6 @@ class ExactLinearFit(_LinearModel, ExactFit[Problem]):
     n_public = None
     max_weight = math.inf
     _poor_score = False
-
-    def fit(self, X: Any, y: Any, **weights: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-            Neither copied (if it is float32 or float64) nor changed.
-        y : array-like of shape (n_samples,)
-            Targets.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,).
-
-        Returns
-        -------
-        self : estimator
-        """
-        return super().fit(X, y, **weights)
 
     def _check_parameters(self) -> None:
         self._check_targets()

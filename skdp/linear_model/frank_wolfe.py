@@ -10,6 +10,7 @@ against each other, so their difference moves by 2 Delta, and the factor 2 stays
 """
 
 import math
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -24,7 +25,7 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.progress import Progress
 from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
-from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share, sup_norm_count
+from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.linear_model.parts.search import noisy_search
 from skdp.linear_model.parts.task import Rescaled, Task, given, silent
 from skdp.losses import Loss
@@ -133,7 +134,7 @@ def released_scales(
         gradient = residual * row
     else:
         scaled, start = records.with_intercept(row), np.zeros(parameter_shape(records, loss))
-        gradient = noisy_search(session, part, sup_norm_count(scaled, loss, start))
+        gradient = noisy_search(session, part, partial(scaled.gradient_sup_norm_count, loss, start))
     factor, power, size = REGRESSOR_RADIUS if residual is None else CLASSIFIER_RADIUS
     if not session.exact:
         mu = accounting.gaussian_mu(session.epsilon, session.delta)

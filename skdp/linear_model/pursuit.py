@@ -12,6 +12,7 @@ ranked by what all rounds have found.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,7 @@ from skdp.linear_model.parts.refit import Refit, refit
 from skdp.linear_model.parts.scales import (
     Between,
     Scales,
-    gradient_norm_count,
     released_prior,
-    sup_norm_count,
 )
 from skdp.linear_model.parts.search import noisy_search
 from skdp.linear_model.parts.steps import square
@@ -117,7 +116,7 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
         # Clipped to the gradients of a frequent class, a rare one would be lost: a classifier's clip norm stays.
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
-            count = gradient_norm_count(records, loss, theta)
+            count = partial(records.gradient_norm_count, loss, theta)
             clip_norm = noisy_search(session, part / 2, count, between=between) / 2
         chosen = finder.find(theta, clip_norm, part / 2)
         again = Refit(
@@ -151,7 +150,7 @@ def scales_between(
 def sup_median(task: Task, theta: np.ndarray, share: float, between: tuple[float, float]) -> float:
     """Release the median sup norm of the rows' gradients at theta, the intercept's entry apart."""
     records, start = blind(task.records, theta)
-    count = sup_norm_count(records, task.loss, start)
+    count = partial(records.gradient_sup_norm_count, task.loss, start)
     return noisy_search(task.session, share, count, between=between)
 
 

@@ -186,13 +186,13 @@ AUTO = {
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor])
 def test_the_docstring_names_the_step_rule_that_runs(cls, monkeypatch):
     rules = []
-    run = ight_module.ight
+    run = ight_module.descend
 
-    def spy(task, rule, s, **rest):
+    def spy(gradient_at, rule, *args, **rest):
         rules.append(type(rule))
-        return run(task, rule, s, **rest)
+        return run(gradient_at, rule, *args, **rest)
 
-    monkeypatch.setattr(ight_module, "ight", spy)
+    monkeypatch.setattr(ight_module, "descend", spy)
     X = np.random.default_rng(0).normal(size=(60, 3))
     classes = {"classes": (0, 1)} if is_classifier(cls()) else {}
     y = (X[:, 0] > 0).astype(int) if classes else X[:, 0]

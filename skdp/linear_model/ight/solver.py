@@ -10,12 +10,11 @@ variance is half of what its claim needs; here the session computes the noise fr
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.linear_model.parts.loop import NoisyGradient, descend
+from skdp.linear_model.parts.loop import GradientAt, NoisyGradient, Project, descend
 from skdp.linear_model.parts.scales import (
     CLIP_SHARE,
     QUESTIONS,
@@ -37,7 +36,7 @@ from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["Schedule", "Settings", "ight", "peeling_ight", "refit_on_support", "solve"]
+__all__ = ["Schedule", "Settings", "ight", "solve"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # of what the scales leave of mu^2, and of the steps
@@ -46,16 +45,9 @@ SELECTION_SHARE = 0.5  # of what a peeling step costs
 
 
 def ight(
-    task: Task,
-    rule: StepRule,
-    s: int,
-    *,
-    max_iter: int,
-    clip_norm: float,
-    share: float,
-    tol: float = 0.0,
+    task: Task, rule: StepRule, s: int, *, max_iter: int, clip_norm: float, share: float
 ) -> Solution:
-    """Run (private) iterative gradient hard thresholding: Algorithms 1 and 3 of Wang (2021).
+    """Run private iterative gradient hard thresholding: Algorithms 1 and 3 of Wang (2021).
 
     Parameters
     ----------
@@ -68,37 +60,31 @@ def ight(
     clip_norm : float
     share : float
         Share of the session's mu^2 that the steps take.
-    tol : float, default=0.0
-        Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
 
     Returns
     -------
     Solution
     """
+    gradient_at, project = thresholding(task, rule, s, max_iter, clip_norm, share)
+    found = descend(gradient_at, rule, task.theta, max_iter, task.monitor, project=project)
+    return replace(found, theta=project(found.theta))
 
-    def threshold(point: np.ndarray) -> np.ndarray:
-        return keep_largest(point, s, task.records.n_features)
 
+def thresholding(
+    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
+) -> tuple[GradientAt, Project]:
+    """Plan the releases of DP-IGHT; what is kept of a point are its s largest coefficients."""
     gradient_at = NoisyGradient(task, task.session.plan_gaussian(max_iter, share), clip_norm)
-    found = descend(
-        gradient_at, rule, task.theta, max_iter, task.monitor, project=threshold, tol=tol
-    )
-    return replace(found, theta=threshold(found.theta))
+    return gradient_at, lambda point: keep_largest(point, s, task.records.n_features)
 
 
-def peeling_ight(
-    task: Task,
-    rule: StepRule,
-    s: int,
-    *,
-    max_iter: int,
-    clip_norm: float,
-    share: float,
-) -> Solution:
-    """Run DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
+def peeling(
+    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
+) -> tuple[GradientAt, Project]:
+    """Plan the releases of DP-IGHT with a private choice of the support in every step (Cai, Wang & Zhang 2021).
 
     Half of a step's cost chooses s features by one-shot Gumbel noise on |theta - eta gradient|. The other half
-    releases the gradient on these only: noise in s coordinates, not in d. Parameters as for `ight`.
+    releases the gradient on these only: noise in s coordinates, not in d. What is kept of a point are these.
 
     Privacy: one unit moves a score by at most eta times what it moves the mean gradient
     (`PrivateRecords.step_scores`). Each of the s choices costs the epsilon of one bounded-range choice.
@@ -119,29 +105,20 @@ def peeling_ight(
         assert release.mask is not None
         return np.where(release.mask.reshape((-1,) + (1,) * (point.ndim - 1)), point, 0.0)
 
-    found = descend(gradient_at, rule, task.theta, max_iter, task.monitor, project=chosen)
-    return replace(found, theta=keep_largest(found.theta, s, d))
+    return gradient_at, chosen
 
 
-def refit_on_support(
-    task: Task, rule: StepRule, *, max_iter: int, clip_norm: float, share: float, first: int = 0
-) -> Solution:
-    """Take gradient steps on the features that survived; parameters as for `ight`.
+def on_support(task: Task, theta: np.ndarray, plan: "Schedule", clip_norm: float) -> NoisyGradient:
+    """Plan the releases of the refit, on the features that survived in ``theta``.
 
     The support is released, so restricting the records to it is post-processing. A record's gradient is restricted
-    before it is clipped, and only the kept coordinates get noise. ``first`` numbers the first iteration.
+    before it is clipped, and only the kept coordinates get noise.
     """
-    d, theta = task.records.n_features, task.theta
+    d = task.records.n_features
     kept = np.ones(task.records.n_parameters, dtype=bool)
     kept[:d] = np.any(theta[:d].reshape(d, -1) != 0, axis=1)
-    plan = task.session.plan_gaussian(max_iter, share, purpose="refit")
-    return descend(
-        NoisyGradient(task, plan, clip_norm, mask=kept),
-        rule,
-        theta,
-        max_iter,
-        lambda iteration, point: task.monitor(first + iteration, point),
-    )
+    releases = task.session.plan_gaussian(plan.last, plan.last_share, purpose="refit")
+    return NoisyGradient(task, releases, clip_norm, mask=kept)
 
 
 @dataclass(frozen=True)
@@ -229,67 +206,74 @@ class Schedule:
 
 
 def solve(task: Task, settings: Settings) -> Solution:
-    """Decide what the user left open, divide the budget, and run: scales, then rounds, or steps and refit."""
-    session, records, loss = task.session, task.records, task.loss
-    d, n_outputs = records.n_features, loss.n_outputs
+    """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
+    d = task.records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    plan, rounds = divided(task, s, settings)
+    scales = scales_of(task, settings, plan)
+    task = task.rescaled(scales.intercept)
+    if rounds:
+        found = pursue(task, s, scales, plan.first_share + plan.last_share)
+        return replace(found, theta=task.monitor.outward(found.theta))
+    clip, n_iter = scales.clip_norm, plan.first
+    rule = first_rule(task, s, settings, plan, scales)
+    planned = peeling if settings.selection == "peeling" else thresholding
+    gradient_at, project = planned(task, rule, s, plan.first, clip, plan.first_share)
+    found = descend(
+        gradient_at, rule, task.theta, n_iter, task.monitor, project=project, tol=settings.tol
+    )
+    found = replace(found, theta=keep_largest(found.theta, s, d))
+    if plan.last:
+        few = (s + 1) * (task.theta.size // len(task.theta))
+        rule = step_rule(settings.learning_rate, found.theta, rule.distance, plan.last, few, few)
+        gradient_at, first = on_support(task, found.theta, plan, clip), found.n_iter
+        found = descend(
+            gradient_at,
+            rule,
+            found.theta,
+            plan.last,
+            lambda iteration, point: task.monitor(first + iteration, point),
+        )
+        found = replace(found, n_iter=plan.first + found.n_iter)
+    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}
+    return replace(found, theta=task.monitor.outward(found.theta), attributes=attributes)
+
+
+def divided(task: Task, s: int, settings: Settings) -> tuple[Schedule, bool]:
+    """Divide steps and budget by public numbers, and say whether there are rounds; refuse what cannot be held."""
+    session, records, loss = task.session, task.records, task.loss
     questions = QUESTIONS * count_searches(records, loss)
     scale_share = grown_share(session, records.n_units, questions)
-    plan = Schedule.of(loss, d, s, settings, scale_share)
+    plan = Schedule.of(loss, records.n_features, s, settings, scale_share)
+    n_outputs = loss.n_outputs
     rounds = settings.untouched and not task.theta.any() and pays(session, records, s * n_outputs)
     if rounds:
         require_room(session, records, s, n_outputs, 1 - plan.clip_share)
     else:
         plan.require_feasible(session, records.n_parameters * n_outputs)
-    clip_norm = settings.clip_norm
-    if clip_norm is not None and settings.literal:
-        scales = given_scales(float(clip_norm))
-    else:
-        scales = released_scales(
-            session, records, loss, task.theta, share=plan.clip_share, literal=settings.literal
-        )
-    if clip_norm is not None:
-        scales = replace(scales, clip_norm=float(clip_norm))
-    task = task.rescaled(scales.intercept)
-    if rounds:
-        found = pursue(task, s, scales, plan.first_share + plan.last_share)
-    else:
-        found = steps_and_refit(task, s, settings, plan, scales)
-    return replace(found, theta=task.monitor.outward(found.theta))
+    return plan, rounds
 
 
-def steps_and_refit(
-    task: Task, s: int, settings: Settings, plan: Schedule, scales: Scales
-) -> Solution:
-    """Take the noisy steps of ``plan``, and those on the features that survive."""
-    theta, clip = task.theta, scales.clip_norm
-    width, peeling = theta.size // len(theta), settings.selection == "peeling"
-    few_noisy = (s + 1) * width
-    n_noisy = few_noisy if peeling else theta.size
-    n_kept = s * width if s < task.records.n_features and not peeling else n_noisy
-    rate = settings.learning_rate
-    rule = step_rule(rate, theta, scales.distance, plan.first, n_noisy, n_kept)
-    if math.isinf(clip) and rate is None:
-        rule = AcceleratedStep(1 / (largest_curvature(task) + task.penalty.smoothness), theta)
-    steps: dict[str, Any] = {"max_iter": plan.first, "clip_norm": clip, "share": plan.first_share}
-    if peeling:
-        found = peeling_ight(task, rule, s, **steps)
-    else:
-        found = ight(task, rule, s, tol=settings.tol, **steps)
-    n_iter = found.n_iter
-    if plan.last:
-        rule = step_rule(rate, found.theta, rule.distance, plan.last, few_noisy, few_noisy)
-        found = refit_on_support(
-            replace(task, theta=found.theta),
-            rule,
-            max_iter=plan.last,
-            clip_norm=clip,
-            share=plan.last_share,
-            first=n_iter,
-        )
-        n_iter = plan.first + found.n_iter
-    attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": clip}
-    return replace(found, n_iter=n_iter, attributes=attributes)
+def scales_of(task: Task, settings: Settings, plan: Schedule) -> Scales:
+    """The scales: those that the user gave, and released ones."""
+    clip_norm, literal = settings.clip_norm, settings.literal
+    if clip_norm is not None and literal:
+        return given_scales(float(clip_norm))
+    scales = released_scales(
+        task.session, task.records, task.loss, task.theta, share=plan.clip_share, literal=literal
+    )
+    return scales if clip_norm is None else replace(scales, clip_norm=float(clip_norm))
+
+
+def first_rule(task: Task, s: int, settings: Settings, plan: Schedule, scales: Scales) -> StepRule:
+    """The rule of the first steps; without clipping and noise it is an accelerated one."""
+    theta, peels = task.theta, settings.selection == "peeling"
+    width = theta.size // len(theta)
+    n_noisy = (s + 1) * width if peels else theta.size
+    n_kept = s * width if s < task.records.n_features and not peels else n_noisy
+    if math.isinf(scales.clip_norm) and not settings.literal:
+        return AcceleratedStep(1 / (largest_curvature(task) + task.penalty.smoothness), theta)
+    return step_rule(settings.learning_rate, theta, scales.distance, plan.first, n_noisy, n_kept)
 
 
 def largest_curvature(task: Task) -> float:

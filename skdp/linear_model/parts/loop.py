@@ -9,10 +9,12 @@ from skdp.linear_model.parts.steps import StepRule, square
 from skdp.linear_model.parts.task import Monitor, Task
 from skdp.privacy import BatchPlan, GaussianPlan
 
-__all__ = ["GradientAt", "NoisyGradient", "descend"]
+__all__ = ["GradientAt", "NoisyGradient", "Project", "descend"]
 
 # Gives the gradient at a point in an iteration, and the size of its noise in the unit of the step rule.
 GradientAt = Callable[[np.ndarray, int], tuple[np.ndarray, float]]
+# What is kept of a point.
+Project = Callable[[np.ndarray], np.ndarray]
 
 
 class NoisyGradient:
@@ -68,7 +70,7 @@ def descend(
     n_iter: int,
     monitor: Monitor,
     *,
-    project: Callable[[np.ndarray], np.ndarray] | None = None,
+    project: Project | None = None,
     tol: float = 0.0,
 ) -> Solution:
     """Take steps along released gradients; what is done with them is post-processing.

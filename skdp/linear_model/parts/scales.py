@@ -4,14 +4,14 @@ Each is made from medians of norms, which `skdp.linear_model.parts.search` finds
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from skdp.linear_model.parts.search import EVERYTHING, GRID, noisy_search
 from skdp.losses import Loss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = [
     "CLIP_SHARE",
@@ -21,7 +21,6 @@ __all__ = [
     "Scales",
     "count_searches",
     "given_scales",
-    "gradient_norm_count",
     "grown_share",
     "released_prior",
     "released_scales",
@@ -146,13 +145,13 @@ def released_scales(
     scaled, start = _moved(records, theta, value)
 
     if loss.start_norm is None:
-        count = gradient_norm_count(scaled, loss, start, each_row=True)
+        count = partial(scaled.gradient_norm_count, loss, start, each_row=True)
         of_row = noisy_search(session, part, count, between=between.gradient)
     else:
         of_row = full * loss.start_norm
     of_unit = of_row
     if records.unit == "group":
-        count = gradient_norm_count(scaled, loss, start)
+        count = partial(scaled.gradient_norm_count, loss, start)
         of_unit = noisy_search(session, part, count, between=between.unit)
     distance = START * of_row / (loss.smoothness * full**2)
     return Scales(value, CLIP_FACTOR * of_unit, distance, row, of_row)
@@ -179,30 +178,10 @@ def released_sup_scales(
         clip_norm = largest * loss.start_sup_norm
     else:
         scaled, start = _moved(records, theta, value)
-        clip_norm = noisy_search(session, part, sup_norm_count(scaled, loss, start))
+        clip_norm = noisy_search(
+            session, part, partial(scaled.gradient_sup_norm_count, loss, start)
+        )
     return Scales(value, clip_norm, clip_norm / (loss.smoothness * largest**2), row, clip_norm)
-
-
-def gradient_norm_count(
-    records: PrivateRecords, loss: Loss, theta: np.ndarray, *, each_row: bool = False
-) -> Callable[[float], Bounded]:
-    """Count of the units whose gradient at ``theta``, or each of its rows', has norm at most a bound."""
-
-    def count(bound: float) -> Bounded:
-        return records.gradient_norm_count(loss, theta, bound, each_row=each_row)
-
-    return count
-
-
-def sup_norm_count(
-    records: PrivateRecords, loss: Loss, theta: np.ndarray
-) -> Callable[[float], Bounded]:
-    """Count of the units whose rows' gradients at ``theta`` have sup norm at most a bound."""
-
-    def count(bound: float) -> Bounded:
-        return records.gradient_sup_norm_count(loss, theta, bound)
-
-    return count
 
 
 def _moved(

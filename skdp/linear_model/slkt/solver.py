@@ -11,6 +11,7 @@ for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from skdp.linear_model.parts.steps import AcceleratedStep, keep_largest, step_ru
 from skdp.linear_model.parts.task import Task
 from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import HuberLoss, Loss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
+from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
 __all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
 
@@ -351,10 +352,7 @@ def largest_gradient_entry(
 ) -> float:
     """Smallest grid point that no record's gradient exceeds in the sup norm, by exact counts."""
     plan = session.plan_gaussian(len(GRID) + 1, purpose="gamma")
-
-    def count(bound: float) -> Bounded:
-        return records.gradient_sup_norm_count(loss, theta, bound)
-
+    count = partial(records.gradient_sup_norm_count, loss, theta)
     everyone = float(session.gaussian(count(math.inf), plan)[0])
     return noisy_search(session, 1.0, count, offset=everyone, plan=plan)
 

@@ -6,6 +6,7 @@ as many coordinates as the support.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from skdp.linear_model.parts.quantiles import (
     released_row_norm,
     scale_share,
 )
-from skdp.linear_model.parts.scales import released_prior, sup_norm_count
+from skdp.linear_model.parts.scales import released_prior
 from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.losses import Loss
 from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
@@ -195,7 +196,7 @@ def select_support(
     # The intercept takes no part in the choice: its feature is made so small that no row is clipped for it.
     start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
     records = records.with_intercept(NEGLIGIBLE)
-    count = sup_norm_count(records, loss, start)
+    count = partial(records.gradient_sup_norm_count, loss, start)
     largest = noisy_search(session, scale, count, doubt=AVERAGED)
     scores = records.gradient_scores(loss, start, CLIP_FACTOR * largest)
     return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), largest

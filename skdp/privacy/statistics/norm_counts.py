@@ -139,12 +139,16 @@ def target_count(
     Bounded
         Of shape (1,).
     """
-    values = rows.targets_less(center)
-    if absolute:
-        values = rows.largest(np.abs(values))
-    elif rows.groups is not None:
-        with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
-            values = np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+    key = ("target", center, absolute)
+    values = rows.kept_norms(key)
+    if values is None:
+        values = rows.targets_less(center)
+        if absolute:
+            values = rows.largest(np.abs(values))
+        elif rows.groups is not None:
+            with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
+                values = np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+        rows.keep_norms(key, values)
     return _count(rows, values, bound)
 
 
