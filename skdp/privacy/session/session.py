@@ -14,9 +14,9 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar
+from typing import Concatenate, Literal, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,10 +245,10 @@ class PrivacySession:
     def report(
         self,
         *,
-        public: dict[str, Any] | None = None,
+        public: Mapping[str, object] | None = None,
         assumptions: tuple[str, ...] = (),
         unproven: bool = False,
-        **extra: Any,
+        erratum: str | None = None,
     ) -> PrivacyReport:
         """Recheck the ledger and return the report of what the session cost.
 
@@ -260,6 +260,8 @@ class PrivacySession:
             Besides the one that every report lists: each record, or each person's group, is there once.
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
+        erratum : str, default=None
+            Of the published constant, and what the fit uses instead.
 
         Returns
         -------
@@ -279,7 +281,7 @@ class PrivacySession:
                 public,
                 assumptions,
                 unproven,
-                extra,
+                erratum,
             )
 
     def __enter__(self) -> "PrivacySession":
