@@ -14,9 +14,9 @@ records through bounded statistics only, and these leave through the session.
 """
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Generic, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Problem:
     """
 
     records: Records
-    fitted: dict[str, Any]
+    fitted: dict[str, object]
     leaks: tuple[str, ...]
 
 
@@ -81,7 +81,7 @@ class Solution:
 
     theta: NDArray[np.float64]
     n_iter: int = 1
-    attributes: dict[str, Any] = field(default_factory=dict)
+    attributes: Mapping[str, object] = field(default_factory=dict)
     converged: bool = False
 
 
@@ -94,7 +94,7 @@ class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     """The two methods of every fit, and the steps that a room may add to."""
 
     @abstractmethod
-    def read(self, X: Any, y: Any = None, groups: Any = None) -> ProblemT:
+    def read(self, X: object, y: object = None, groups: object = None) -> ProblemT:
         """Check the data of `fit`; further keyword arguments of `fit` are passed on."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class _Fit(BaseEstimator, Generic[ProblemT], metaclass=ABCMeta):
     def _warn_after(self, solution: Solution) -> None:
         """Warn of what the released numbers show."""
 
-    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, Any]:
+    def _fitted(self, problem: ProblemT, solution: Solution) -> dict[str, object]:
         """Fitted attributes."""
         return {**problem.fitted, "n_iter_": solution.n_iter, **solution.attributes}
 
@@ -124,7 +124,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     adjacency: str
     unit: str
     accountant: BudgetAccountant | Literal[False] | None
-    random_state: Any
+    random_state: int | np.random.RandomState | np.random.Generator | None
     n_public: int | None = None
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
@@ -137,7 +137,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     _free = frozenset({"accountant", "random_state", "verbose", "callback"})
     _free_if_none: frozenset[str] = frozenset()
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
+    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -257,7 +257,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 UserWarning,
             )
 
-    def _public_facts(self, problem: ProblemT) -> dict[str, Any]:
+    def _public_facts(self, problem: ProblemT) -> dict[str, object]:
         """Public quantities for the report, besides the counts of the shape."""
         return {}
 
@@ -303,7 +303,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 class ExactFit(_Fit[ProblemT]):
     """Base of the estimators without privacy: the same method through a session that releases exact values."""
 
-    def fit(self, X: Any, y: Any, **more: Any) -> Self:
+    def fit(self, X: object, y: object, **more: object) -> Self:
         """Fit the model without privacy.
 
         Parameters
@@ -337,12 +337,17 @@ def unpaid(estimator: EstimatorT) -> EstimatorT:
 
     For fits inside a fit whose own session pays for what they release. Parts of a pipeline are unpaid too.
     """
-    copy: Any = clone(estimator)
+    copy = clone(estimator)
     names = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
     return copy.set_params(**dict.fromkeys(names, False))
 
 
 class _Planner(Protocol[PlanT]):
+    @property
+    def n_public(self) -> int | None: ...
+    def set_params(self, **params: object) -> object: ...
+    def _check_before_data(self, groups: object) -> None: ...
+    def _open_session(self, n_units: int | None = None) -> PrivacySession: ...
     def plan(self, session: PrivacySession, shape: PublicShape) -> PlanT: ...
 
 
@@ -352,7 +357,7 @@ def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
     The estimator is a `PrivateFit` whose method ``plan(session, shape)`` plans all releases from public numbers.
     Its `solve` calls ``plan`` with the shape of the records.
     """
-    twin: Any = unpaid(estimator)
+    twin = unpaid(estimator)
     twin.set_params(random_state=None)
     twin._check_before_data(groups=() if shape.unit == "group" else None)
     known = twin.n_public is not None or shape.unit == "record"
@@ -368,7 +373,7 @@ def _count_records(X: object) -> int:
     return max(1, len(X)) if isinstance(X, Sized) else 1
 
 
-def _replace_fitted(estimator: BaseEstimator, fitted: dict[str, Any]) -> None:
+def _replace_fitted(estimator: BaseEstimator, fitted: dict[str, object]) -> None:
     """Set the fitted attributes of a finished fit and drop those of the previous one."""
     stale = [n for n in vars(estimator) if n.endswith("_") and not n.startswith("_")]
     for name in stale:

@@ -296,7 +296,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         problem = super().read(X, y, groups, **weights)
-        _require_two(len(problem.fitted["classes_"]))
+        _require_two(len(np.asarray(problem.fitted["classes_"])))
         return problem
 
 

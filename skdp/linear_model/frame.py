@@ -2,7 +2,7 @@
 
 import math
 from numbers import Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -85,7 +85,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             facts["max_weight"] = float(self.max_weight)
         facts.update(self._public(problem))
         if getattr(self, "classes", None) is not None:
-            facts["classes"] = [str(label) for label in problem.fitted["classes_"]]
+            facts["classes"] = [str(label) for label in np.asarray(problem.fitted["classes_"])]
         return facts
 
     def _starts_from(self) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
 
     def _warn_after(self, solution: Solution) -> None:
         for name in ("clip_norm", "row_norm"):
-            released = solution.attributes.get(f"{name}_", 1.0)
+            released = cast("float", solution.attributes.get(f"{name}_", 1.0))  # a norm
             if isinstance(getattr(self, name, None), str) and released < TINY:
                 what = "the smallest that can be released" if released <= SMALLEST else "tiny"
                 zeros = "" if is_classifier(self) else ", or more than half of the targets 0"

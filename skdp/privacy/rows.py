@@ -4,9 +4,9 @@
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,8 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
+from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, issparse
 from skdp.privacy.shape import PublicShape
+
+if TYPE_CHECKING:
+    from skdp.privacy.noise import KeyStream
 
 __all__ = ["Rows"]
 
@@ -50,28 +53,28 @@ class Rows:
     depends on. Both are freed with the last rows that hold them. ``_norms`` is of these rows alone.
     """
 
-    X: Any
-    y: Any
+    X: Matrix
+    y: ArrayLike | None
     groups: NDArray[np.int64] | None
-    weight: Any
+    weight: ArrayLike | None
     fit_intercept: bool
     intercept_value: float
     shape: PublicShape
     n_real_units: int
     family: object
-    _of_X: dict[str, Any] = field(default_factory=dict)
-    _of_y: dict[Any, Any] = field(default_factory=dict)
-    _norms: list[Any] = field(default_factory=list)
+    _of_X: dict[str, Matrix] = field(default_factory=dict)
+    _of_y: dict[Hashable, object] = field(default_factory=dict)
+    _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- rows from rows
 
     def with_intercept(self, value: float) -> "Rows":
         """The same records with another constant as the intercept's feature."""
-        return replace(self, intercept_value=float(value), _norms=[])
+        return replace(self, intercept_value=float(value), _norms={})
 
     def with_targets(self, y: NDArray[np.float64]) -> "Rows":
         """The same features with other targets."""
-        return replace(self, y=y, _of_y={}, _norms=[])
+        return replace(self, y=y, _of_y={}, _norms={})
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
@@ -79,7 +82,7 @@ class Rows:
         if self.shape.n_records is None:
             few = in_rows(few)
         shape = self.shape.with_features(few.shape[1])
-        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms=[])
+        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
 
     # ---------------------------------------------------------------- what statistics ask for
 
@@ -89,7 +92,7 @@ class Rows:
         return self.shape.n_features + self.fit_intercept
 
     @property
-    def matrix(self) -> Any:
+    def matrix(self) -> Matrix:
         """X, a CSR matrix with ascending columns and without duplicates: brought into this form once."""
         if "matrix" not in self._of_X:
             self._of_X["matrix"] = canonical(self.X)
@@ -99,7 +102,7 @@ class Rows:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
         groups = self.groups if by_group else None
         key = (loss, groups is None, self.intercept_value if self.fit_intercept else None)
-        kept: GradientKernel | None = self._of_y.get(key)
+        kept = cast("GradientKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import gradient_kernel
 
@@ -112,7 +115,7 @@ class Rows:
     def sup_kernel(self, loss: Loss) -> SupKernel:
         """Kernel of the rows' gradients, for the sup norm; a group's rows share one weight."""
         key = ("sup", loss, self.intercept_value if self.fit_intercept else None)
-        kept: SupKernel | None = self._of_y.get(key)
+        kept = cast("SupKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
             from skdp.kernels import sup_gradient_kernel
 
@@ -146,12 +149,13 @@ class Rows:
 
     def kept_norms(self, key: object) -> NDArray[np.float64] | None:
         """The norms that were kept last, if they have this key: one search needs the same ones many times."""
-        return self._norms[1] if self._norms and self._norms[0] == key else None
+        return self._norms.get(key)
 
     def keep_norms(self, key: object, norms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Keep norms for `kept_norms`, in place of the ones before, and return them."""
-        self._norms[:] = (key, np.asarray(norms))
-        return self._norms[1]
+        self._norms.clear()
+        self._norms[key] = norms
+        return norms
 
     def rows_of(self, units: ArrayLike | None) -> NDArray[np.int64] | None:
         """The rows of some units; None means all."""
@@ -189,7 +193,8 @@ class Rows:
         magnitude: float | None = None,
         roundings: int = 0,
         needs_public_n: bool = True,
-        **facts: Any,
+        choose: "Callable[[float, float, KeyStream], int] | None" = None,
+        batch: Batch | None = None,
     ) -> Source:
         """Source of a statistic of these records.
 
@@ -204,24 +209,25 @@ class Rows:
         roundings : int, default=0
         needs_public_n : bool, default=True
             Whether a session under add-remove refuses the statistic of records without ``n_public``.
-        **facts
-            Other fields of `Source`.
+        choose, batch
+            As in `Source`.
         """
-        shape = self.shape
+        shape, usual = self.shape, None
         if magnitude is None:
             magnitude = contribution * shape.most_units
-            facts["usual"] = contribution * shape.usual_units
+            usual = contribution * shape.usual_units
         needs_public_n = needs_public_n and shape.n_public is None
         return Source(
-            on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, **facts
-        )
+            on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, choose, batch,
+            usual,
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- what nobody may do
 
     def __repr__(self) -> str:
         return f"Rows(unit={self.shape.unit!r}, n_features={self.shape.n_features})"
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(
             "Rows hold private values; they cannot be copied, indexed or read as an array"
         )
@@ -233,10 +239,10 @@ class Rows:
 
 def rows_from(
     X: Matrix,
-    y: Any,
+    y: ArrayLike | None,
     *,
-    groups: Any,
-    sample_weight: Any,
+    groups: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     fit_intercept: bool,
     intercept_value: float,
     n_public: int | None,
@@ -258,7 +264,7 @@ def rows_from(
     )
 
 
-def in_rows(X: Any) -> Any:
+def in_rows(X: Matrix) -> Matrix:
     """An array in C order; a CSR matrix as it is.
 
     An array of one row is in C and in Fortran order at once, and the kernels of the two add in different orders.
@@ -270,13 +276,13 @@ def in_rows(X: Any) -> Any:
     return X.copy(order="C")
 
 
-def canonical(X: Any) -> Any:
+def canonical(X: Matrix) -> Matrix:
     """A CSR matrix in which columns ascend within each row and none comes twice; anything else as it is.
 
     A duplicate counts twice in a product, but its squares do not add up to the norm. Rows are sorted too, always:
     else one record's duplicates would change the order of summation, and so the last bits, of every other record.
     """
-    if not sp.issparse(X) or X.format != "csr":
+    if not issparse(X) or X.format != "csr":
         return X
     # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
     own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)

@@ -194,9 +194,10 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
     theta[d:] += center
+    attributes = dict(found.attributes)
     if threshold is not None:
-        found.attributes["huber_threshold_"] = float(threshold)
-    return Solution(theta, before + 1, attributes=found.attributes)
+        attributes["huber_threshold_"] = float(threshold)
+    return Solution(theta, before + 1, attributes=attributes)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What follows from a ledger: the claim, its recheck and the report."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
 
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting
@@ -26,10 +26,10 @@ def make_report(
     ledger: Ledger,
     estimator: str,
     seeded: bool,
-    public: dict[str, Any] | None,
+    public: Mapping[str, object] | None,
     assumptions: tuple[str, ...],
     unproven: bool,
-    extra: dict[str, Any],
+    erratum: str | None,
 ) -> PrivacyReport:
     """See `PrivacySession.report`; ``seeded`` says whether a key stream of a seed was drawn from."""
     if unproven and not ledger.exact:
@@ -40,9 +40,7 @@ def make_report(
     assumptions = (_ONCE[ledger.unit], *ledger.assumptions, *assumptions)
     if seeded:
         assumptions += ("the seed is secret and never used for another fit: for testing only",)
-    if ledger.sampled:
-        plans = (plan for plan in ledger.plans if isinstance(plan, BatchPlan))
-        extra["sampled_plan"] = [plan.planned_row() for plan in plans]
+    plans = [plan.planned_row() for plan in ledger.plans if isinstance(plan, BatchPlan)]
     drawn = "none" if ledger.exact else _noise_name(ledger, seeded)
     return PrivacyReport(
         epsilon=claim,
@@ -57,8 +55,9 @@ def make_report(
         mechanisms=[] if ledger.exact else [dict(line) for line in ledger.rows],
         slack=tuple(ledger.slack),
         plan_mu=None if ledger.exact else claimed_mu(ledger),
+        sampled_plan=plans if ledger.sampled else None,
+        erratum=erratum,
         estimator=estimator,
-        **extra,
     )
 
 

@@ -6,10 +6,10 @@ call.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
@@ -98,14 +98,14 @@ class Ledger:
         self.adjacency, self.unit = adjacency, unit
         self.set_aside, self.minibatches = float(set_aside), bool(minibatches)
         self.exact = math.isinf(epsilon)
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[LedgerRow] = []
         self.plans: list[Plan] = []
         self.pure: list[tuple[float, int, float]] = []
         self.slack = [0.0, 0.0]
         self.late = self.sampled = False
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
-        self._by_cost: dict[tuple[Any, ...], dict[str, Any]] = {}  # the rows
+        self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._noise: tuple[Bounded, object, mechanisms.Noise] | None = None  # the last one
@@ -264,7 +264,7 @@ class Ledger:
         if line not in self.assumptions:
             self.assumptions.append(line)
 
-    def write(self, line: dict[str, Any], purpose: str) -> None:
+    def write(self, line: LedgerRow, purpose: str) -> None:
         """Add a release to the rows: one row for all that cost the same for the same purpose."""
         self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
@@ -273,7 +273,7 @@ class Ledger:
         if known is line:
             self.rows.append(line)
             return
-        known["count"] += line["count"]
+        known["count"] = int(known["count"]) + int(line["count"])
         for key in _LARGEST:
             if key in line:
-                known[key] = max(known[key], line[key])
+                known[key] = max(known[key], line[key], key=float)

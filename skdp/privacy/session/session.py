@@ -12,8 +12,9 @@ Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and
 """
 
 import math
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,10 +213,10 @@ class PrivacySession:
     def report(
         self,
         *,
-        public: dict[str, Any] | None = None,
+        public: Mapping[str, object] | None = None,
         assumptions: tuple[str, ...] = (),
         unproven: bool = False,
-        **extra: Any,
+        erratum: str | None = None,
     ) -> PrivacyReport:
         """Recheck the ledger and return the report of what the session cost.
 
@@ -227,6 +228,8 @@ class PrivacySession:
             Besides the one that every report lists: each record, or each person's group, is there once.
         unproven : bool, default=False
             Of an exact session: the estimator added noise of its own that no valid proof supports.
+        erratum : str, default=None
+            Of the published constant, and what the fit uses instead.
 
         Returns
         -------
@@ -246,7 +249,7 @@ class PrivacySession:
                 public,
                 assumptions,
                 unproven,
-                extra,
+                erratum,
             )
 
     def __enter__(self) -> "PrivacySession":

@@ -1,14 +1,14 @@
 """Counts of the units whose row, gradient or target is not larger than a bound."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel
 from skdp.privacy.rows import Rows
 
 __all__ = [
@@ -18,6 +18,14 @@ __all__ = [
     "row_sup_norm_count",
     "target_count",
 ]
+
+
+class _Door(Protocol):
+    """`skdp.kernels.gradient_kernel` or `sup_gradient_kernel`."""
+
+    def __call__(
+        self, X: Matrix, y: NDArray[np.float64], loss: Loss, *, fit_intercept: bool
+    ) -> GradientKernel | SupKernel: ...
 
 
 def row_norm_count(rows: Rows, bound: float) -> Bounded:
@@ -173,7 +181,7 @@ def _count(rows: Rows, values: NDArray[np.float64], bound: float) -> Bounded:
     return Bounded.from_source(source, (1,), l1=0.5, l2=0.5, linf=0.5)
 
 
-def _row_norms(rows: Rows, kernel: Callable[..., Any]) -> NDArray[np.float64]:
+def _row_norms(rows: Rows, kernel: _Door) -> NDArray[np.float64]:
     # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
     ones = np.full(rows.X.shape[0], -1.0)
     made = kernel(rows.matrix, ones, SquaredLoss(), fit_intercept=False)

@@ -15,20 +15,21 @@ order that nothing else decides. And it is always s features or none: whatever t
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels import is_cupy
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Matrix, SparseMatrix, is_cupy, issparse
 from skdp.privacy.rows import Rows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]
 
 Array = NDArray[np.float64]
+_Predict = Callable[[Array, NDArray[np.int64]], Array]
+_Gather = Callable[[Array], Array]
 
 ITERATIONS = 10
 
@@ -75,7 +76,8 @@ def support_votes(
     def votes() -> NDArray[np.int64]:
         if not counted:
             of_rows = block if rows.groups is None else block[rows.groups]
-            found = count_votes(rows.X, rows.y, loss, s, of_rows, intercept=rows.fit_intercept)
+            y = np.asarray(rows.y)
+            found = count_votes(rows.X, y, loss, s, of_rows, intercept=rows.fit_intercept)
             counted.append(found)
         return counted[0]
 
@@ -90,7 +92,7 @@ def support_votes(
 
 
 def count_votes(
-    X: Any, y: NDArray[Any], loss: Loss, s: int, blocks: NDArray[np.int64], *, intercept: bool
+    X: Matrix, y: Array, loss: Loss, s: int, blocks: NDArray[np.int64], *, intercept: bool
 ) -> NDArray[np.int64]:
     """Number of blocks that vote for each feature.
 
@@ -120,7 +122,7 @@ def count_votes(
     return votes
 
 
-def block_vote(X: Any, y: NDArray[Any], loss: Loss, s: int, intercept: bool) -> NDArray[np.int64]:
+def block_vote(X: Matrix, y: Array, loss: Loss, s: int, intercept: bool) -> NDArray[np.int64]:
     """The s features of a block's sparse model, or none.
 
     A few steps of normalised iterative hard thresholding from 0; the intercept follows along.
@@ -129,7 +131,7 @@ def block_vote(X: Any, y: NDArray[Any], loss: Loss, s: int, intercept: bool) -> 
     if not X.shape[0] or s > X.shape[1]:
         return none
     with np.errstate(all="ignore"):
-        predict, gather = _sparse_products(X) if hasattr(X, "indptr") else _dense_products(X)
+        predict, gather = _sparse_products(X) if issparse(X) else _dense_products(X)
         k, size = loss.n_outputs, 1.0 / X.shape[0]
         theta, offset = np.zeros((X.shape[1], k)), np.zeros(k)
         chosen = none
@@ -157,7 +159,7 @@ def block_vote(X: Any, y: NDArray[Any], loss: Loss, s: int, intercept: bool) -> 
 
 
 def _step_length(
-    predict: Callable[[Array, NDArray[np.int64]], Array],
+    predict: _Predict,
     gradient: Array,
     chosen: NDArray[np.int64],
     smoothness: float,
@@ -177,23 +179,23 @@ def _largest(theta: Array, s: int) -> NDArray[np.int64]:
     return np.sort(np.argsort(-size, kind="stable")[:s])
 
 
-def _dense_products(X: Any) -> tuple[Any, Any]:
+def _dense_products(X: Matrix) -> tuple[_Predict, _Gather]:
     """X theta on chosen rows of theta, and X^T r, by sums whose order only the shape decides."""
-    X = np.ascontiguousarray(X, dtype=np.float64)
+    dense = np.ascontiguousarray(X, dtype=np.float64)
 
     def predict(theta: Array, chosen: NDArray[np.int64]) -> Array:
-        columns = np.ascontiguousarray(X[:, chosen])
+        columns = np.ascontiguousarray(dense[:, chosen])
         products = [(columns * theta[chosen, k]).sum(axis=1) for k in range(theta.shape[1])]
         return np.stack(products, axis=1)
 
     def gather(r: Array) -> Array:
-        sums = [np.add.reduce(X * r[:, [k]], axis=0) for k in range(r.shape[1])]
+        sums = [np.add.reduce(dense * r[:, [k]], axis=0) for k in range(r.shape[1])]
         return np.stack(sums, axis=1)
 
     return predict, gather
 
 
-def _sparse_products(X: Any) -> tuple[Any, Any]:
+def _sparse_products(X: SparseMatrix) -> tuple[_Predict, _Gather]:
     """The same for CSR: each sum runs over the stored entries from the first to the last."""
     data, column = X.data.astype(np.float64), X.indices
     m, d = X.shape
