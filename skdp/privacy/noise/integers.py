@@ -67,8 +67,9 @@ def rounded_gaussian(
     ((3, 4), dtype('int64'))
     """
     sigma = check_number(sigma, "sigma", SIGMA_RANGE)
-    stream = stream_of(random_state, b"rounded_gaussian " + sigma.hex().encode())
-    return _draw(gaussian_table(sigma), True, size, stream)
+    if not isinstance(random_state, KeyStream):
+        random_state = stream_of(random_state, b"rounded_gaussian " + sigma.hex().encode())
+    return _draw(gaussian_table(sigma), True, size, random_state)
 
 
 def discrete_laplace(
