@@ -150,9 +150,7 @@ def gaussian(
     unit, sigma, total = drawn_with
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
-    drawn += integers
-    released: NDArray[np.float64] = drawn * np.float64(unit)
-    return released, dict(_gaussian_row(drawn_with))
+    return noise.add_noise(drawn, integers, unit), dict(_gaussian_row(drawn_with))
 
 
 @lru_cache(maxsize=64)
