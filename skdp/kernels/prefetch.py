@@ -14,6 +14,8 @@ __all__ = [
     "AHEAD",
     "copy_columns",
     "copy_rows",
+    "prefetch_begin",
+    "prefetch_end",
     "prefetch_entry",
     "prefetch_row",
     "prefetch_span",
@@ -51,6 +53,30 @@ def prefetch_row(X, i):
     for offset in range(0, last, 64):
         _prefetch(row, offset)
     _prefetch(row, last)
+
+
+@jit
+def _half_of(size):
+    """Bytes of the first half of a row, a whole number of cache lines."""
+    return size // 128 * 64
+
+
+@jit
+def prefetch_begin(X, i):
+    """Ask for the first half of row i of a C-ordered array."""
+    row = X[i]
+    for offset in range(0, _half_of(row.size * row.itemsize), 64):
+        _prefetch(row, offset)
+
+
+@jit
+def prefetch_end(X, i):
+    """Ask for the rest of the row."""
+    row = X[i]
+    size = row.size * row.itemsize
+    for offset in range(_half_of(size), size, 64):
+        _prefetch(row, offset)
+    _prefetch(row, size - 1)
 
 
 @jit

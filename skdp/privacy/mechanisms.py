@@ -24,6 +24,7 @@ Privacy
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -111,20 +112,26 @@ def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
     if not 0 < s < math.inf:
         raise ValueError(f"a Gaussian release needs a finite l2 bound > 0, got {bounded.l2!r}")
     spread = bounded._value.roundings * math.sqrt(bounded.size)
+    return _noise(s, multiplier, spread, bounded.size, _size(bounded, additive=True))
+
+
+@lru_cache(maxsize=64)
+def _noise(s: float, multiplier: float, spread: float, size: int, magnitude: float) -> Noise:
+    """The grid and the noise from the public numbers that fix them: the same for every step of a fit."""
     free = noise.CANONICAL_SIGMA - multiplier * spread
     if free <= noise.CANONICAL_SIGMA / 2:
         raise PrivacyBudgetExceeded(
-            f"a noise multiplier of {multiplier:.3g} over {bounded.size} rounded entries does not fit "
+            f"a noise multiplier of {multiplier:.3g} over {size} rounded entries does not fit "
             "on the grid; ask for fewer releases or a larger epsilon"
         )
     unit, sigma = multiplier * s / free * (1 + 2.0**-50), float(noise.CANONICAL_SIGMA)
-    coarse = _grid(bounded, unit, additive=True)
+    coarse = _on_grid(unit, magnitude)
     if coarse > unit:
         unit, sigma = coarse, math.ceil(multiplier * (s / coarse + spread))
         if sigma < 2**10:
             raise PrivacyBudgetExceeded(
                 f"noise of {multiplier * s:.3g} cannot be drawn on a grid that holds sums of "
-                f"{_size(bounded, additive=True):.3g}; ask for a smaller epsilon or fewer records"
+                f"{magnitude:.3g}; ask for a smaller epsilon or fewer records"
             )
     total = s + spread * unit
     return Noise(unit, float(sigma), total)
@@ -143,15 +150,19 @@ def gaussian(
     unit, sigma, total = drawn_with
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
-    drawn += integers
-    released: NDArray[np.float64] = drawn * np.float64(unit)
+    return noise.add_noise(drawn, integers, unit), dict(_gaussian_row(drawn_with))
+
+
+@lru_cache(maxsize=64)
+def _gaussian_row(drawn_with: Noise) -> LedgerRow:
+    unit, sigma, total = drawn_with
     made = Gaussian(
         noise_multiplier=sigma * unit / total,
         sensitivity=total,
         noise_std=sigma * unit,
         grid=unit,
     )
-    return released, made.describe()
+    return made.describe()
 
 
 def laplace(
@@ -291,7 +302,11 @@ def _size(bounded: Bounded, *, additive: bool) -> float:
 
 
 def _grid(bounded: Bounded, unit: float, *, additive: bool = False) -> float:
-    magnitude = _size(bounded, additive=additive)
+    return _on_grid(unit, _size(bounded, additive=additive))
+
+
+def _on_grid(unit: float, magnitude: float) -> float:
+    """A grid of at least ``unit`` on which entries of this magnitude have room."""
     unit = unit if math.isinf(magnitude) else max(unit, magnitude / _HEADROOM)
     if not 2.0**-500 <= unit <= 2.0**500:
         raise ValueError(

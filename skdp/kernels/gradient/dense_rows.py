@@ -10,7 +10,13 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 import numpy as np
 
 from skdp.kernels.numba_jit import jit, jit_any_order
-from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_row
+from skdp.kernels.prefetch import (
+    AHEAD,
+    prefetch_begin,
+    prefetch_end,
+    prefetch_entry,
+    prefetch_row,
+)
 from skdp.kernels.rows import (
     NORMS,
     PLAIN,
@@ -131,6 +137,9 @@ def dense_rows(
     scores = np.empty((1, block))
     squares = np.empty(block)
     total = 0.0
+    if rows is not None:
+        for q in range(lo, min(hi, lo + block)):
+            ask_row(X, y, rows[q])
     for first in range(lo, hi, block):
         m = min(block, hi - first)
         row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares)
@@ -139,7 +148,7 @@ def dense_rows(
             mode, norms,
         )  # fmt: skip
         if mode != NORMS:
-            row_sums(X, rows, first, m, scores, clean, acc, mode == PLAIN)
+            row_sums(X, rows, first, m, hi, scores, clean, acc, mode == PLAIN)
             for q in range(m):
                 total += scores[0, q] * kappa if mode == PLAIN else np.rint(scores[0, q] * kappa)
     if p > d and mode != NORMS:
@@ -164,14 +173,18 @@ def dense_outputs(
             mode, norms,
         )  # fmt: skip
         if mode != NORMS:
-            row_sums(X, None, first, m, scores, clean, acc, mode == PLAIN)
+            row_sums(X, None, first, m, hi, scores, clean, acc, mode == PLAIN)
             if p > d:
                 add_intercepts(scores, m, acc, mode == PLAIN, kappa)
 
 
 @jit
 def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
-    """Linear predictors of a block and squared norms of its (x, kappa)."""
+    """Linear predictors of a block and squared norms of its (x, kappa).
+
+    Chosen rows lie anywhere. While a block is at work the rows of the next one are asked for: half of a row
+    here and half in `row_sums`, because the memory delivers only so many at a time.
+    """
     n_outputs, p = theta.shape
     d = X.shape[1]
     one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
@@ -179,7 +192,9 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
     w = theta[0]
     for q in range(m):
         if rows is not None:
-            ask_row(X, y, rows[min(hi - 1, first + q + AHEAD)])
+            following = rows[min(hi - 1, first + m + q)]
+            prefetch_begin(X, following)
+            prefetch_entry(y, following)
         elif d <= SHORT:
             prefetch_row(X, min(hi - 1, first + q + ahead))
         i = row_of(rows, first + q)
@@ -198,11 +213,14 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
 
 
 @jit
-def row_sums(X, rows, first, m, c, clean, acc, plain):
+def row_sums(X, rows, first, m, hi, c, clean, acc, plain):
     """Add c[k, q] times row q to acc[k]; dropped rows are skipped, because 0 times infinity is not 0."""
     d = X.shape[1]
     fours = m // 4 * 4 if clean else 0
     for q in range(0, fours, 4):
+        if rows is not None:
+            for following in range(first + m + q, first + m + q + 4):
+                prefetch_end(X, rows[min(hi - 1, following)])
         for k in range(acc.shape[0]):
             _add_four_rows(acc, k, X, rows, first + q, c, q, d, plain)
     for q in range(fours, m):
@@ -323,6 +341,7 @@ def _add_eight(scores, squares, X, first, j, w, m):
 
 @jit
 def column_sums(X, first, m, c, clean, acc, plain, kappa):
+    """Add c[k, q] times row first + q to acc[k], column by column; dropped rows are skipped."""
     n_outputs, p = acc.shape
     d = X.shape[1]
     for j in range(d):

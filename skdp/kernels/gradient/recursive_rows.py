@@ -100,7 +100,7 @@ def dense_recursive(
             scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
             momentum, inverse_unit,
         )  # fmt: skip
-        row_sums(X, None, first, m, scores, clean, acc, False)
+        row_sums(X, None, first, m, hi, scores, clean, acc, False)
         if p > X.shape[1]:
             add_intercepts(scores, m, acc, False, kappa)
 

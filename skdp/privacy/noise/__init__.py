@@ -20,6 +20,7 @@ method for generating discrete random variables with general distributions" (ACM
 from skdp.privacy.noise.integers import (
     SCALE_RANGE,
     SIGMA_RANGE,
+    add_noise,
     discrete_laplace,
     rounded_gaussian,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "SELECTION_LOG_ERROR",
     "SIGMA_RANGE",
     "KeyStream",
+    "add_noise",
     "discrete_laplace",
     "gaussian_slack",
     "gumbel_top_k",

@@ -1,21 +1,34 @@
 """Integer noise from exact tables: rounded Gaussian and discrete Laplace."""
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels import n_threads, run_blocks
 from skdp.privacy.noise.checks import check_number, check_shape, stream_of
 from skdp.privacy.noise.keystream import KeyStream, Seed
 from skdp.privacy.noise.tables import Table, gaussian_table, laplace_table
 
-__all__ = ["BLOCK", "SCALE_RANGE", "SIGMA_RANGE", "discrete_laplace", "rounded_gaussian"]
+__all__ = [
+    "BLOCK",
+    "SCALE_RANGE",
+    "SIGMA_RANGE",
+    "add_noise",
+    "discrete_laplace",
+    "rounded_gaussian",
+]
+
+Words = NDArray[np.uint64]
 
 SIGMA_RANGE = (0.5, 2.0**40)
 SCALE_RANGE = (2.0**-5, 2.0**40)
 
 # Values per call of a compiled sampler: their words fit into the second-level cache.
 BLOCK = 1 << 14
+# Blocks that several threads fill together.
+_WAVE = 8
 # More words than the last value of a block can need.
 _SPARE_WORDS = 72
 
@@ -67,8 +80,9 @@ def rounded_gaussian(
     ((3, 4), dtype('int64'))
     """
     sigma = check_number(sigma, "sigma", SIGMA_RANGE)
-    stream = stream_of(random_state, b"rounded_gaussian " + sigma.hex().encode())
-    return _draw(gaussian_table(sigma), True, size, stream)
+    if not isinstance(random_state, KeyStream):
+        random_state = stream_of(random_state, b"rounded_gaussian " + sigma.hex().encode())
+    return _draw(gaussian_table(sigma), True, size, random_state)
 
 
 def discrete_laplace(
@@ -121,10 +135,46 @@ def discrete_laplace(
     return _draw(laplace_table(scale), False, size, stream)
 
 
+def add_noise(
+    drawn: NDArray[np.int64], integers: NDArray[np.int64], unit: float
+) -> NDArray[np.float64]:
+    """``(drawn + integers) * unit``; sums wrap around modulo 2^64.
+
+    Parameters
+    ----------
+    drawn, integers : ndarray of int64 of one shape
+        ``drawn`` is contiguous. It is used up: a long result lies in its memory, because new memory costs more
+        than the sum.
+    unit : float
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    if drawn.size <= BLOCK:
+        drawn += integers
+        short: NDArray[np.float64] = drawn * np.float64(unit)
+        return short
+    noise, statistic, scale = drawn.reshape(-1), integers.reshape(-1), np.float64(unit)
+    out = noise.view(np.float64)
+
+    def one(_slot: int, index: int) -> None:
+        part = slice(index * BLOCK, (index + 1) * BLOCK)
+        np.multiply(noise[part] + statistic[part], scale, out=out[part])
+
+    run_blocks(one, -(-out.size // BLOCK), work=out.size)
+    return out.reshape(drawn.shape)
+
+
 def _draw(
     table: Table, square: bool, size: int | tuple[int, ...], stream: KeyStream
 ) -> NDArray[np.int64]:
-    """Fill an array block by block from ``table``."""
+    """Fill an array from ``table``, block by block: each block has words of its own.
+
+    Several blocks are filled at once where there are threads. A block whose words run out ends early, and the
+    next one begins there. This hardly ever happens. The words are then handed out as if every block had been
+    filled after the one before it.
+    """
     from skdp.privacy.noise.samplers import fill_offset, fill_plain
 
     shape = check_shape(size)
@@ -133,12 +183,45 @@ def _draw(
     offset = (table.offset_bits, table.slope, table.curve, square)
     # Offsets take a second word, and now and then (one in thirty at most) a third.
     per_block = (2 * BLOCK + BLOCK // 16) if table.offset_bits else BLOCK
-    done = 0
-    while done < out.size:
-        block = out[done : done + BLOCK]
-        words = stream.words(per_block * block.size // BLOCK + _SPARE_WORDS)
+
+    def fill(words: Words, block: NDArray[np.int64]) -> int:
         if table.offset_bits:
-            done += fill_offset(words, *cells, *offset, block)
-        else:
-            done += fill_plain(words, *cells, block)
+            return int(fill_offset(words, *cells, *offset, block))
+        return int(fill_plain(words, *cells, block))
+
+    whole, left, done = per_block + _SPARE_WORDS, np.empty(0, dtype=np.uint64), 0
+    wave = _WAVE if n_threads() > 1 else 1
+    while done < out.size:
+        several = min(wave, (out.size - done) // BLOCK)
+        if several > 1 and not left.size:
+            done, left = _fill_together(fill, stream.words(several * whole), several, out, done)
+            continue
+        block = out[done : done + BLOCK]
+        wanted = per_block * block.size // BLOCK + _SPARE_WORDS
+        words, left = left[:wanted], left[wanted:]
+        if words.size < wanted:
+            words = np.concatenate((words, stream.words(wanted - words.size)))
+        done += fill(words, block)
     return out.reshape(shape)
+
+
+def _fill_together(
+    fill: Callable[[Words, NDArray[np.int64]], int],
+    words: Words,
+    count: int,
+    out: NDArray[np.int64],
+    start: int,
+) -> tuple[int, Words]:
+    """Fill ``count`` whole blocks from ``start`` on; return where the next one begins, and words left for it."""
+    each, filled = words.size // count, [0] * count
+
+    def one(_slot: int, index: int) -> None:
+        first = start + index * BLOCK
+        own = words[index * each : (index + 1) * each]
+        filled[index] = fill(own, out[first : first + BLOCK])
+
+    run_blocks(one, count)
+    for index, number in enumerate(filled):
+        if number < BLOCK:
+            return start + index * BLOCK + number, words[(index + 1) * each :]
+    return start + count * BLOCK, words[:0]

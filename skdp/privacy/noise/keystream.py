@@ -19,6 +19,9 @@ Seed: TypeAlias = int | np.integer | np.random.RandomState | np.random.Generator
 
 _CHUNK = 1 << 20
 _ZEROS = memoryview(bytes(_CHUNK))
+# Words that are generated together. A call of OpenSSL costs as much as a thousand words, and most requests of a
+# stochastic fit are smaller.
+_AHEAD = 1 << 13
 # OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
 # key are kept back, so that the next key can always be drawn from them.
 _BLOCK = 64
@@ -73,7 +76,10 @@ class KeyStream:
     True
     """
 
-    __slots__ = ("_blocks_left", "_cipher", "_lock", "_pid", "_spare", "counter", "seeded")
+    __slots__ = ("_ahead", "_blocks_left", "_cipher", "_lock", "_next", "_pid", "counter", "seeded")
+
+    _ahead: NDArray[np.uint64]  # generated together; those before _next were handed out
+    _next: int
 
     def __init__(self, random_state: Seed = None, *, info: bytes = b"") -> None:
         if not isinstance(info, bytes):
@@ -92,7 +98,7 @@ class KeyStream:
         nonce = block.to_bytes(4, "little") + bytes(12)
         self._cipher = Cipher(algorithms.ChaCha20(key, nonce), mode=None).encryptor()
         self._blocks_left = _KEY_BLOCKS - block
-        self._spare = b""
+        self._ahead, self._next = np.empty(0, dtype="<u8"), 0
 
     def words(self, n: int) -> NDArray[np.uint64]:
         """Return the next ``n`` words.
@@ -111,11 +117,16 @@ class KeyStream:
                 "This key stream belongs to another process: a forked child would repeat its "
                 "parent's noise. Make a new KeyStream in the child."
             )
-        out = np.empty(n, dtype="<u8")
         with self._lock:
-            self._fill(out.view(np.uint8))
+            stop = self._next + n
+            if 0 <= n and stop <= len(self._ahead):
+                out = self._ahead[self._next : stop].copy()
+                self._next = stop
+            else:
+                out = np.empty(n, dtype="<u8")
+                self._fill(out)
             self.counter += n
-        return out.astype(np.uint64, copy=False)
+        return out if out.dtype.isnative else out.astype(np.uint64)
 
     def integers(self, bound: int, size: int) -> NDArray[np.int64]:
         """Return independent integers, exactly uniform on 0 .. ``bound`` - 1.
@@ -200,26 +211,34 @@ class KeyStream:
         while done < stop:
             done = shuffle_positions(self.words(min(stop - done, _CHUNK)), order, done, stop)
 
-    def _fill(self, out: NDArray[np.uint8]) -> None:
-        """Write the next bytes of the stream; whole blocks are asked of OpenSSL."""
-        start = min(len(self._spare), out.size)
-        if start:
-            out[:start] = np.frombuffer(self._spare, dtype=np.uint8, count=start)
-            self._spare = self._spare[start:]
-        while start < out.size:
-            if not self._blocks_left:
-                self._open(self._cipher.update(bytes(32)))
-            blocks = min((out.size - start) // _BLOCK, _CHUNK // _BLOCK, self._blocks_left)
-            if blocks:
-                size = blocks * _BLOCK
-                self._cipher.update_into(_ZEROS[:size], out[start : start + size])  # type: ignore[arg-type]
-            else:
-                blocks, size = 1, out.size - start
-                block = self._cipher.update(bytes(_BLOCK))
-                out[start:] = np.frombuffer(block, dtype=np.uint8, count=size)
-                self._spare = block[size:]
-            self._blocks_left -= blocks
-            start += size
+    def _fill(self, out: NDArray[np.uint64]) -> None:
+        """Write the next words of the stream; those of a short request are generated with the ones after them."""
+        done = self._take(out)
+        while done < out.size:
+            if out.size - done >= _AHEAD:
+                done += self._generate(out[done:])
+                continue
+            buffer = np.empty(_AHEAD, dtype="<u8")
+            # An interruption here loses words. It repeats none.
+            self._ahead = buffer[: self._generate(buffer)]
+            self._next = 0
+            done += self._take(out[done:])
+
+    def _take(self, out: NDArray[np.uint64]) -> int:
+        """Hand out words that were generated before; how many."""
+        count = min(len(self._ahead) - self._next, out.size)
+        out[:count] = self._ahead[self._next : self._next + count]
+        self._next += count
+        return count
+
+    def _generate(self, out: NDArray[np.uint64]) -> int:
+        """Write one call's worth of whole blocks of the cipher; how many words. All before were handed out."""
+        if not self._blocks_left:
+            self._open(self._cipher.update(bytes(32)))
+        size = min(out.nbytes // _BLOCK, _CHUNK // _BLOCK, self._blocks_left) * _BLOCK
+        self._blocks_left -= size // _BLOCK
+        self._cipher.update_into(_ZEROS[:size], out.view(np.uint8)[:size])  # type: ignore[arg-type]
+        return size // out.itemsize
 
     def __repr__(self) -> str:
         return f"KeyStream(seeded={self.seeded}, counter={self.counter})"

@@ -119,7 +119,8 @@ def fill_plain(
         cell = np.int64(word >> shift)
         rest = (word >> U64(1)) & mask
         threshold = high[cell]
-        m = cell if rest < threshold else np.int64(alias[cell])
+        other = np.int64(alias[cell])
+        m = other + (cell - other) * np.int64(rest < threshold)  # no branch
         if rest == threshold:
             m, w = _break_tie(words, w, cell, low, alias)
         sign = np.int64(word & U64(1))
@@ -189,7 +190,9 @@ def fill_offset(
         cell = np.int64(word >> shift)
         rest = (word >> U64(1)) & mask
         threshold = high[cell]
-        j = cell if rest < threshold else np.int64(alias[cell])
+        # No branch: the processor would guess wrong for every second word.
+        other = np.int64(alias[cell])
+        j = other + (cell - other) * np.int64(rest < threshold)
         if rest == threshold:
             j, w = _break_tie(words, w, cell, low, alias)
         near = j << offset_bits

@@ -13,6 +13,10 @@ from skdp.privacy.rows import Rows
 
 __all__ = ["mean_gradient", "mean_of_vectors", "mean_scale", "point"]
 
+# Named once: the annotations of an inner function are worked out at every call.
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 
 def mean_gradient(
     rows: Rows,
@@ -56,10 +60,10 @@ def mean_gradient(
     chosen = None if mask is None else np.array(mask, dtype=bool)
     clip_norm, units = float(clip_norm), rows.units_of(batch)
 
-    def on_grid(unit: float) -> NDArray[np.int64]:
+    def on_grid(unit: float) -> Integers:
         return kernel.clipped_sum(at, clip_norm, unit / scale, chosen, units)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return scale * np.asarray(kernel.plain_sum(at, mask=chosen, rows=units))
         fine = rows.fine(clip_norm)
