@@ -29,8 +29,8 @@ __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 
 # Share of (epsilon, delta) that is not for the random linear term: for the computed point, and for each search.
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)
-LARGEST = 0.4  # part of (epsilon, delta) that is spent so at most
-PRECISION = 4.0  # the noise of one count is at most this part of the units, where a larger share can make it so
+LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
+PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
 POINT_SHARE = 0.1  # of the rest (of mu^2), for the computed point where there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
@@ -60,15 +60,13 @@ def perturbed_minimum(
     ----------
     session : PrivacySession
         With a part set aside, unless it is exact.
-    records : PrivateRecords
     loss : LogisticLoss or HuberLoss
-    row_norm : float
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
     share : float, default=1.0
         Share of the session's mu^2, for the noise on the computed point.
     target_center : float, default=0.0
-        Subtracted from the targets; the returned intercept has it back.
+        Subtracted from the targets, and added to the returned intercept.
 
     Returns
     -------
@@ -123,8 +121,8 @@ class PerturbedFit(LinearFit):
         return int(given(self.row_norm) is None)
 
     def _share_aside(self, n_units: int | None) -> float:
-        """What the point and the searches leave; a search takes more where the units are few."""
-        searches, n_units = self._searches, n_units or 1  # None would be groups, which are refused
+        """The share that the point and the searches leave; a search takes more if the units are few."""
+        searches, n_units = self._searches, n_units or 1  # None means groups, which are refused
         for search in SEARCH:
             left = POINT + search * searches
             if not searches or math.isinf(self.epsilon):
