@@ -52,6 +52,7 @@ PRIOR_SHARE = 0.005  # for a classifier's first intercept
 SUP_SHARE = 0.01  # for the median sup norm of the gradients at the start
 CLIP_SHARE = 0.015  # for the clip norms from the second round on
 SCALE_SHARE = 0.015  # for the scales of the restricted rows
+# Steps of each fit, shares of the fits, and share of finding features.
 RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
 CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.

@@ -1,4 +1,4 @@
-"""Methods that are functions of another module: with its signature and its docstring, which stand once."""
+"""Methods that are functions of another module, with their signature and docstring."""
 
 import inspect
 from collections.abc import Callable

@@ -28,17 +28,12 @@ STEPS = 30  # steps that the budget would hold if no gradient were measured agai
 CHOICE = 0.25  # part of a step's budget that chooses the distance
 GROWTH = 0.1  # part of a gradient's budget that a second measurement costs
 CANDIDATES = 5  # distances besides 0, evenly spaced
-REACH = (
-    2.0  # largest distance at the start, in gradient norm / curvature, times root of the outputs
-)
-EVERY, LONGER = (
-    5,
-    1.1,
-)  # every 5 steps the largest distance becomes 1.1 times the largest chosen one
+REACH = 2.0  # largest first distance, in sqrt(outputs) * gradient norm / curvature
+EVERY, LONGER = 5, 1.1  # every 5 steps the largest distance becomes 1.1 times the largest chosen
 SHORTER = 0.8  # factor of the largest distance when a choice is lost
 LOSS_BOUND = 3.0  # in losses of the zero model
 _LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cut to this
-_ALMOST_ALL = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
+_ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
 
 
 class Purse:

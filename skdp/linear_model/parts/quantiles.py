@@ -21,6 +21,7 @@ __all__ = [
     "scale_share",
 ]
 
+# The grids and the numbers of searches are choices, not tuned.
 ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth octaves
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in median magnitudes of the targets
 FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)  # reaches, in the same unit

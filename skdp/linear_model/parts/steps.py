@@ -22,6 +22,7 @@ __all__ = [
     "step_rule",
 ]
 
+# Choices, not tuned.
 FLOOR = 0.1  # least part of the noise's energy that stays in the sum of squares
 LEAST = 0.1  # least factor of shrunk coefficients
 POWER = 6  # points are averaged with weights (t + 1)^POWER

@@ -42,9 +42,7 @@ AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
 PRECISION_PER_WALK = 60.0  # `precision` at which the walk is 1
 LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # bounds of the walk
 REGRESSION_WALK = 1.8  # the walk of regression, in median residuals
-RATE_PER_WALK = (
-    40.0  # largest step size over (1 - momentum) walk, in 1 / curvature, if gradients are bounded
-)
+RATE_PER_WALK = 40.0  # largest step size over (1 - momentum) walk, in 1 / curvature
 STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are stable below 2
 LEAST_PRECISION = 50.0  # least units times mu; below it the search for the centre of y is too noisy
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published

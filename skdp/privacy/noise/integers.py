@@ -11,6 +11,7 @@ from skdp.privacy.noise.tables import Table, gaussian_table, laplace_table
 
 __all__ = ["BLOCK", "SCALE_RANGE", "SIGMA_RANGE", "discrete_laplace", "rounded_gaussian"]
 
+# In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)
 SCALE_RANGE = (2.0**-5, 2.0**40)
 

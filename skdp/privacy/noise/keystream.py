@@ -17,11 +17,11 @@ __all__ = ["KeyStream", "Seed", "check_seed"]
 
 Seed: TypeAlias = int | np.integer | np.random.RandomState | np.random.Generator | None
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 20  # bytes, or words, that are drawn at once
 _ZEROS = memoryview(bytes(_CHUNK))
 # OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
 # key are kept back, so that the next key can always be drawn from them.
-_BLOCK = 64
+_BLOCK = 64  # bytes
 _KEY_BLOCKS = 2**32 - 16
 
 
