@@ -43,9 +43,8 @@ TARGET_WEIGHT = (0.5, 1.0)  # weight of the targets beside the rows, in the firs
 ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of mu^2, by the number of rounds
 FLOOR = 0.5  # least eigenvalue of the system, over the bound on the eigenvalues of the noise
 REACH_SHARE = 0.02  # share of mu^2 for each bound of the residuals
-RESIDUAL_GRID = 2.0 ** (
-    np.arange(-96, 9) / 8
-)  # bounds of the residuals, over that of the round before
+# Bounds of the residuals, over that of the round before.
+RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
 
 def adassp(

@@ -28,20 +28,14 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
-POINT, SEARCH = (
-    0.02,
-    (0.05, 0.1, 0.2),
-)  # shares of (epsilon, delta): for the computed point, and for each search
+POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
 LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
 POINT_SHARE = 0.1  # part of mu^2 for the computed point, if there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
 BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
-LEAST, LEAST_TWO_SIGNED = (
-    2.0,
-    10.0,
-)  # least penalty in R^2 / epsilon; the determinants cost more below it
+LEAST, LEAST_TWO_SIGNED = 2.0, 10.0  # least penalty in R^2 / epsilon, as the theorem needs it
 LEAST_EXACT = 1e-6  # least penalty without privacy, in n R^2
 ERRATUM = (
     "Algorithm 1 of Iyengar et al. (2019) calibrates the noise on the computed point to its distance from the "

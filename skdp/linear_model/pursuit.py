@@ -57,14 +57,10 @@ RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
 CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
 CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
-SPREAD = (
-    3.0  # Gumbel noise is used from this l2 norm of a gradient on, over its sup norm and sqrt(s)
-)
+SPREAD = 3.0  # least l2 norm of gradients for Gumbel noise, over sup norm and sqrt(s)
 SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
 SMALLER = 16.0  # largest factor by which the median gradient norm falls in a round
-NEGLIGIBLE = (
-    2.0**-40
-)  # intercept's feature while features are chosen, so that no row is clipped for it
+NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 
 
 def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:

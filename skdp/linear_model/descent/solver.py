@@ -23,9 +23,7 @@ LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
 ROUNDS = 500  # planned steps of random round SGD
 PARTS = 64  # batches of an epoch; 500 / 64 is about 8 data passes, as published
 LEAST_BATCH = 64  # least number of units of a batch
-WALK = (
-    4.0  # distance that all noise together may move theta, over the first distance of `parts.steps`
-)
+WALK = 4.0  # distance that all noise may move theta, over the first distance of the steps
 LARGEST_RATE = 5.0  # largest step size, in 1 / curvature
 
 

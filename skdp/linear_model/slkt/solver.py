@@ -44,10 +44,7 @@ MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 STUDENT_STEPS = 300  # exact steps of the student
-TEACHER_STEPS, TEACHER_TOL = (
-    1000,
-    1e-8,
-)  # exact steps of the published teacher, and their stopping rule
+TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # exact steps of the published teacher, tolerance
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,11 @@ __all__ = ["Settings", "recursive_momentum"]
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
 STEPS = 1.65  # planned steps over `precision`
-LEAST_STEPS, MOST_STEPS = (
-    20,
-    2000,
-)  # bounds of the planned steps; the least also holds for a given batch size
+LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
 LEAST_BATCH = 16  # least number of units of a batch, if that allows the least number of steps
 FIRST = 3.0  # size of the first batch over that of the others
 FIRST_WEIGHT = 1.4  # noise multiplier of the first release over that of the last ones
-EARLY_WEIGHT = (
-    1.45  # noise multiplier of the first half of the other releases over that of the last ones
-)
+EARLY_WEIGHT = 1.45  # the same for the first half of the other releases
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
 # Last clip norm over the norm that a median row's gradient has at most: `precision` over 170, between these.
 LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0

@@ -34,9 +34,7 @@ PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
 CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
 UNITS_PER_FEATURE = 150.0  # units times mu for each feature that is kept by default
 NORM_LEVEL = 0.65  # quantile of the row norms on the support at which rows are clipped
-NEGLIGIBLE = (
-    2.0**-40
-)  # intercept's feature while features are chosen, so that no row is clipped for it
+NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 PENALTY = 2.0  # factor of the penalty that balances bias and noise, see `penalty`
 SMALLEST_PENALTY = 1e-8  # least penalty over the squared row norm
 LOGIT_SPREAD = 3.0  # expected size of logits

@@ -393,9 +393,7 @@ class BudgetAccountant:
                     if write:
                         add_write(connection)
                     last = last_write(connection)
-                set_seen(
-                    self._id, last
-                )  # after the commit, because a write that is rolled back does not count
+                set_seen(self._id, last)  # after the commit: a write may be rolled back
         except sqlite3.Error as error:
             if not os.path.exists(self._path):
                 raise PrivacyBudgetExceeded(

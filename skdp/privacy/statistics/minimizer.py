@@ -57,9 +57,7 @@ NEWTON_STEPS, CG_STEPS = 2000, 400  # most steps; a choice, not tuned
 # fit then takes the fixed schedule, which runs for hours.
 LINE_STEPS = 200
 BLOCK = 1024  # rows that BLAS sums at once, in its own order
-DEPTH = (
-    BLOCK + 128
-)  # roundings that a term of a sum over rows meets, however many rows there are: `added`
+DEPTH = BLOCK + 128  # roundings of a term of a sum over any number of rows, see `added`
 
 
 def lipschitz(loss: Loss) -> float:

@@ -22,9 +22,7 @@ __all__ = ["recheck_sampled"]
 
 # Choices, not tuned.
 _MOST_CELLS = 40_000  # of the largest loss, on the finest grid
-_WIDEST = (
-    0.02  # width of a cell of the first grid; much wider grids may agree and be far from the value
-)
+_WIDEST = 0.02  # width of a cell of the first grid; wider grids may agree and be wrong
 _RTOL = 5e-4  # relative change of epsilon at which halving ends
 _BLOCK = 3000  # releases that are composed at once
 
