@@ -1,7 +1,7 @@
 """Sphinx configuration. Builds offline; SKDP_INTERSPHINX=1 links to other projects' documentation.
 
-Besides the usual settings it adds a role, ``:test:`tests/file.py::name```, that fails the build when the
-named test does not exist, and turns CHANGELOG.md into reStructuredText when it is included.
+It adds a role, ``:test:`tests/file.py::name```, that fails the build when the named test does not exist. It
+turns CHANGELOG.md into reStructuredText when it is included. It shows docstring sections "Privacy" under Notes.
 """
 
 import ast
@@ -10,9 +10,11 @@ import re
 import sys
 import warnings
 from functools import cache
+from itertools import chain, pairwise
 from pathlib import Path
 
 from docutils import nodes
+from numpydoc.docscrape import NumpyDocString
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -42,6 +44,7 @@ toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 # `A or B` types and the like are prose, not names to be looked up.
 numpydoc_xref_param_type = False
+NumpyDocString.sections["Privacy"] = []  # shown by privacy_into_notes
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skdp {release}"
@@ -156,6 +159,24 @@ def skip_foreign(app, what, name, obj, skip, options):
     return None
 
 
+def privacy_into_notes(app, what, name, obj, options, lines):
+    """Move the section "Privacy", which numpydoc would drop, to the end of the section "Notes"."""
+    heads = [
+        place
+        for place, (title, rule) in enumerate(pairwise(lines))
+        if title.strip() and rule and set(rule) == {"-"} and len(rule) == len(title)
+    ]
+    sections = {lines[a]: lines[a:b] for a, b in zip(heads, [*heads[1:], len(lines)])}
+    privacy = sections.pop("Privacy", None)
+    if privacy is None:
+        return
+    after = [title for title in ("References", "Examples") if title in sections]
+    notes = sections.pop("Notes", ["Notes", "-----"])
+    last = {title: sections.pop(title) for title in after}
+    notes += ["", "**Privacy.**", "", *privacy[2:], ""]
+    lines[:] = [*lines[: heads[0]], *chain(*sections.values(), notes, *last.values())]
+
+
 def _escape_bars(match):
     return match[0].replace("|", "\\|")
 
@@ -177,4 +198,5 @@ def setup(app):
     app.add_role("test", named_test)
     app.connect("include-read", changelog_as_rst)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-docstring", privacy_into_notes, priority=100)  # before numpydoc
     app.connect("autodoc-process-docstring", plain_text, priority=900)  # after numpydoc

@@ -2,7 +2,7 @@
 Comparison of sparse methods
 ============================
 
-This script runs every sparse method of skdp with default parameters. It prints utility against epsilon, support
+This script runs every sparse method of skdp with default parameters. It tabulates utility against epsilon, support
 recovery where the truth is known, and seconds. It also runs the published DP-IGHT, with the noise that its claim
 needs, and the non-private fit. Nothing of skdp's is tuned; ``n_nonzero_coefs``, delta and the data's scale are
 public choices.
@@ -11,7 +11,7 @@ The published method (constant step, T steps, clip norm G) takes step, T and G f
 two other instances (one at n = 5000). No user could do that; it flatters the method.
 
 The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
-the first ended. ``--tables`` prints what the cache holds as reStructuredText::
+the first ended. ``--tables`` writes what the cache holds as the CSV files that the page includes::
 
     python examples/compare_sparse_methods.py synthetic-regression-1000 --seeds 10
     python examples/compare_sparse_methods.py imdb-classification --methods DP-IGHT DP-AMP
@@ -22,6 +22,7 @@ their files are there.
 """
 
 import argparse
+import csv
 import itertools
 import json
 import math
@@ -58,6 +59,16 @@ NOT_PRIVATE = "IGHT, not private"
 DENSE = "ridge / logistic regression, not private"
 RECOVERY = ("precision", "recall", "f1")
 LARGEST_SQUARE = 2000  # features at which a d x d matrix is still formed
+TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "comparison"
+# Files of the settings whose table has another name.
+FILES = {
+    "imdb-classification": "imdb-2000",
+    "imdb-classification-100": "imdb-100",
+    "imdb-classification-all": "imdb-all",
+    "imdb-ratings": "ratings-2000",
+    "imdb-ratings-100": "ratings-100",
+    "farm_ads": "farm-ads",
+}
 
 # ---------------------------------------------------------------- the published method
 
@@ -277,24 +288,14 @@ def shown_seconds(cells):
     return f"{np.median(seconds):.2g}" if seconds else ""
 
 
-def list_table(title, header, rows):
-    """A reStructuredText list table."""
-    lines = [f".. list-table:: {title}", "   :header-rows: 1", ""]
-    for row in [header, *rows]:
-        lines += [f"   {'* -' if k == 0 else '  -'} {cell}".rstrip() for k, cell in enumerate(row)]
-    return "\n".join([*lines, ""])
+def write_csv(path, header, rows):
+    """Write a table and print its path."""
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+    print(path)
 
 
-def seeds_of(results, methods):
-    """How many seeds stand behind each method's row."""
-    by_count = {}
-    for method in methods:
-        count = max(len(c) for key, c in results.items() if key.split("|")[0] == method)
-        by_count.setdefault(count, []).append(method)
-    return "; ".join(f"{count}: {', '.join(names)}" for count, names in by_count.items())
-
-
-def tables(name, cache):
+def write_tables(name, cache, folder):
     """The tables of one setting: metric and seconds, and the support's recovery where the truth is known."""
     setting, results = SETTINGS[name], cache.results[name]
     methods = list(dict.fromkeys(key.split("|")[0] for key, cell in results.items() if cell))
@@ -304,31 +305,28 @@ def tables(name, cache):
         exact = method in (NOT_PRIVATE, DENSE)
         epsilons = ["inf" if exact else f"{e:g}" for e in setting.epsilons]
         cells = [results.get(f"{method}|{e}", {}) for e in epsilons]
-        values.append([method, *(shown(cell) for cell in cells), shown_seconds(cells)])
-        recovered.append([method, *(shown_recovery(cell) for cell in cells)])
+        seeds = max(map(len, cells))
+        values.append([method, *map(shown, cells), shown_seconds(cells), seeds])
+        recovered.append([method, *map(shown_recovery, cells)])
     for method, by_epsilon in setting.published.items():
         figures = [f"{by_epsilon[e]:g}" if e in by_epsilon else "" for e in setting.epsilons]
-        values.append([f"{method} (published figure)", *figures, ""])
-    written = [list_table(f"{setting.title}: {setting.metric}", [*header, "seconds"], values)]
+        values.append([f"{method} (published figure)", *figures, "", ""])
+    stem = FILES.get(name, name.removeprefix("synthetic-").removeprefix("transfer-"))
+    write_csv(folder / f"{stem}.csv", [*header, "seconds", "seeds"], values)
     if setting.metric == "relative error":
-        written.append(
-            list_table(
-                f"{setting.title}: precision / recall / F1 of the support", header, recovered
-            )
-        )
-    note = f"delta = {setting.delta:g}. Seeds: {seeds_of(results, methods)}."
-    return "\n".join([f"{setting.title}", "~" * len(setting.title), "", *written, note, ""])
+        write_csv(folder / f"{stem}-support.csv", header, recovered)
 
 
 def main():
-    """Run settings, or print the tables of the cache."""
+    """Run settings, or write the tables of the cache."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("settings", nargs="*", metavar="setting", help=", ".join(SETTINGS))
     parser.add_argument("--methods", nargs="*", default=[*METHODS, PUBLISHED, NOT_PRIVATE, DENSE])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds of a slow fit")
     parser.add_argument("--cache", default="compare_sparse_methods.json")
-    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--tables", action="store_true", help="write the CSV files")
+    parser.add_argument("--folder", type=Path, default=TABLES, help="folder of the CSV files")
     arguments = parser.parse_args()
     # The published delta is above 1/n, which skdp warns about at every fit.
     warnings.filterwarnings("ignore", message="delta=0.01 is not below")
@@ -337,7 +335,7 @@ def main():
         run(name, arguments.methods, arguments.seeds, arguments.limit, cache)
     if arguments.tables:
         for name in arguments.settings or [n for n in SETTINGS if n in cache.results]:
-            print(tables(name, cache))
+            write_tables(name, cache, arguments.folder)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ sum_j w_j^2 / (1 + w_j^2)``, alpha = 1e-3, at epsilon 0.2 and 0.5, delta = 1e-5.
   its own defaults on batches of a tenth of the data.
 * DP-IGHT has no penalty and is there for its error rate. ``synthetic`` has 200,000 dense rows of 100 features and
   is there for the seconds.
-* ``--errors`` fits without a penalty at epsilon 0.2 to 2 and prints test errors only.
+* ``--errors`` fits without a penalty at epsilon 0.2 to 2 and tabulates test errors only.
 
 The tables show the training objective (mean log-loss plus penalty), the norm of its gradient, the test 0/1 error,
 data passes and CPU seconds of a warm fit on all threads. "+ 1" is the pass that computes the row norms, whose
@@ -21,7 +21,8 @@ a9a is close to the least training objective, 0.334. All these figures look at t
 the minimum that L-BFGS finds are not private.
 
 The documentation does not run the script. Results go to a JSON cache as they come, and a second run goes on where
-the first ended. ``--tables`` prints what the cache holds as reStructuredText::
+the first ended. ``--tables`` writes what the cache holds as the CSV files that the page includes, and prints who
+leads::
 
     python examples/stochastic_tables.py a9a ijcnn1 synthetic --seeds 10 --tables
     python examples/stochastic_tables.py a9a ijcnn1 --errors --seeds 10 --tables
@@ -31,6 +32,7 @@ Real data are read from the folder that ``SKDP_DATA`` names, see ``skdp data lis
 """
 
 import argparse
+import csv
 import json
 import math
 import time
@@ -48,6 +50,7 @@ from skdp.datasets import fetch_a9a, fetch_ijcnn1
 # Seeds make these figures repeatable and are for this only: each fit would say so.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
+TABLES = Path(__file__).resolve().parent.parent / "docs" / "tables" / "stochastic"
 ALPHA, EPSILONS = 1e-3, (0.2, 0.5)
 DELTA = {"a9a": 1e-5, "ijcnn1": 1e-5, "synthetic": 1e-6}
 
@@ -362,39 +365,41 @@ def shown_seconds(cell):
     return f"{np.median(seconds):.2g}" if seconds else ""
 
 
-def simple_table(title, header, rows):
-    """A reStructuredText table, one line a row."""
-    cells = [header, *([cell or "-" for cell in row] for row in rows)]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(header))]
-    rule = "  ".join("=" * width for width in widths)
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
-    body = [rule, lines[0], rule, *lines[1:], rule]
-    return "\n".join([f".. table:: {title}", "", *(f"   {line}" for line in body), ""])
+def write_csv(path, header, rows):
+    """Write a table and print its path; a table without a measured row is not written."""
+    if not rows:
+        return
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([header, *rows])
+    print(path)
 
 
-def table(name, epsilon, cache):
+def write_table(name, epsilon, cache, folder):
     """One table, published figures beside ours where there are any."""
     header = ["method", "objective", "gradient norm", "test error", "passes", "CPU s"]
     published = PUBLISHED.get((name, epsilon), {})
     if published:
-        header += ["published"]
+        header += [f"published: {key}" for key in ("objective", "gradient norm", "passes", "CPU s")]
     rows = []
     for row in ROWS:
         cell = cache.cell(name, row, math.inf if row in (STORM, MINIMUM) else epsilon)
         ours = [*(shown(cell, key) for key in MEASURES), shown_passes(cell), shown_seconds(cell)]
-        printed = ["; ".join(f"{figure:g}" for figure in published.get(row, ()))]
-        rows.append([row, *ours, *(printed if published else [])])
-    return simple_table(f"{name}, ε = {epsilon:g}, δ = {DELTA[name]:g}", header, rows)
+        printed = [f"{figure:g}" for figure in published.get(row, ())]
+        printed += [""] * (len(header) - len(ours) - len(printed) - 1)
+        if cell:
+            rows.append([row, *ours, *printed])
+    write_csv(folder / f"{name}-{epsilon:g}.csv".replace("0.", "0", 1), header, rows)
 
 
-def error_table(name, cache):
+def write_errors(name, cache, folder):
     """Test errors without penalty."""
     header = ["method", *(f"ε = {epsilon:g}" for epsilon in ERROR_EPSILONS)]
     rows = []
     for row in PLAIN:
-        cells = (cache.cell(errors_of(name), row, epsilon) for epsilon in ERROR_EPSILONS)
-        rows.append([row, *(shown(cell, "error") for cell in cells)])
-    return simple_table(f"{name}, test error without penalty, δ = {DELTA[name]:g}", header, rows)
+        cells = [cache.cell(errors_of(name), row, epsilon) for epsilon in ERROR_EPSILONS]
+        if any(cells):
+            rows.append([row, *(shown(cell, "error") for cell in cells)])
+    write_csv(folder / f"{name}-errors.csv", header, rows)
 
 
 def lead(name, epsilon, cache):
@@ -416,7 +421,7 @@ def lead(name, epsilon, cache):
 
 
 def main():
-    """Run data sets, or print the tables of the cache."""
+    """Run data sets, or write the tables of the cache."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("data", nargs="*", help=", ".join(FETCHERS))
     parser.add_argument("--rows", nargs="*", help="rows of the tables to run")
@@ -424,8 +429,8 @@ def main():
     parser.add_argument("--errors", action="store_true", help="errors without penalty instead")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cache", default="stochastic_tables.json")
-    parser.add_argument("--tables", action="store_true", help="print tables, and who leads")
-    parser.add_argument("--write", help="file for the tables")
+    parser.add_argument("--tables", action="store_true", help="write CSV files, print who leads")
+    parser.add_argument("--folder", type=Path, default=TABLES, help="folder of the CSV files")
     arguments = parser.parse_args()
     cache, errors = Cache(arguments.cache), arguments.errors
     for name in arguments.data:
@@ -438,17 +443,14 @@ def main():
             continue
         filled = run_errors if errors else run
         filled(name, problem, arguments.rows or (PLAIN if errors else ROWS), arguments.seeds, cache)
-    if arguments.tables or arguments.write:
+    if arguments.tables and errors:
+        for name in FETCHERS:
+            write_errors(name, cache, arguments.folder)
+    elif arguments.tables:
         keys = [(name, epsilon) for name in FETCHERS for epsilon in EPSILONS]
-        text = "\n".join(
-            [error_table(name, cache) for name in FETCHERS if name != "synthetic"]
-            if errors
-            else [table(*key, cache) for key in keys]
-        )
-        leads = [] if errors else [line for key in keys for line in lead(*key, cache)]
-        print(text, *leads, sep="\n")
-        if arguments.write:
-            Path(arguments.write).write_text(text)
+        for key in keys:
+            write_table(*key, cache, arguments.folder)
+        print(*(line for key in keys for line in lead(*key, cache)), sep="\n")
 
 
 if __name__ == "__main__":

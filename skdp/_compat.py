@@ -1,7 +1,7 @@
-"""What skdp knows of its callers: the user's line, for warnings, and the parts of scikit-learn around a fit.
+"""The callers of a fit: the user's line, for warnings, and the parts of scikit-learn around the fit.
 
-The callers of `fit` tell it nothing, so their frames on the call stack are asked. Only classes and parameters are
-looked at, never data. A fit in a worker process or another thread has no such frames, and is not warned.
+Callers pass nothing about themselves to `fit`, so their frames on the call stack are read: classes and parameters,
+never data. A fit in a worker process or another thread has no such frames, and is not warned.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["around_this_fit", "warn_user"]
 
-# A fit may be called through these: a Pipeline, a search, a worker's loop. Their lines help nobody.
+# Packages through which a fit may be called, by a Pipeline or a search. A warning at their lines is of no use.
 _PASSED_OVER = ("skdp", "sklearn", "joblib", "imblearn")
 
 _ENSEMBLE = "sklearn.ensemble"
@@ -83,7 +83,7 @@ def _passed_over(module: str) -> bool:
 
 
 def around_this_fit() -> list[tuple[str, str]]:
-    """Find what stands around the fit that calls this.
+    """Find the parts of scikit-learn around this fit that no epsilon covers.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _about(caller: Any) -> Iterator[tuple[str, str]]:
 
 
 def _is_a(thing: Any, module: str, names: tuple[str, ...]) -> bool:
-    """Whether a thing is of one of these classes. Nothing is imported: a thing exists only after its module."""
+    """Whether a thing is of one of these classes. Nothing is imported: an object's module is there already."""
     home = sys.modules.get(module)
     kinds = (getattr(home, name, None) for name in names)
     return any(isinstance(thing, kind) for kind in kinds if isinstance(kind, type))

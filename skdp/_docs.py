@@ -15,7 +15,7 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
-The class that `document` was given is asked for an entry before the shared texts are.
+Entries of the class that `document` was given take precedence over the shared texts.
 """
 
 import re
@@ -27,7 +27,7 @@ __all__ = ["REFERENCES", "TEXTS", "document"]
 
 T = TypeVar("T")
 
-# By key. What stands after a dot tells texts of one parameter apart.
+# By key. A suffix after a dot tells the texts of one parameter apart.
 TEXTS: dict[str, str] = {
     # ---------------------------------------------------------------- paragraphs
     "guarantee": """\
@@ -342,7 +342,8 @@ REFERENCES: dict[str, tuple[str, str]] = {
     ),
 }
 
-_WIDTH = 110  # of a reference
+_WIDTH = 110  # columns of a line of a reference
+# Lines of placeholders, heads of entries, citations, and entries of the section References.
 _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
 _HEAD = re.compile(r"(\w+) :")
 _CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")

@@ -1,4 +1,4 @@
-"""Loss functions of generalised linear models: value, derivative, and the facts that methods ask for.
+"""Loss functions of generalised linear models: value, derivative, and facts such as bounds.
 
 A loss is a function of the linear predictor z and the target y. The objects are small and immutable. The compiled
 kernels of :mod:`skdp.kernels` compute the same derivative. To add a loss of your own, see `Loss`.

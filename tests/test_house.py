@@ -124,3 +124,45 @@ def test_the_api_reference_lists_the_estimators():
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.rst"))
     listed = set(re.findall(r"^   ((?:linear_model|preprocessing)\.\w+)$", pages, flags=re.M))
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}
+
+
+def resolves(name):
+    """Whether a dotted name is a module, or an attribute of one."""
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:k]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[k:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
+
+
+def named(pattern):
+    """What the sources and the documentation name, and where."""
+    pages = [*PACKAGE.rglob("*.py"), *ROOT.glob("*.md")]
+    pages += [p for part in ("docs", "examples") for p in (ROOT / part).rglob("*.*")]
+    pages = [p for p in pages if p.suffix in {".py", ".md", ".rst"}]
+    for page in pages:
+        if not {"_build", "generated", "auto_examples", "conf.py"} & set(page.parts):
+            for match in re.finditer(pattern, page.read_text(encoding="utf-8")):
+                yield match[1], page.name
+
+
+def test_dotted_names_exist():
+    """`fetch_NAME` stands for any of the fetchers."""
+    found = set(named(r"(?<![\w./\\-])(skdp(?:\.[A-Za-z_]\w*)+)"))
+    assert [pair for pair in sorted(found) if not resolves(pair[0])] == [
+        ("skdp.datasets.fetch_NAME", "_files.py")
+    ]
+
+
+@pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
+def test_named_files_and_tests_exist():
+    files = set(named(r"(?<![\w.])((?:skdp|tests|docs|examples|tools)/[\w/.]*\w)"))
+    assert [pair for pair in sorted(files) if not (ROOT / pair[0]).exists()] == []
+    for test, page in set(named(r"(tests/[\w/]+\.py::[\w:]+)")):
+        path, *names = test.split("::")
+        assert f"def {names[-1]}(" in (ROOT / path).read_text(encoding="utf-8"), (page, test)

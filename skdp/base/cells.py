@@ -1,8 +1,7 @@
 """Cells of private data, each read by itself.
 
-A list has no type of its own. NumPy would choose one for the whole of it from what its cells are, so one
-record's text would turn the numbers of all others into text. Here a cell is a number, a text, missing, or
-something else, whatever stands beside it.
+NumPy would choose one type for a whole list, so one record's text would turn the numbers of all others into text.
+Here a cell is a number, a text, missing, or something else, whatever the other cells are.
 """
 
 import math
@@ -91,7 +90,7 @@ def kind(cell: object) -> str:
         return "missing"
     if isinstance(cell, str):
         return "text"
-    if isinstance(cell, _COMPLEX):  # a type for all of a column may make 1 + 0j of a 1
+    if isinstance(cell, _COMPLEX):  # one type for a column may have made 1 + 0j of a 1
         return kind(cell.real) if cell.imag == 0 else "other"
     if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):
         return "number"
@@ -153,7 +152,7 @@ def label_codes(cells: Iterable[object], labels: Iterable[object]) -> NDArray[np
             return -1
         try:
             return place.get(python_number(cell), -1)
-        except TypeError:  # it cannot be hashed, so it is no label
+        except TypeError:  # a cell that cannot be hashed is no label
             return -1
 
     cells = np.asarray(cells, dtype=object)

@@ -3,14 +3,14 @@
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
 
-A private fit goes: parameters, then the accountant's reservation (nothing of the data was read), then the data,
-then releases, then the recheck; only then are fitted attributes set. Whatever fails before the first release hands
+The order of a private fit: parameters, the accountant's reservation, ``read``, ``solve``, the recheck. Nothing of
+the data is read before the reservation. Fitted attributes are set last. A failure before the first release hands
 the reservation back and leaves the estimator as it was.
 
-``read`` may look at every record, but what it raises, warns of or returns in ``fitted`` must not depend on their
-values, except that a record which fails its own check is refused. If ``read`` puts something that it learnt from
-the records into ``fitted``, no epsilon covers it: ``read`` must warn, and name it in ``leaks``. ``solve`` sees the
-records through bounded statistics only, and these leave through the session.
+``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
+values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
+records and puts into ``fitted``: it must warn, and name it in ``leaks``. ``solve`` sees bounded statistics of the
+records only, and releases them through the session.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -56,7 +56,7 @@ class Problem:
     fitted : dict
         Public fitted attributes, with their trailing underscore.
     leaks : tuple of str
-        Lines for the report: what was taken from the data and no epsilon covers.
+        Lines for the report on what was taken from the data and is not covered by epsilon.
     """
 
     records: Records
@@ -211,7 +211,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         return False
 
     def _payer(self) -> BudgetAccountant | Literal[False]:
-        """Whom a fit charges; False for nobody."""
+        """The accountant that a fit charges; False for none."""
         if self.accountant is not None:
             return self.accountant
         return self._carried_accountant() or False
@@ -232,7 +232,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         )
 
     def _noise_parameters(self) -> dict[str, object]:
-        """What separates the noise of two fits with one seed: all that changes what is released."""
+        """All parameters that change what is released: they separate the noise of two fits with one seed."""
         given = self.get_params(deep=False)
         free = self._free | {name for name in self._free_if_none if given.get(name) is None}
         return {name: value for name, value in given.items() if name not in free}

@@ -45,7 +45,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
         return _validate_on_device(estimator, X, y, reset)
     error_type: type[Exception]
     try:
-        # Its sums of finite cells may overflow, and a warning would tell.
+        # scikit-learn sums the cells. The sum may overflow, and a warning would reveal that.
         with np.errstate(all="ignore"):
             if y is None:
                 return validate_data(estimator, X, **options)

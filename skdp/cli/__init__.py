@@ -1,4 +1,4 @@
-"""The command ``skdp``: see private models at work, price a plan, find noise, data and ledgers.
+"""The command ``skdp``: a demonstration, costs of plans, noise for a budget, data sets, ledgers.
 
 Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
 1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
@@ -16,9 +16,9 @@ from skdp._version import __version__
 
 __all__ = ["build_parser", "main"]
 
-# skdp.privacy.adjacency.ADJACENCIES, spelled out: importing it would delay the first line.
+# As skdp.privacy.adjacency.ADJACENCIES, whose import would delay the first line.
 _ADJACENCIES = ("replace-one", "zero-out", "add-remove")
-_MOST_STEPS = 10**9
+_MOST_STEPS = 10**9  # releases that an argument may ask for; a choice, not tuned
 
 
 def _number(low: float, high: float, wanted: str) -> Callable[[str], float]:
@@ -59,7 +59,7 @@ _rate = _number(0.0, math.nextafter(1.0, 2.0), "a number in (0, 1]")
 
 
 def _add_plan(parser: argparse.ArgumentParser, of_n: str) -> None:
-    """What `epsilon` and `calibrate` both ask; ``of_n`` is the help of --n."""
+    """The arguments that `epsilon` and `calibrate` share; ``of_n`` is the help of --n."""
     parser.add_argument(
         "--steps",
         type=_integer(1, _MOST_STEPS),

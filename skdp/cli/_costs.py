@@ -18,6 +18,7 @@ from skdp.privacy.accounting import (
 
 __all__ = ["calibrate", "epsilon"]
 
+# Largest arguments whose cost is computed in seconds; a choice, not tuned.
 _MOST_SAMPLED_STEPS = 10**7
 _MOST_RECORDS = 10**9
 _SAMPLINGS = {"poisson": "Poisson", "without-replacement": "without replacement"}
@@ -60,7 +61,7 @@ def _plan(arguments: argparse.Namespace) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _within_reach() -> Iterator[None]:
-    """Say it in one line when a plan has no proof."""
+    """Turn the error of a plan without a proof into one line."""
     try:
         yield
     except UnsupportedAccounting as error:
@@ -95,7 +96,7 @@ def _sampled_noise_multiplier(budget: float, plan: dict[str, Any]) -> float:
 
 
 def _explain(plan: dict[str, Any], chosen: str) -> str:
-    """The plan in words, with the definition that makes the number mean something."""
+    """The plan in words, with the definition of the noise multiplier."""
     sampling = {
         "full batch": "each on all records",
         "Poisson": f"each on a fresh Poisson sample of rate {plan['sampling_rate']:g}",

@@ -19,11 +19,11 @@ from skdp.cli._text import BadInput, Failed, dumps, rounded_up
 
 __all__ = ["EPSILONS", "demo"]
 
-# Public numbers: on records that are not in the public domain, choose them without looking.
+# Public numbers, chosen for this demonstration. On private records choose them without looking.
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-6
-N_NONZERO = 100
-REPEATS = 5
+N_NONZERO = 100  # features that a model keeps
+REPEATS = 5  # fits of each line, with different noise
 # unit -> (who is protected, what that means)
 UNITS = {
     "record": (
@@ -57,7 +57,7 @@ def demo(arguments: argparse.Namespace) -> None:
     data = _load(arguments.seed)
     say(_describe(data))
     with warnings.catch_warnings():
-        # Of the seed: said above, once instead of with every fit.
+        # The warning about the seed: printed once above.
         warnings.filterwarnings("ignore", "random_state is a seed")
         results, report = _train(data, arguments.seed, say)
     say(_explain())
@@ -83,7 +83,7 @@ def demo(arguments: argparse.Namespace) -> None:
 def _train(
     data: dict[str, Any], seed: int | None, say: Callable[[str], None]
 ) -> tuple[list[dict[str, Any]], Any]:
-    """Every line of the table, printed as it comes, and the report of one person-level model."""
+    """Fit and print every line of the table; also the report of one person-level model."""
     results, report = [], None
     say(_line("protects", "epsilon", "accuracy", "AUC", "features", "seconds"))
     for unit, epsilon, seeds in _plan(seed):
@@ -103,7 +103,7 @@ _NO_PICTURE = (
 
 
 def _picture_path(folder: str) -> Path:
-    """Where the picture goes; asked for before the work, so that a typing error costs no minute."""
+    """Path of the picture, checked before the work starts."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         path = Path(folder, "skdp_demo.png")

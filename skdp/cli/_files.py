@@ -1,4 +1,4 @@
-"""``skdp data`` and ``skdp ledger``: what lies on this disk."""
+"""``skdp data`` and ``skdp ledger``: data sets and ledgers on this disk."""
 
 import argparse
 from typing import Any
@@ -14,7 +14,7 @@ def data(arguments: argparse.Namespace) -> None:
         raise BadInput(f"data {arguments.action} takes no NAME, got {arguments.name!r}")
     try:
         {"list": _list, "fetch": _fetch, "where": _where}[arguments.action](arguments)
-    except BrokenPipeError:  # not the disk, but a reader of this output that went away
+    except BrokenPipeError:  # not the disk: the reader of this output has gone
         raise
     except OSError as error:
         raise Failed(str(error)) from error

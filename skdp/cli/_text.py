@@ -1,4 +1,4 @@
-"""What every command prints with, and the two ways in which one ends badly."""
+"""How commands print, and the two kinds of their failure."""
 
 import json
 import math
@@ -18,12 +18,12 @@ class Failed(Exception):
 
 
 def rounded_up(value: float, digits: int = 6) -> str:
-    """A cost or a noise with a few digits, never less than it is."""
+    """A cost or a noise, rounded up to a few digits."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def rounded_down(value: float, digits: int = 6) -> str:
-    """What is left with a few digits, never more than it is."""
+    """What is left of a budget, rounded down to a few digits."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 

@@ -1,4 +1,4 @@
-"""What the table says of one data set, and of one file of it."""
+"""The entry of one data set in the table, and of one of its files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

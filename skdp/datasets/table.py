@@ -1,6 +1,6 @@
 """The table of data sets: what they are, and how their files are read.
 
-``data/files.tsv`` lists the files, their addresses and checksums. A file may stand in the data
+``data/files.tsv`` lists the files, their addresses and checksums. A file may be in the data
 folder in several forms (the official one, a recompressed one). Each form has its own checksums. A
 form without a known checksum or address is never downloaded: the user puts it in place, and the
 number of rows is checked instead.
@@ -197,7 +197,7 @@ DATASETS: dict[str, Dataset] = {
         files=_FILES["abalone"],
         read=readers.read_libsvm,
         summary="Abalone: the number of rings of a shell, 8 features in [-1, 1]",
-        description="4,177 rows without a split. Hardly a zero: use ``data.toarray()``.",
+        description="4,177 rows without a split. Few entries are zero: use ``data.toarray()``.",
         data=_SPARSE.format(8),
         target="ndarray or Series, float64, 1 to 29 rings",
         target_name="target",
@@ -315,7 +315,7 @@ DATASETS: dict[str, Dataset] = {
         read=readers.read_brown,
         summary="the Brown corpus: 500 American texts of 1961",
         description="1,161,192 words and signs in 15 genres, without a split. One line is a "
-        "sentence; blanks stand between its words, whose tags are left out.",
+        "sentence, its words separated by blanks and without their tags.",
         data="list or Series of str",
         target='ndarray or Series of str: the genre, such as "news"',
         also="``stop_words`` (list of 179 English words)",

@@ -1,8 +1,8 @@
 """AdaSSP: private linear regression from a noisy second moment (Wang 2018, Algorithm 2), in rounds.
 
 The released matrix holds the normal equations of least squares. Everything after it is post-processing: its two
-triangles are averaged, its smallest eigenvalue says how much of a ridge the known noise needs. Further rounds do
-the same to the residuals, which are smaller than the targets, and so is their noise.
+triangles are averaged, and its smallest eigenvalue decides the ridge that the known noise needs. Further rounds do
+the same with the residuals. These are smaller than the targets, and so is their noise.
 """
 
 import math
@@ -36,14 +36,15 @@ __all__ = [
     "given_scales_assumption",
 ]
 
-LARGEST = 4096  # features: the release has their square in entries
+LARGEST = 4096  # features; the release has as many entries as their square. A choice, not tuned.
+# FLOOR was chosen among ten rules on synthetic data (user guide). The other constants are choices, not tuned.
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-# Weight of the targets in the stacked rows, in the first round and later: it moves noise from X^T y to X^T X.
-TARGET_WEIGHT = (0.5, 1.0)
-ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # of mu^2, by the number of rounds
-FLOOR = 0.5  # least eigenvalue that is solved with, over the bound on those of the noise
-REACH_SHARE = 0.02  # of mu^2, for each reach of the residuals
-RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)  # reaches, over that of the round before
+TARGET_WEIGHT = (0.5, 1.0)  # weight of the targets beside the rows, in the first round and later
+ROUNDS = {1: (1.0,), 2: (0.3, 0.7), 3: (0.2, 0.3, 0.5)}  # shares of mu^2, by the number of rounds
+FLOOR = 0.5  # least eigenvalue of the system, over the bound on the eigenvalues of the noise
+REACH_SHARE = 0.02  # share of mu^2 for each bound of the residuals
+# Bounds of the residuals, over that of the round before.
+RESIDUAL_GRID = 2.0 ** (np.arange(-96, 9) / 8)
 
 
 def adassp(
@@ -60,8 +61,6 @@ def adassp(
 
     Parameters
     ----------
-    session : PrivacySession
-    records : PrivateRecords
     row_norm : float or None
         None releases it.
     y_bounds : tuple of (low, high) or None
@@ -112,8 +111,8 @@ def adassp(
 class NormalEquations:
     """The released normal equations: each round adds to what is known of X^T X.
 
-    A round fits the residuals of the last one. These are smaller, so their clip and the noise of their moments are
-    too; the matrix X^T X is released along with them each time, and averaged with inverse variances.
+    A round fits the residuals of the last one. Their clip is smaller, and so is the noise of their moments. Each
+    round releases X^T X anew, and the releases are averaged with inverse variances.
     """
 
     def __init__(self, session: PrivacySession, records: PrivateRecords, norm: float) -> None:
@@ -170,9 +169,9 @@ def normal_equations(released: np.ndarray, scale: float) -> tuple[np.ndarray, np
 def adaptive_ridge(gram: np.ndarray, noise_std: float) -> float:
     """Return the ridge that lifts the smallest eigenvalue above the noise.
 
-    Off the diagonal the noise has variance s^2 / 2, on it s^2: p eigenvalues of such a matrix lie within
-    s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that; half of it is
-    there in any case, as a ridge must not meet a released eigenvalue of its own size below 0.
+    The noise has variance s^2 on the diagonal and s^2 / 2 off it. The eigenvalues of such a p x p matrix lie
+    within s sqrt(2 p) as p grows. AdaSSP adds what a lower bound of the smallest eigenvalue lacks to that. The
+    ridge is at least half of it, so that no released eigenvalue below 0 cancels it.
     """
     noise = noise_std * math.sqrt(2.0 * len(gram))
     smallest = float(np.linalg.eigvalsh(gram)[0])
@@ -342,7 +341,7 @@ def _is_range(bounds: Any) -> bool:
 
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
-    """What the claim rests on where numbers were given."""
+    """Assumptions of the claim if numbers were given."""
     values = {"row_norm": given(row_norm), "y_bounds": given_bounds(y_bounds)}
     names = [name for name, value in values.items() if value is not None]
     if not names:

@@ -27,17 +27,16 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 
-# Share of (epsilon, delta) that is not for the random linear term: for the computed point, and for each search.
-POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)
-LARGEST = 0.4  # part of (epsilon, delta) that is spent so at most
-PRECISION = 4.0  # the noise of one count is at most this part of the units, where a larger share can make it so
-POINT_SHARE = 0.1  # of the rest (of mu^2), for the computed point where there are searches
+# BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
+POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
+LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
+PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
+POINT_SHARE = 0.1  # part of mu^2 for the computed point, if there are searches
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
-BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise (a quarter of a9a)
-# Least penalty in units of R^2 / epsilon: below, the determinants take too much of epsilon.
-LEAST, LEAST_TWO_SIGNED = 2.0, 10.0
-LEAST_EXACT = 1e-6  # without privacy, in units of n R^2
+BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
+LEAST, LEAST_TWO_SIGNED = 2.0, 10.0  # least penalty in R^2 / epsilon, as the theorem needs it
+LEAST_EXACT = 1e-6  # least penalty without privacy, in n R^2
 ERRATUM = (
     "Algorithm 1 of Iyengar et al. (2019) calibrates the noise on the computed point to its distance from the "
     "exact minimiser, but two such points may be twice as far apart; this fit uses twice that distance."
@@ -60,15 +59,13 @@ def perturbed_minimum(
     ----------
     session : PrivacySession
         With a part set aside, unless it is exact.
-    records : PrivateRecords
     loss : LogisticLoss or HuberLoss
-    row_norm : float
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
     share : float, default=1.0
         Share of the session's mu^2, for the noise on the computed point.
     target_center : float, default=0.0
-        Subtracted from the targets; the returned intercept has it back.
+        Subtracted from the targets, and added to the returned intercept.
 
     Returns
     -------
@@ -123,8 +120,8 @@ class PerturbedFit(LinearFit):
         return int(given(self.row_norm) is None)
 
     def _share_aside(self, n_units: int | None) -> float:
-        """What the point and the searches leave; a search takes more where the units are few."""
-        searches, n_units = self._searches, n_units or 1  # None would be groups, which are refused
+        """The share that the point and the searches leave; a search takes more if the units are few."""
+        searches, n_units = self._searches, n_units or 1  # None means groups, which are refused
         for search in SEARCH:
             left = POINT + search * searches
             if not searches or math.isinf(self.epsilon):

@@ -1,4 +1,4 @@
-"""Inside a fit and outside: theta, and scikit-learn's ``coef_`` and ``intercept_``.
+"""Translate between theta and scikit-learn's ``coef_`` and ``intercept_``.
 
 theta is (p,), or (p, n_classes) for several outputs. The intercept is its last row.
 """

@@ -34,11 +34,11 @@ from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accountin
 __all__ = ["DPFrankWolfeClassifier", "DPFrankWolfeRegressor", "frank_wolfe"]
 
 # Chosen on training hold-outs of a9a and IMDb and on synthetic data of other seeds (user guide).
-STEPS = 0.3  # times (n mu)^(2/3)
-PURE_STEPS = 0.5  # times sqrt(n epsilon), with delta = 0
-MAX_STEPS = 1000
-TOLERANCE = 0.02  # of the clip: the largest move of a row's gradient that may wait
-# In units of gradient norm / (row norm)^2: factor and power of n mu, and the largest value.
+STEPS = 0.3  # number of steps over (n mu)^(2/3)
+PURE_STEPS = 0.5  # number of steps over sqrt(n epsilon), with delta = 0
+MAX_STEPS = 1000  # largest number of steps
+TOLERANCE = 0.02  # largest change of a row's gradient that is not yet in the sums, over the clip
+# The radius in units of gradient norm / (row norm)^2: factor and power of n mu, and the largest value.
 CLASSIFIER_RADIUS = (0.32, 1 / 2, 100.0)
 REGRESSOR_RADIUS = (0.7, 1 / 3, 30.0)
 
@@ -120,8 +120,8 @@ def released_scales(
     """Return the intercept's feature, the clip norm, the radius, and what is left of ``share``.
 
     What is None is made from the median sup norm of the rows; for regression also from that of the gradients at 0.
-    With the row's norm as its value the intercept's feature takes nothing of the clip. With two numbers nothing is
-    asked of the data, and the value is 1.
+    The intercept's feature is the median sup norm of the rows, so that it takes nothing of the clip. No budget
+    is spent if both are numbers; the value then is 1.
     """
     if radius is not None and clip_norm is not None:
         return 1.0, float(clip_norm), float(radius), share

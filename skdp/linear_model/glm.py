@@ -149,7 +149,7 @@ class GLMModel:
             )
 
     def _scratch(self) -> Any:
-        """An unfitted twin that validation may mark, so that a failed fit leaves this model alone."""
+        """An unfitted copy for validation, so that a failed fit leaves this model as it was."""
         return type(self)(**self.get_params(deep=False))
 
 
@@ -177,7 +177,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         return np.sort(classes)
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
-        """Check the table and the labels: each one is a declared one, or all are, where none is declared."""
+        """Check the table and the labels. Each label must be declared; without a declaration all are taken."""
         declared = self._declared_classes()
         self._require(y)
         scratch = self._scratch()
@@ -200,7 +200,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         codes = _known(y) if by_cell else _encode(y, declared)
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
-        public = None if self.classes is None else declared.size  # inferred ones are a leak
+        public = None if self.classes is None else declared.size  # inferred classes are not public
         records = self._records(X, target, groups, weights, public)
         return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
 

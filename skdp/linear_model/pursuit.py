@@ -46,25 +46,26 @@ class Rounds:
 
 
 # All chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
-# Shares of mu^2, of what the first scales leave:
+# Shares of what the first scales leave of mu^2:
 PRIOR_SHARE = 0.005  # for a classifier's first intercept
 SUP_SHARE = 0.01  # for the median sup norm of the gradients at the start
 CLIP_SHARE = 0.015  # for the clip norms from the second round on
 SCALE_SHARE = 0.015  # for the scales of the restricted rows
+# Steps of each fit, shares of the fits, and share of finding features.
 RANKED = Rounds((20, 20, 40), (0.02, 0.02, 0.2), 0.715)
 CHOSEN = Rounds((20, 20, 20, 20, 40), (0.03, 0.03, 0.03, 0.03, 0.14), 0.695)
 # A classifier's residuals shrink little from round to round.
 CHOSEN_BY_CLASSIFIERS = Rounds((20, 40), (0.05, 0.21), 0.695)
-SPREAD = 3.0  # least l2 norm of a gradient over its sup norm and sqrt(s), for Gumbel noise
+SPREAD = 3.0  # least l2 norm of gradients for Gumbel noise, over sup norm and sqrt(s)
 SUP_CLIP = (0.5, 1.0)  # of regression and classification: sup-norm clip over the median
-SMALLER = 16.0  # the median gradient norm falls by less than this in a round
-NEGLIGIBLE = 2.0**-40  # intercept's feature where features are chosen: no row is clipped for it
+SMALLER = 16.0  # largest factor by which the median gradient norm falls in a round
+NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
 
 
 def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
     """Whether rounds are better than many steps on all features, by public numbers.
 
-    They are where the fits have little noise: where at most ``2 sqrt(n mu)`` coefficients, and at most a tenth of
+    They are better if the fits have little noise: if at most ``2 sqrt(n mu)`` coefficients, and at most a tenth of
     all, are kept.
     """
     mu = math.inf if session.exact else accounting.gaussian_mu(session.epsilon, session.delta)
@@ -93,16 +94,12 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
         Released: the clip norm of the first gradient, and bounds on the scales of the fits.
     share : float
         Share of the session's mu^2 that everything here takes.
-
-    Returns
-    -------
-    Solution
     """
     session, records, loss, theta = task.session, task.records, task.loss, task.theta
     between = (scales.gradient / math.sqrt(theta.size), scales.gradient)
     largest = sup_median(task, theta, share * SUP_SHARE, between)
     if loss.is_classification and records.fit_intercept and records.unit == "record":
-        # At equal odds of unequal classes every gradient would show the odds, not the features.
+        # Without the prior, gradients of unequal classes would show the class frequencies, not the features.
         prior = theta.copy()
         prior[-1] = released_prior(session, records, loss, theta, share * PRIOR_SHARE)
         theta = prior
@@ -113,7 +110,7 @@ def pursue(task: Task, s: int, scales: Scales, share: float) -> Solution:
         rounds, finder = RANKED, Ranking(task, s, share)
     clip_norm, n_iter, part = scales.clip_norm, 0, share * CLIP_SHARE / len(rounds)
     for k in range(len(rounds)):
-        # Clipped to the gradients of a frequent class, a rare one would be lost: a classifier's clip norm stays.
+        # A classifier's clip norm stays. A smaller one would fit the frequent class and cut off the rare one.
         if k and not loss.is_classification:
             between = (clip_norm * 2.0 / SMALLER, clip_norm * 2.0)
             count = partial(records.gradient_norm_count, loss, theta)
@@ -164,8 +161,8 @@ def blind(records: PrivateRecords, theta: np.ndarray) -> tuple[PrivateRecords, n
 class Choice:
     """Choose features by Gumbel noise on the gradient's entries, rows clipped in the sup norm.
 
-    Each of the s choices of a fit costs the same. They are divided among the rounds. A choice of a feature
-    that has been chosen before is lost.
+    Each of the s choices of a fit costs the same. They are divided among the rounds. A choice is wasted if its
+    feature was chosen before.
     """
 
     def __init__(self, task: Task, s: int, rounds: Rounds, share: float, largest: float) -> None:
@@ -190,7 +187,7 @@ class Choice:
         return self._chosen
 
     def learn(self, theta: np.ndarray) -> None:
-        """Nothing: a choice leaves no numbers."""
+        """Do nothing: a choice releases no numbers."""
 
 
 class Ranking:
@@ -216,7 +213,7 @@ class Ranking:
         return self.largest(self._s)
 
     def add(self, theta: np.ndarray, gradient: np.ndarray, noise_std: float) -> None:
-        """Take note of a gradient released at ``theta``."""
+        """Add a gradient released at ``theta``."""
         weight = 1.0 / noise_std**2 if noise_std else 1.0
         self._points = self._points + weight * theta
         self._gradients = self._gradients + weight * gradient

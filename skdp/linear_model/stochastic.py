@@ -18,7 +18,7 @@ from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["SAMPLING", "StochasticFit", "StochasticRun", "check_common"]
 
-# The parameter's words and the ledger's.
+# The parameter's words for the kinds of sampling, and the ledger's.
 SAMPLING = {"poisson": "Poisson", "without_replacement": "without replacement"}
 
 

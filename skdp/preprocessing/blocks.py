@@ -1,4 +1,4 @@
-"""How one column finds its bin: by public edges or by a public list of categories."""
+"""The bins of one column: public edges, or a public list of categories."""
 
 from collections.abc import Iterable
 from itertools import pairwise

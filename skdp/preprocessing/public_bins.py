@@ -22,7 +22,7 @@ from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories
 
 __all__ = ["PublicBinsEncoder"]
 
-# Half decades on both sides of zero. They suit standardised values, counts and amounts of money.
+# Edges at half decades on both sides of zero; a choice, not tuned.
 _HALF_DECADES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _DEFAULT_EDGES = (*(-edge for edge in reversed(_HALF_DECADES)), 0.0, *_HALF_DECADES)
 

@@ -1,6 +1,6 @@
-"""The only door out of the data: bounded statistics, a session that releases them, its accounting and report.
+"""Private records: bounded statistics, the session that releases them, its accounting and its report.
 
-Other rooms import the names of ``__all__`` and nothing else of this package.
+Data leave through this package only. Other rooms import the names of ``__all__`` and nothing else of it.
 """
 
 from skdp._lazy import lazy_exports

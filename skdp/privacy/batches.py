@@ -1,16 +1,15 @@
-"""Minibatches: plans that fix them, and batches that only a plan can make.
+"""Minibatches and their plans.
 
-A batch is drawn by the session that holds its plan, from the key stream of the fit, and never shown:
-amplification by sampling is false for a batch that can be predicted. It can be used for one release (or for one
-with each part of the plan), with the noise of its own plan; the ledger row is written from it. Means divide by
-the expected size, a public constant, never by the number of records that were drawn: a neighbouring data set
-may have another one.
+The session that holds a plan draws its batches from the key stream of the fit. They stay secret, because
+amplification by sampling is false for a batch that can be predicted. A batch is for one release (or for one with
+each part of the plan), with the noise of its own plan. Means divide by the expected size, a public constant, and
+not by the number of drawn records, which may differ on a neighbouring data set.
 
 A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
 size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from
-cumulative probabilities that are computed by integers of more than 256 bits: the probability of every size that
-can be drawn is right up to a factor within 1 +- 2^-80, and what can never be drawn has probability below n
-2^-128. The subset is exactly uniform: integers are drawn until enough different ones were found.
+cumulative probabilities, computed with integers of more than 256 bits. The probability of every size that can be
+drawn is right up to a factor within 1 +- 2^-80. Sizes that can never be drawn have probability below n 2^-128
+together. The subset is exactly uniform: integers are drawn until enough different ones were found.
 """
 
 import functools
@@ -38,15 +37,15 @@ __all__ = [
     "empty_bits",
 ]
 
-_WORDS = 5  # 320 bits for a size
-_PRECISION = 256
-_CUT = 1 << (_PRECISION - 128)
-_LARGEST = 2**32 - 1  # what the compiled sampler can number
+_WORDS = 5  # words of 64 bits that draw a size
+_PRECISION = 256  # bits of a probability
+_CUT = 1 << (_PRECISION - 128)  # smaller weights, relative to the mode's, are cut off
+_LARGEST = 2**32 - 1  # largest number of units of the compiled sampler
 
 
 @dataclass(frozen=True)
 class BatchGroup:
-    """What is asked of a session: a number of releases, each on a fresh batch.
+    """A number of releases to be planned, each on a fresh batch.
 
     Attributes
     ----------
@@ -88,7 +87,7 @@ class BatchPlan:
     noise_multiplier : float
         Standard deviation over l2 sensitivity; 0 without privacy.
     share : float
-        What the plan counts for among the shares of the session.
+        Share of the session's budget.
     purpose : str
     shares : tuple of float
         Of the statistics of one batch.
@@ -106,7 +105,7 @@ class BatchPlan:
 
     @property
     def parts(self) -> "tuple[BatchPart, ...]":
-        """What each statistic of a batch is released with, in place of the plan."""
+        """One part of the plan for each statistic of a batch, to give to `gaussian` in place of the plan."""
         return tuple(BatchPart(self, index) for index in range(len(self.shares)))
 
     def describe(self) -> dict[str, Any]:
@@ -163,7 +162,7 @@ class Batch:
     sampling : str
     rate : float
     batch_size : int
-        The expected size. How many units were drawn is not told.
+        The expected size. The number of drawn units stays secret.
     """
 
     __slots__ = ("_family", "_plan", "_spent", "_units")

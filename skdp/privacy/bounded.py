@@ -1,7 +1,7 @@
 """Bounded: a statistic of the records together with what one record can change in it.
 
-It is not an array and cannot be turned into one; the only way to numbers is a release by a
-`PrivacySession`, which adds noise and writes a ledger row. So forgetting the noise is a TypeError.
+It is not an array and cannot be turned into one. Only a `PrivacySession` releases its numbers: it adds noise and
+writes a ledger row. So forgetting the noise is a TypeError.
 """
 
 import math
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Bounded", "Source", "rounded_source"]
 
-_LEAST = 2.0**-600
+_LEAST = 2.0**-600  # bounds and grids stay between this and its inverse
 _CLAMP = 2.0**58  # integers on the grid stay below this, so that adding noise cannot overflow
 
-# What rounding can change between neighbours, in units: 1 by the nearest integer, and up to 2^-53 of 2^58 a side
-# by the division before it.
+# Largest change by rounding between neighbours, in units: 1 by the nearest integer, and up to 2^-53 of 2^58 on
+# each side by the division before it.
 _ROUNDINGS = 1 + 2 * 2**5
 
 
@@ -40,8 +40,8 @@ class Source:
     clamped). ``usual``, where it is given, is a smaller bound that a data set may pass. The integers then wrap
     around modulo 2^64, and so does their sum with integer noise: the release is a function of the exact noisy
     sum. Mechanisms that add noise use ``usual``. Choices, thresholds and linear maps need ``magnitude``.
-    ``choose(unit, scale, stream)``, where there is one, draws one index with the weights exp(score / scale) of
-    the scores on that grid: for scores that are cheaper to keep than to write out.
+    ``choose(unit, scale, stream)``, if given, draws one index with the weights exp(score / scale) of the scores on
+    that grid. It is for scores that are cheaper to keep than to list.
     ``batch`` is the minibatch that the statistic is about; None is all records.
     """
 
@@ -355,11 +355,11 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
     clamp = np.int64(2**60)
 
     def on_grid(unit: float) -> NDArray[np.int64]:
-        # The same integers on neighbouring data sets: the difference of the totals stays what it was.
+        # The same integers on neighbouring data sets, so the difference of the totals does not change.
         with np.errstate(over="ignore"):
             added = np.rint(np.clip(constant / unit, -_CLAMP, _CLAMP)).astype(np.int64)
         moved = source.on_grid(unit) + added
-        # Exact sums wrap around modulo 2^64 (`usual`). What is clamped stays so, however often it is shifted.
+        # Exact sums wrap around modulo 2^64 (`usual`). A clamped statistic stays clamped after any shift.
         return moved if math.isfinite(source.magnitude) else np.clip(moved, -clamp, clamp)
 
     added = float(np.abs(constant).max(initial=0.0))
@@ -374,7 +374,7 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
 
 
 def _added(a: Source, b: Source) -> Source:
-    # Both exact sums of integers: a clamped statistic, of infinite magnitude, is none.
+    # Exact sums of integers; a clamped statistic, of infinite magnitude, is not one.
     both_exact = a.roundings == b.roundings == 0 and math.isfinite(a.magnitude + b.magnitude)
     clamp = np.int64(2**60)
 

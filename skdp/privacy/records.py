@@ -1,4 +1,4 @@
-"""PrivateRecords: holds the data of a fit and hands out bounded statistics, never values.
+"""PrivateRecords: the data of a fit, of which only bounded statistics come out.
 
 Every public name returns a `Bounded`, another `PrivateRecords` or a public shape (tested by enumeration). Each
 statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.

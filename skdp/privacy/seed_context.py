@@ -2,7 +2,7 @@
 
 If the noise of two models is the same, their difference shows the data. So different parameters must give
 different bytes. The other direction is a convenience for tests: equal parameters should give equal bytes. Two
-objects count as different if nothing can say whether they are equal.
+objects count as different if it is unknown whether they are equal.
 
 Parameters that `repr` spells out are their `repr`, which begins with "[". All others are hashed, with a tag for
 each type and the length of each part, behind a byte that no `repr` begins with.
@@ -33,7 +33,7 @@ __all__ = ["seed_context"]
 
 _HASHED = b"\x00"
 _WORDS = (type(None), bool, int, float, complex, str, bytes, range)
-_SHORT = 1000  # entries of an array that NumPy prints in full
+_SHORT = 1000  # most entries of an array that NumPy prints in full
 # NumPy's own options, whatever the process has set.
 _numpy_options = functools.partial(
     np.printoptions,
@@ -77,8 +77,8 @@ def seed_context(params: Mapping[str, object]) -> bytes:
         spelled out. As soon as one parameter is of another kind, all are hashed by SHA-256: arrays and sparse
         matrices with dtype, shape and every entry; tables by columns; frozen scipy distributions by name and
         arguments; dataclasses by their fields; estimators by their parameters and fitted attributes; functions
-        by code, defaults and closure; what else there is by its pickle. An object without a pickle is unlike all
-        others, also unlike itself in the next fit.
+        by code, defaults and closure; what else there is by its pickle. An object without a pickle differs from
+        all others, and from itself in the next fit.
 
     Returns
     -------
@@ -101,13 +101,13 @@ def seed_context(params: Mapping[str, object]) -> bytes:
             if all(_spelled_out(value) for _, value in items):
                 return repr(items).encode()
         serial = _serial(items)
-    except RecursionError:  # a value that holds itself
+    except RecursionError:  # a value that contains itself
         serial = _unlike_all()
     return _HASHED + hashlib.sha256(serial).digest()
 
 
 def _spelled_out(value: object) -> bool:
-    """Whether `repr` says all about a value. Subclasses may say less."""
+    """Whether `repr` determines a value. It may not for subclasses."""
     kind = type(value)
     if kind in _WORDS:
         return True
@@ -126,7 +126,7 @@ def _spelled_out(value: object) -> bool:
 
 
 def _part(tag: str, *parts: bytes) -> bytes:
-    """Join parts so that nothing else joins to the same bytes."""
+    """Join parts so that no other parts give the same bytes."""
     counted = [len(part).to_bytes(8, "big") + part for part in (tag.encode(), *parts)]
     return len(counted).to_bytes(8, "big") + b"".join(counted)
 

@@ -1,13 +1,13 @@
 """PublicShape: what is public about the data of a fit, in one object.
 
 Plans, grids, batch rules, warnings, exceptions, memory decisions, reports and reprs read this object and nothing
-else of the data. The kernels alone know how many rows there really are.
+else of the data. The real number of rows serves sums and samplers only.
 
-What the number of rows tells depends on the claim. With the record as the unit it is public under replace-one and
-zero-out, because a neighbouring data set has as many. With groups it is private under every adjacency, because the
-group that is replaced may have any number of rows; only the number of groups is public. Under add-remove both are
-private, and ``n_public`` stands in their place. Where the user gives ``n_public``, nothing else is read, whatever
-the adjacency.
+Whether the number of rows is public depends on the claim. With the record as the unit it is public under
+replace-one and zero-out, because a neighbouring data set has as many. With groups it is private under every
+adjacency, because the group that is replaced may have any number of rows; only the number of groups is public.
+Under add-remove both are private, and ``n_public`` is used in their place. If the user gives ``n_public``, only
+that is used.
 """
 
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from typing import Any
 
 __all__ = ["MOST_PER_PUBLIC", "MOST_UNITS", "PublicShape"]
 
-# No machine holds more records: their targets alone would fill 128 TiB.
+# Largest number of records: the targets alone would fill 128 TiB.
 MOST_UNITS = 2**44
-# Where only n_public is known, sums are laid out for so many times as many units.
+# Sums are laid out for this multiple of n_public units, if only n_public is known; a choice, not tuned.
 MOST_PER_PUBLIC = 16
 
 
@@ -113,7 +113,7 @@ class PublicShape:
 
     @property
     def most_units(self) -> int:
-        """A number of units that no data set of this shape can pass."""
+        """A bound on the number of units of all data sets of this shape."""
         return self.n_units if self.n_public is None else max(self.n_units, MOST_UNITS)
 
     @property

@@ -1,1 +1,1 @@
-"""Gradient descent with full gradients, the rivals of recursive momentum."""
+"""Gradient descent with full gradients, and random round SGD."""

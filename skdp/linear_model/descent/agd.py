@@ -1,10 +1,10 @@
 """Gradient descent with an adaptive privacy budget (DP-AGD, Lee & Kifer 2018).
 
-A step releases the gradient and then chooses, privately, how far to go along it: among a few distances, 0 being
-one of them. Where 0 wins the gradient was too noisy to help. It is measured again with the next part of the
-budget, both measurements are averaged by their inverse variances, and all later gradients are released that
-precisely. How often this happens depends on what was released, so the budget is spent as the run goes: the session
-holds a total in mu^2 and admits every release before it happens (a filter), and the claim is the total.
+A step releases the gradient and then chooses, privately, how far to go along it, among a few distances that
+include 0. If 0 wins, the gradient was too noisy. It is measured again with more of the budget, both measurements
+are averaged by their inverse variances, and all later gradients are released that precisely. How often this
+happens depends on what was released. So the session holds a total in mu^2 and admits each release before it
+happens (a filter). The claim is the total.
 """
 
 import math
@@ -23,30 +23,23 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["AdaptiveSettings", "Purse", "adaptive_descent"]
 
-# Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published ones.
+# All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST, near the published values.
 STEPS = 30  # steps that the budget would hold if no gradient were measured again
 CHOICE = 0.25  # part of a step's budget that chooses the distance
 GROWTH = 0.1  # part of a gradient's budget that a second measurement costs
 CANDIDATES = 5  # distances besides 0, evenly spaced
-REACH = (
-    2.0  # largest distance at the start, in gradient norm / curvature, times root of the outputs
-)
-EVERY, LONGER = (
-    5,
-    1.1,
-)  # every 5 steps the largest distance becomes 1.1 times the largest chosen one
+REACH = 2.0  # largest first distance, in sqrt(outputs) * gradient norm / curvature
+EVERY, LONGER = 5, 1.1  # every 5 steps the largest distance becomes 1.1 times the largest chosen
 SHORTER = 0.8  # factor of the largest distance when a choice is lost
-LOSS_BOUND = 3.0  # in losses of a model that knows nothing
-_LARGEST_GAP = (
-    2.0**20
-)  # loss bounds; penalties that are further apart are hopeless, and need no digits
-_ALMOST_ALL = 1.0 - 2.0**-30  # so that shares which add up to all are not one ulp more
+LOSS_BOUND = 3.0  # in losses of the zero model
+_LARGEST_GAP = 2.0**20  # in loss bounds: larger differences of penalties are cut to this
+_ALMOST_ALL = 1.0 - 2.0**-30  # part that is spent, so that rounded shares do not exceed the total
 
 
 class Purse:
     """The share of a session's mu^2 that is left, and what a gradient and a choice cost.
 
-    A mirror of the session's filter, which alone decides: it lets the run end before a release is refused.
+    It copies the account of the session's filter, so that the run ends before a release is refused.
 
     Parameters
     ----------
@@ -57,7 +50,7 @@ class Purse:
     """
 
     def __init__(self, share: float, steps: int) -> None:
-        self.left = share * _ALMOST_ALL  # and `holds` is generous by less
+        self.left = share * _ALMOST_ALL  # `holds` allows a smaller excess
         self.choice = CHOICE * self.left / steps
         self.gradient = (1.0 - CHOICE) * self.left / steps
 
@@ -164,7 +157,7 @@ class _Line:
         points = np.stack([point - far / max(size, 1e-300) * direction for far in distances])
         with np.errstate(over="ignore", invalid="ignore"):
             values = [task.penalty.value(each) for each in points]
-        # Beyond what float64 holds, NaN included, a penalty counts as the largest.
+        # A penalty that is not finite in float64 counts as the largest.
         public = np.array([value if value < 1e100 else 1e100 for value in values])
         public = np.minimum(public - public.min(), _LARGEST_GAP * self._bound)
         losses = task.records.mean_losses(task.loss, points, self._bound)

@@ -267,7 +267,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
         "auto" follows from the released median row norm.
     loss_bound : float or "auto", default="auto"
         The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
-        three times the loss of a model that knows nothing: ``3 log(n_classes)``.
+        three times the loss of the zero model: ``3 log(n_classes)``.
     {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 

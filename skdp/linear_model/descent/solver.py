@@ -1,4 +1,4 @@
-"""Noisy gradient descent and random round private SGD, the rivals of recursive momentum.
+"""Noisy gradient descent and random round private SGD.
 
 DP-GD (Wang, Ye & Xu 2017) takes a fixed number of steps on full gradients. Random round private SGD (Zhang,
 Zheng, Mou & Wang 2017) takes steps on minibatches and keeps the iterate of a round that was drawn before
@@ -18,13 +18,13 @@ from skdp.privacy import BatchGroup
 __all__ = ["BatchSettings", "StepSettings", "gradient_descent", "random_round"]
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
-PRECISION_PER_STEP = 8.0  # of `precision`, for one step of gradient descent ...
-LEAST_STEPS, MOST_STEPS = 20, 100  # ... between these
+PRECISION_PER_STEP = 8.0  # `precision` for each step of gradient descent
+LEAST_STEPS, MOST_STEPS = 20, 100  # bounds of the number of steps
 ROUNDS = 500  # planned steps of random round SGD
-PARTS = 64  # batches of which an epoch consists: 500 / 64 is about 8 data passes, as published
-LEAST_BATCH = 64  # units of a batch
-WALK = 4.0  # how far all noise together may carry, over the first distance of the tuning-free steps
-LARGEST_RATE = 5.0  # step size in 1 / curvature
+PARTS = 64  # batches of an epoch; 500 / 64 is about 8 data passes, as published
+LEAST_BATCH = 64  # least number of units of a batch
+WALK = 4.0  # distance that all noise may move theta, over the first distance of the steps
+LARGEST_RATE = 5.0  # largest step size, in 1 / curvature
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def gradient_descent(task: Task, settings: StepSettings) -> Solution:
 def random_round(task: Task, settings: BatchSettings) -> Solution:
     """Take noisy steps on minibatches up to a round drawn beforehand, whose iterate is the result.
 
-    The round R is uniform on 1..T and does not depend on the records, so the steps after it, of which nothing
-    would be kept, are not taken. The noise, and the claim, are those of all T steps.
+    The round R is uniform on 1..T and does not depend on the records. The steps after it are not taken, because
+    their results would be dropped. The noise and the claim are those of all T steps.
     """
     session, n_units, rate = task.session, task.records.n_units, settings.learning_rate
     rounds = settings.max_iter or ROUNDS
@@ -82,7 +82,7 @@ def random_round(task: Task, settings: BatchSettings) -> Solution:
     start = begin(task, settings.clip_norm, rate, aside)
     inner = start.task
     if rate is None:
-        # K classes: at 0 the softmax bends by 1 / K, at most by 1 / 2.
+        # The softmax of K classes has curvature 1 / K at 0, and at most 1 / 2.
         flatter = max(1.0, task.loss.n_outputs / 2.0)
         seen = precision(session, task.records, task.theta.size)
         walk = WALK * flatter * seen / start.clip_factor / rounds

@@ -96,7 +96,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
     _erratum = ERRATUM
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
-        # With few coefficients, only those of the noise that survive the threshold count.
+        # If few coefficients are kept, most of the noise is cut off by the threshold.
         return self._gradient_noise(problem) if self.n_nonzero_coefs is None else (0.0, "")
 
     def _settings(self) -> Settings:

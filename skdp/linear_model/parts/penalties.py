@@ -33,11 +33,9 @@ class L2Penalty:
         self.smoothness = self._alpha
 
     def value(self, theta: np.ndarray) -> float:
-        """Return the penalty."""
         return 0.5 * self._alpha * float(np.sum(np.square(theta[: self._d])))
 
     def gradient(self, theta: np.ndarray) -> np.ndarray | float:
-        """Return its gradient."""
         if self._alpha == 0:
             return 0.0
         gradient = self._alpha * theta
@@ -45,7 +43,6 @@ class L2Penalty:
         return gradient
 
     def restricted(self, n_features: int) -> "L2Penalty":
-        """Return the same penalty on the first features only."""
         return L2Penalty(self._alpha, n_features)
 
 
@@ -60,13 +57,11 @@ class NonconvexPenalty:
         self.smoothness = 2.0 * self._alpha
 
     def value(self, theta: np.ndarray) -> float:
-        """Return the penalty."""
         with np.errstate(divide="ignore", over="ignore"):
             inverse = 1.0 / np.square(theta[: self._d])
         return self._alpha * float(np.sum(1.0 / (1.0 + inverse)))
 
     def gradient(self, theta: np.ndarray) -> np.ndarray:
-        """Return its gradient."""
         # Written so that a huge coefficient gives 0, not inf / inf.
         root = 1.0 / np.hypot(1.0, theta)
         gradient = 2.0 * self._alpha * (theta * root) * root * root * root
@@ -74,7 +69,6 @@ class NonconvexPenalty:
         return gradient
 
     def restricted(self, n_features: int) -> "NonconvexPenalty":
-        """Return the same penalty on the first features only."""
         return NonconvexPenalty(self._alpha, n_features)
 
 

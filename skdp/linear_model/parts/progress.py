@@ -11,7 +11,7 @@ __all__ = ["Progress", "announce"]
 
 
 class Progress:
-    """Shows a bar and calls the user back with released iterates only."""
+    """Shows a bar and calls the user's function."""
 
     def __init__(
         self,

@@ -21,13 +21,14 @@ __all__ = [
     "scale_share",
 ]
 
+# The grids and the numbers of searches are choices, not tuned.
 ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth octaves
 EVEN_GRID = np.arange(-48, 49) / 32  # centres, in median magnitudes of the targets
 FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)  # reaches, in the same unit
-RANGE_SEARCHES = 3  # of `released_range`
-CENTER_SEARCHES = 3  # of `released_center`
-TAIL = 0.02  # part of the targets that may be clipped, where the noise allows to see so few
-SMALLEST_SHARE = 0.05  # of mu^2, for all searches of a fit
+RANGE_SEARCHES = 3  # number of searches of `released_range`
+CENTER_SEARCHES = 3  # number of searches of `released_center`
+TAIL = 0.02  # part of the targets that may be clipped, if the noise allows to count so few
+SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Sharper coefficients for features that a private fit has found: gradient steps on them alone.
+"""Gradient steps on the features that a private fit has found, for more accurate coefficients.
 
-Which features were found is released, so restricting the records to them is post-processing. A few features have
-short rows, and their common gradient, with Gaussian noise, needs little of the budget.
+The features are released, so restricting the records to them is post-processing. Rows of a few features are short,
+and their mean gradient with Gaussian noise needs little of the budget.
 """
 
 import math
@@ -20,8 +20,9 @@ __all__ = ["Refit", "refit"]
 # Chosen on synthetic data of other seeds and on a part held out of IMDb's training data.
 CLIP_FACTOR = (2.0, 3.0)  # clip norm over that of the scales: of regression, of classification
 START = 0.1  # first distance over that of the scales. Start small: the rule enlarges it but never shrinks it.
-CURVATURE = 0.8  # over smoothness times squared row norm a feature
-# Standard deviations of one release of the same budget whose energy is taken out; the steps gather more.
+CURVATURE = 0.8  # curvature over smoothness times the squared row norm of a feature
+# Standard deviation of the noise that shrinking takes out, over that of one release of the same budget. The steps
+# gather more noise than one release has.
 SHRINK = 2.0
 
 
@@ -31,7 +32,6 @@ class Refit:
 
     Attributes
     ----------
-    steps : int
     scale_share, share : float
         Shares of the session's mu^2: of the scale of the restricted rows, and of the steps.
     between : Between
@@ -53,7 +53,6 @@ def refit(task: Task, chosen: np.ndarray, settings: Refit, first: int = 0) -> So
         Its theta is the start; its penalty holds for the chosen features.
     chosen : ndarray of int
         Released feature numbers, sorted, at least one.
-    settings : Refit
     first : int, default=0
         Number of the first iteration, for the monitor.
 

@@ -27,18 +27,17 @@ __all__ = [
     "released_sup_scales",
 ]
 
-# Chosen on held-out parts of training sets and on synthetic data of other seeds.
-# Parts of the session's mu^2 for all medians together: where the units are many, and the most where they are few.
-CLIP_SHARE = 0.02
-LARGEST_SHARE = 0.2
-# Units over the standard deviation of one count that a search is paid for. Far from the median the count is
-# half of all units, so its answer is lost in noise, and ends the search, with probability P(Z < -4.5) = 3e-6.
+# All chosen on held-out parts of training sets and on synthetic data of other seeds.
+CLIP_SHARE = 0.02  # part of the session's mu^2 for all medians together, if the units are many
+LARGEST_SHARE = 0.2  # the largest such part, if the units are few
+# Units over the standard deviation of one count. Far from the median the count is half of all units, so noise ends
+# the search there with probability P(Z < -4.5) = 3e-6.
 PRECISION = 11.0
-QUESTIONS = 8  # of a median on the whole grid
+QUESTIONS = 8  # counts that find a median on the whole grid
 CLIP_FACTOR = 0.5  # clip norm over the median gradient norm at the start
 INTERCEPT = 0.125  # value of the intercept's feature over the median row norm
-SUP_INTERCEPT = 0.5  # the same over the median sup norm, where rows are clipped in that norm
-START = 6.0  # first distance over (gradient norm / (smoothness * squared row norm))
+SUP_INTERCEPT = 0.5  # the same over the median sup norm, if rows are clipped in that norm
+START = 6.0  # first distance over gradient norm / (smoothness * squared row norm)
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class Scales:
     ----------
     intercept : float
         Value of the intercept's feature.
-    clip_norm : float
     distance : float
         First distance of a step rule that needs no step size; 0 where the user gave one.
     row : float
@@ -67,7 +65,7 @@ class Scales:
 
 @dataclass(frozen=True)
 class Between:
-    """Where medians lie, as far as that is public or released: fewer questions then find them."""
+    """Public or released bounds of medians, with which fewer counts find them."""
 
     row: tuple[float, float] = EVERYTHING
     gradient: tuple[float, float] = EVERYTHING
@@ -86,8 +84,8 @@ def grown_share(
 ) -> float:
     """Share for a number of noisy counts: the smallest, more (at most 20 %) where the units are few.
 
-    It is made from public numbers. With fewer units than noise a search ends anywhere, and the fit is lost. It is
-    a share of ``part``, which is a share of the session's mu^2.
+    It is made from public numbers. With too much noise a search ends far from the median, and the fit is of no
+    use. It is a share of ``part``, which is a share of the session's mu^2.
     """
     if session.exact:
         return smallest
@@ -97,12 +95,12 @@ def grown_share(
 
 
 def count_searches(records: PrivateRecords, loss: Loss) -> int:
-    """Number of medians that `released_scales` asks for."""
+    """Number of medians that `released_scales` releases."""
     return 1 + (loss.start_norm is None) + (records.unit == "group")
 
 
 def given_scales(clip_norm: float) -> Scales:
-    """Scales where the user gave clip norm and step size: nothing is asked of the data."""
+    """Scales for a given clip norm and step size: no budget is spent."""
     return Scales(1.0, clip_norm, 0.0)
 
 
@@ -119,24 +117,16 @@ def released_scales(
     """Release the scales from the median row norm and the median gradient norm at the start.
 
     The norm of a logistic or softmax gradient at 0 follows from the row's. For regression the median of the rows'
-    gradient norms is released too, and for groups that of the groups' gradients. The questions divide the share.
+    gradient norms is released too, and for groups that of the groups' gradients. The searches divide the share.
 
     Parameters
     ----------
-    session : PrivacySession
-    records : PrivateRecords
-    loss : Loss
     theta : ndarray
         Start; its intercept multiplies the records' present feature.
     share : float
         Share of the session's mu^2.
     literal : bool, default=False
         Whether the user's own step size is used: the intercept's feature then is 1.
-    between : Between
-
-    Returns
-    -------
-    Scales
     """
     part = share / count_searches(records, loss)
     row = noisy_search(session, part, records.row_norm_count, between=between.row)

@@ -18,8 +18,8 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 __all__ = ["Start", "begin", "precision", "scale_part"]
 
 # Chosen on hold-outs of the training data of a9a, ijcnn1 and MNIST.
-PRECISION_PER_CLIP = 100.0  # of `precision`, for one median gradient norm of clip norm ...
-LEAST_CLIP, LARGEST_CLIP = 0.5, 1.4  # ... between these, in median gradient norms
+PRECISION_PER_CLIP = 100.0  # `precision` at which the clip norm is one median gradient norm
+LEAST_CLIP, LARGEST_CLIP = 0.5, 1.4  # bounds of the clip norm, in median gradient norms
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,6 @@ class Start:
     ----------
     task : Task
         In the units of a record with a rescaled intercept.
-    scales : Scales
-    clip_norm : float
     """
 
     task: Task
@@ -62,7 +60,7 @@ class Start:
 
 
 def precision(session: PrivacySession, records: PrivateRecords, size: int) -> float:
-    """Public number that says how much a budget can see: units times mu over the root of the parameters.
+    """Public measure of the signal over the noise: units times mu over the root of the number of parameters.
 
     A gradient that takes the whole budget has noise of norm 2 clip_norm / precision under replace-one.
     """
@@ -88,13 +86,9 @@ def begin(task: Task, clip_norm: float | None, learning_rate: float | None, shar
     task : Task
         In the user's units.
     clip_norm, learning_rate : float or None
-        With two numbers nothing is asked of the data, and the intercept multiplies 1.
+        No budget is spent if both are numbers. The intercept then multiplies 1.
     share : float
         Of `scale_part`.
-
-    Returns
-    -------
-    Start
     """
     if share:
         scales = released_scales(

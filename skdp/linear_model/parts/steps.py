@@ -1,8 +1,8 @@
 """Step sizes that need no tuning.
 
 They are computed from released values and public numbers only, so they cost no privacy. A step size from the
-worst-case smoothness is 50 times too small on text. Distance over gradients (Ivgi, Hinder & Carmon 2023) is not,
-once the noise, whose size is known, is taken out of the distance and of the gradients.
+worst-case smoothness is 50 times too small on text. Distance over gradients (Ivgi, Hinder & Carmon 2023) gives a
+step size of the right order if the known noise is taken out of the distance and of the gradients.
 """
 
 import math
@@ -22,13 +22,14 @@ __all__ = [
     "step_rule",
 ]
 
-FLOOR = 0.1  # part of the noise's energy that always stays in the sum of squares
-LEAST = 0.1  # part of shrunk coefficients that stays in any case
+# Choices, not tuned.
+FLOOR = 0.1  # least part of the noise's energy that stays in the sum of squares
+LEAST = 0.1  # least factor of shrunk coefficients
 POWER = 6  # points are averaged with weights (t + 1)^POWER
 
 
 class StepRule(Protocol):
-    """Turns released gradients into points; knows the noise's size, sees no data."""
+    """Turns released gradients and the size of their noise into points; it reads no data."""
 
     @property
     def learning_rate(self) -> float:
@@ -36,13 +37,13 @@ class StepRule(Protocol):
 
     @property
     def distance(self) -> float:
-        """Distance that the rule reckons with; 0 of a rule that needs none."""
+        """The rule's estimate of the distance to the solution; 0 for a rule that needs none."""
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         """Return the next point, before it is thresholded; ``noise`` is the standard deviation of each entry."""
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Take note of the thresholded point; return where the next gradient is taken."""
+        """Record the thresholded point; return where the next gradient is taken."""
 
     def output(self, last: np.ndarray) -> np.ndarray:
         """Return the point to keep, before it is thresholded."""
@@ -56,15 +57,12 @@ class ConstantStep:
         self.distance = 0.0
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
-        """Return the next point, before it is thresholded."""
         return theta - self.learning_rate * gradient
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Take note of the thresholded point; return where the next gradient is taken."""
         return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
-        """Return the point to keep, before it is thresholded."""
         return last
 
 
@@ -80,8 +78,8 @@ class DistanceOverGradients:
         r_t = max(r_{t-1}, sqrt(max(|w_t - w_0|^2 - k c_t^2 sd^2, 0)))
 
     c_t sd is the standard deviation of the noise that each coordinate of v_t has gathered, which is known
-    exactly, and k = 2 s log(e d / s) bounds what the s largest of d noises have of it. What was cut off
-    stays in v, so that a coordinate may come back. Kept is the average of v_t with weights (t + 1)^6.
+    exactly, and k = 2 s log(e d / s) bounds the energy of the s largest of d noises. Coordinates that were cut off
+    stay in v, so that they can return. The output is the average of v_t with weights (t + 1)^6.
 
     Parameters
     ----------
@@ -114,7 +112,6 @@ class DistanceOverGradients:
         self._sum, self._weight, self._taken = np.zeros_like(start), 0.0, 0
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
-        """Return the next point, before it is thresholded."""
         self._std = noise
         self._measure(gradient, self._n_noisy * noise**2)
         beta = self._momentum
@@ -126,12 +123,10 @@ class DistanceOverGradients:
         return self._go(self._velocity)
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Take note of the thresholded point; return where the next gradient is taken."""
         noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
         return self._gone(theta, noise)
 
     def output(self, last: np.ndarray) -> np.ndarray:
-        """Return the point to keep, before it is thresholded."""
         return self._sum / self._weight if self._weight else last
 
     def _measure(self, gradient: np.ndarray, energy: float) -> None:
@@ -173,7 +168,6 @@ class SparseDistanceOverGradients(DistanceOverGradients):
         return self._go(gradient)
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Take note of the point; return where the next gradient is taken."""
         return self._gone(theta, self._energy)
 
 
@@ -193,19 +187,16 @@ class AcceleratedStep:
         self._taken = 0
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
-        """Return the next point, before it is thresholded."""
         self._gradient = gradient
         return theta - self.learning_rate * gradient
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Take note of the thresholded point; return where the next gradient is taken."""
         change = theta - self._last
         self._last = theta
         self._taken = 0 if float(np.sum(self._gradient * change)) > 0 else self._taken + 1
         return theta + max(0, self._taken - 1) / (self._taken + 2) * change
 
     def output(self, last: np.ndarray) -> np.ndarray:
-        """Return the point to keep, before it is thresholded."""
         return self._last
 
 

@@ -1,4 +1,4 @@
-"""What a fit hands to its algorithm, in the user's units or in inner ones."""
+"""The task of an algorithm, in the user's units or in inner ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ Monitor = Callable[[int, np.ndarray], None]
 
 
 def given(value: Any) -> Any:
-    """A public number as it is; None for a word, which leaves the number to the fit."""
+    """A public number; None for a word, for which the fit finds the number."""
     return None if isinstance(value, str) else value
 
 
@@ -25,7 +25,7 @@ def silent(iteration: int, theta: np.ndarray) -> None:
 
 
 class Rescaled:
-    """A monitor in the user's units, where inside the intercept multiplies a feature other than 1.
+    """Turn inner iterates into the user's units, where the intercept multiplies 1.
 
     Parameters
     ----------
@@ -33,7 +33,6 @@ class Rescaled:
         Called with the iteration and the iterate in the user's units.
     value : float
         The inner value of the intercept's feature.
-    fit_intercept : bool
     center : float, default=0.0
         Subtracted from the targets inside; outside it is part of the intercept.
     """
@@ -74,14 +73,12 @@ def _times(theta: np.ndarray, factor: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Task:
-    """Who pays, for which records and loss, from where; all of it public or behind the session's door.
+    """The session, the records and the loss of a fit, and where it starts.
 
     Attributes
     ----------
     session : PrivacySession
         Pays for every release; an exact session gives the algorithm without noise.
-    records : PrivateRecords
-    loss : Loss
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         Start; the intercept is the last row. Empty where the method has no other start than 0.
     monitor : callable

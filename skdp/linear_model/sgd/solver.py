@@ -38,15 +38,13 @@ SOLVERS = ("sgd", "adam")
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 MAX_ITER = 100  # steps
 AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
-# How far the noise of all steps may move a score, in standard deviations and if nothing pulled back:
-PRECISION_PER_WALK = 60.0  # of `precision`, for one of them ...
-LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # ... between these
-REGRESSION_WALK = 1.8  # the same of regression, in median residuals
-RATE_PER_WALK = (
-    40.0  # largest step size over (1 - momentum) walk, in 1 / curvature, if gradients are bounded
-)
+# The walk is the standard deviation of a score by the noise of all steps, if the data did not pull it back.
+PRECISION_PER_WALK = 60.0  # `precision` at which the walk is 1
+LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # bounds of the walk
+REGRESSION_WALK = 1.8  # the walk of regression, in median residuals
+RATE_PER_WALK = 40.0  # largest step size over (1 - momentum) walk, in 1 / curvature
 STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are stable below 2
-LEAST_PRECISION = 50.0  # units times mu; with fewer the search for the centre of y may end anywhere
+LEAST_PRECISION = 50.0  # least units times mu; below it the search for the centre of y is too noisy
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -56,7 +54,6 @@ class Settings(BatchSettings):
 
     Attributes
     ----------
-    smoothing, momentum : float
     solver : {"sgd", "adam"}
     schedule : {"constant", "inverse", "inverse-sqrt"}
     average : float or None
@@ -140,7 +137,7 @@ class Average:
         self._taken = 0
 
     def add(self, theta: np.ndarray) -> None:
-        """Take note of the next iterate."""
+        """Add the next iterate."""
         self._taken += 1
         if self._power is not None:
             # Kept as a running mean: the weights themselves may be too large to add up.
@@ -157,8 +154,6 @@ class SmoothedStep:
 
     Parameters
     ----------
-    settings : Settings
-    n_features : int
     rate : float or None
         Step size of the first step.
     automatic : callable
@@ -185,7 +180,6 @@ class SmoothedStep:
         return 0.0 if self._rate is None else float(self._rate)
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
-        """Return the next point."""
         if self._rate is None:
             self._rate = self._automatic(noise)
         self._taken += 1
@@ -195,11 +189,9 @@ class SmoothedStep:
         return point
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Return where the next gradient is taken."""
         return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
-        """Return the point to keep."""
         return self._kept.output(last)
 
 
@@ -211,11 +203,6 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
     task : Task
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
-    settings : Settings
-
-    Returns
-    -------
-    Solution
     """
     session, n_units, rate = task.session, task.records.n_units, settings.learning_rate
     steps = settings.max_iter or MAX_ITER
@@ -236,7 +223,8 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
     outer = centered(task, center)
     start = begin(outer, settings.clip_norm, rate, aside)
     if settings.clip_norm is None:
-        # Half the median: unlike the steps of gradient descent, these gain nothing from more where noise is small.
+        # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
+        # noise.
         start = replace(start, clip_norm=start.scales.clip_norm)
     inner = start.task
     rule = SmoothedStep(
@@ -255,7 +243,7 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
 
 
 def centered(task: Task, center: float) -> Task:
-    """The task with centred targets; an intercept that nobody gave starts at the centre."""
+    """The task with centred targets; without ``coef_init`` the intercept starts at the centre."""
     outer = Rescaled(task.monitor, 1.0, task.records.fit_intercept, center)
     return replace(
         task,
@@ -266,7 +254,7 @@ def centered(task: Task, center: float) -> Task:
 
 
 def score_walk(start: Start) -> float:
-    """How far all noise may carry a score: the more the budget can see, the more the data pull back."""
+    """The walk (see the constants): it grows with the precision, because the data then pull back more."""
     task = start.task
     seen = precision(task.session, task.records, task.theta.size) / PRECISION_PER_WALK
     return min(LARGEST_WALK, max(LEAST_WALK, seen))
@@ -285,7 +273,7 @@ def first_rate(start: Start, settings: Settings, steps: int, noise_std: float) -
     walk = score_walk(start) if bounded else REGRESSION_WALK
     unit = 1.0 if bounded else scales.gradient / start.row
     distance = walk * unit / (start.row * length)
-    if settings.solver == "adam":  # of white noise its steps are of size 1
+    if settings.solver == "adam":  # its steps on white noise have size 1
         return distance
     largest = STABLE * (1 + momentum) / (1 - momentum)
     if math.isfinite(start.clip_norm):

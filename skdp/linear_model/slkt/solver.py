@@ -2,11 +2,11 @@
 
 A teacher is fitted to the private data, its linear predictors of public inputs are released with Gaussian noise,
 and a sparse student is fitted to them (Wang 2021, chapter 3, Algorithm 2). The student sees public inputs and
-released labels only: it is post-processing, whatever it does.
+released labels only, so it is post-processing.
 
 Privacy: the published teacher minimises under a sparsity constraint, and the proof of Theorem 3.3.3 uses a
-first-order condition that holds on convex sets only. That teacher is not stable, and nothing can be claimed
-for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
+first-order condition that holds on convex sets only. That teacher is not stable, and no claim
+holds for it. The teachers here are convex (`PrivateRecords.ridge_minimizer`).
 """
 
 import math
@@ -35,17 +35,17 @@ from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_no
 
 __all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
 
-# Chosen on synthetic data of other seeds and on parts held out of the training data.
-STEPS = 30  # of the private support, where rounds do not pay
+# All chosen on synthetic data of other seeds and on parts held out of the training data.
+STEPS = 30  # steps that find the private support, if rounds are not used
 ALPHA = 0.67  # penalty over R^2 sqrt(z / n) s^(-1/8)
-LEAST_ALPHA = 1e-4  # penalty over R^2 where there is no noise
-SHORTEST = 0.1  # of the norm that alike features leave on the support; shorter rows count as empty
-MOSTLY_EMPTY = 0.25  # part of empty rows from which on these do not count in the median
-MOST_EMPTY = 0.95  # part of empty rows that is believed
+LEAST_ALPHA = 1e-4  # penalty over R^2, if there is no noise
+SHORTEST = 0.1  # norm below which a row counts as empty, over that on the support of a row of equal features
+MOSTLY_EMPTY = 0.25  # part of empty rows above which the median leaves them out
+MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
-STUDENT_STEPS = 300  # without noise
-TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # of the published teacher, without noise
+STUDENT_STEPS = 300  # exact steps of the student
+TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # exact steps of the published teacher, tolerance
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class Support:
     share : float
         Of the budget, for the support and the point about which the teacher is penalised.
     alpha : float
-        The teacher's penalty over R^2 sqrt(z / n) s^(-1/8): a good starting point deserves a larger one.
+        The teacher's penalty over R^2 sqrt(z / n) s^(-1/8). It is larger for a better starting point.
     rounds : bool
-        By the rounds of DP-IGHT, where they pay, or by its steps.
+        Whether the support is found by the rounds of DP-IGHT, or by its steps.
     """
 
     share: float = 0.8
@@ -127,7 +127,7 @@ class Transfer:
             return X, spectral_norm_bound(X)
         if isinstance(self.distribution, str) and self.distribution == "basis":
             return sp.identity(p, format="csr"), 1.0
-        # Public and drawn without a look at the data; of the fit's own stream, so that a seed repeats it.
+        # Drawn from the fit's own stream, so that a seed repeats it. The inputs are public.
         seed = session.integers(2**32, 8).tolist()
         X = self._draw(np.random.default_rng(seed), self.rows(p), len(features))
         if intercept is not None:
@@ -153,12 +153,6 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     ----------
     task : Task
         Its loss is that of the private support's steps; regression then goes on with the Huber loss.
-    transfer : Transfer
-    settings : Settings
-
-    Returns
-    -------
-    Solution
     """
     session, records, loss = task.session, task.records, task.loss
     d, width = records.n_features, loss.n_outputs
@@ -206,10 +200,8 @@ class Teacher:
 
     Attributes
     ----------
-    row_norm : float
     alpha : float or None
         Penalty; None finds it from ``strength``.
-    strength : float
     share : float
         Share of the session's mu^2, for the labels.
     start : ndarray or None
@@ -291,7 +283,7 @@ def private_support(
         }
         found = ight(inner, rule, s, **steps)
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
-    if not len(features):  # without noise, and with labels that no feature tells apart
+    if not len(features):  # possible without noise, if no feature tells the labels apart
         features = np.arange(s)
     point = scaled_intercept(found.theta, records, scales.intercept)
     places = np.append(features, np.arange(d, len(point)))
@@ -363,8 +355,8 @@ def released_row_norm(
 ) -> float:
     """Release a grid point near the median row norm, to which rows are clipped.
 
-    Rows of sparse data that are restricted to a few features may mostly be empty, and the median of all of them 0.
-    Where ``least`` is given, one more question asks how many rows are longer, and the median is theirs.
+    Most rows of sparse data may be empty on a few features, so the median of all rows may be 0. If ``least`` is
+    given, one more count releases how many rows are longer, and the median is that of these.
     """
     level = 0.5
     if least:

@@ -32,13 +32,13 @@ from skdp.privacy import accounting
 __all__ = ["Settings", "Thresholds", "automatic_steps", "solve", "sparse_erm"]
 
 # Chosen on synthetic data of other seeds and on parts held out of the training data of IMDb, a9a and RAND.
-MIN_STEPS, MAX_STEPS = 20, 100
-REACH = 72.0  # see `automatic_steps`
-REFIT_STEPS = 40
+MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
+REACH = 72.0  # n mu over log p and the root of the number of steps, see `automatic_steps`
+REFIT_STEPS = 40  # steps of a refit
 REFIT_SHARE = 0.2  # of what the scales leave of the budget
 REFIT_SCALES = 0.25  # part of the scales' share that goes to the scale of the restricted rows
-SHORTEST = 8.0  # sup norm over the least median norm of the restricted rows that is believed
-THRESHOLD = 0.9  # over the level that about n_hits of p queries of value 0 reach
+SHORTEST = 8.0  # largest sup norm over the median norm of the restricted rows that is used
+THRESHOLD = 0.9  # threshold over the level that about n_hits of p queries of value 0 reach
 BELIEVED = 0.5  # a released value below this part of the threshold is a false alarm
 
 
@@ -76,7 +76,6 @@ class SparseGradient:
     ----------
     threshold : float
         Of the last step.
-    n_released : int
     seen : ndarray of bool
         Which entries were released at all.
     """
@@ -120,11 +119,9 @@ def sparse_erm(
 
     Parameters
     ----------
-    task : Task
     rule : ConstantStep or SparseDistanceOverGradients
     batches : AllRows
         Which rows a step uses, and how many runs one unit pays for.
-    settings : Thresholds
 
     Returns
     -------
@@ -142,9 +139,9 @@ def sparse_erm(
 def automatic_threshold(query_scale: float, size: int, n_hits: int) -> float:
     """Level that about ``n_hits`` of ``size`` noisy queries of value 0 reach: log(size / n_hits) scales.
 
-    Higher, and the budget of a run is spent on finding nothing; lower, and false alarms fill the run before
-    the scan comes to the large coordinates. The paper's alpha (Lemma 4) is some ten times as high: it makes
-    sure that no query of value 0 passes, and on the data at hand nothing else does either.
+    With a higher level a run finds nothing for its budget. With a lower one, false alarms end the run before the
+    scan comes to the large coordinates. The paper's alpha (Lemma 4) is some ten times as high: no query of value 0
+    passes, and on the data sets that were tried no other query did either.
     """
     return THRESHOLD * query_scale * math.log(max(size / n_hits, 2.0))
 
@@ -189,7 +186,6 @@ class Shares:
 
     Attributes
     ----------
-    scales, steps : float
     refit_scales, refit : float
         Of the scale of the restricted rows, and of the steps on them.
     """
@@ -239,7 +235,7 @@ def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
     session, records, loss, size = task.session, task.records, task.loss, task.theta.size
     rate, shares = settings.learning_rate, Shares.of(task, settings)
     hits = settings.n_hits
-    if hits is None:  # without noise nothing is gained by releasing few
+    if hits is None:  # without noise there is no reason to release few
         hits = size if session.exact else 1
     hits = min(int(hits), size)
     if shares.refit:
@@ -256,7 +252,7 @@ def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
     thresholds = Thresholds(hits, clip, settings.threshold, settings.split, shares.steps, believed)
     found, seen = sparse_erm(inner, rule, batches, thresholds)
     theta, chosen = found.theta, found_features(found.theta, seen, records.n_features)
-    if shares.refit and chosen.size:  # if nothing was found the share is not spent
+    if shares.refit and chosen.size:  # the share is not spent if no feature was found
         row, gradient = (norms_between(n, len(chosen)) for n in (scales.row, scales.gradient))
         again = Refit(
             REFIT_STEPS, shares.refit_scales, shares.refit, Between(row, gradient, gradient)

@@ -21,7 +21,7 @@ __all__ = ["DPSRMClassifier", "STORMClassifier"]
 
 ERRATUM = "Section 4.7.1 of Wang (2021) swaps the two clip norms; this fit uses the correct order."
 
-# Days of steps. Batches of a few records of many would be paid for even then.
+# Largest max_iter, which takes days; a choice, not tuned.
 MOST_STEPS_GIVEN = 10**8
 
 

@@ -38,18 +38,18 @@ __all__ = ["Settings", "recursive_momentum"]
 
 # All chosen on hold-outs of the training data of a9a, ijcnn1 and spambase (user guide).
 PASSES, EXACT_PASSES = 4.0, 20.0  # over the data, the first batch included
-STEPS = 1.65  # planned steps over `precision` ...
-LEAST_STEPS, MOST_STEPS = 20, 2000  # ... between these; the least also if a batch size is given ...
-LEAST_BATCH = 16  # ... and with at least so many units a batch, if that leaves the fewest steps
-FIRST = 3.0  # first batch over the others
-FIRST_WEIGHT = 1.4  # noise multiplier of the first release over the last ones' ...
-EARLY_WEIGHT = 1.45  # ... and that of the first half of the others
+STEPS = 1.65  # planned steps over `precision`
+LEAST_STEPS, MOST_STEPS = 20, 2000  # bounds of the planned steps
+LEAST_BATCH = 16  # least number of units of a batch, if that allows the least number of steps
+FIRST = 3.0  # size of the first batch over that of the others
+FIRST_WEIGHT = 1.4  # noise multiplier of the first release over that of the last ones
+EARLY_WEIGHT = 1.45  # the same for the first half of the other releases
 WINDOW, EARLY_MOMENTUM = 5.8, 2.4  # last momentum times the number of steps; first over last
 # Last clip norm over the norm that a median row's gradient has at most: `precision` over 170, between these.
 LARGEST_CLIP, LEAST_CLIP, PRECISION_PER_CLIP = 0.835, 0.625, 170.0
 EARLY_CLIP = 0.65  # first clip norm over the last
 DIFFERENCES = 0.41  # clip norm of differences times the number of steps, over the last clip norm
-PATH = 60.0  # longest steps together, over 1 / row norm
+PATH = 60.0  # sum of the longest steps, over 1 / row norm
 RATE = 1.16  # largest step size over 1 / curvature, at the largest clip norm
 DECAY = 0.15  # part of the step size that is lost linearly to the end
 
@@ -72,15 +72,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Course:
-    """A number that changes linearly from step to step, as a function: steps may be any number.
+    """A number that changes linearly from step to step.
 
     Attributes
     ----------
     last : float
-        What it goes towards.
+        The value that it goes towards.
     start : float
         First value over ``last``.
-    steps : int
     most : float
         Larger values are cut to it.
     """
@@ -105,8 +104,6 @@ class Schedule:
     max_iter : int
         Planned steps; each uses one released v, so there is one release on a first batch and ``max_iter - 1`` on
         others.
-    batch_size, initial_batch_size : int
-    momentum : Course
     early : int
         Releases after the first that get more noise.
     """
@@ -190,25 +187,22 @@ class Steps:
             length = PATH / (scales.row * max_iter) if scales.row else math.inf
         if rate is not None:
             return cls(float(length), float(rate), 0.0, max_iter)
-        # Gradients that are clipped to less are shorter, and change less.
+        # Gradients with a smaller clip norm are shorter and change less, so steps may be longer.
         lost = LARGEST_CLIP * largest_norm(scales, start.task.loss) / start.clip_norm
         longer = min(LARGEST_CLIP / LEAST_CLIP, max(1.0, lost))
         rate = RATE * longer / (start.curvature + start.task.penalty.smoothness)
         return cls(float(length), rate, DECAY, max_iter)
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
-        """Return the next iterate."""
         rate = self.learning_rate * (1.0 - self._decay * self._taken / self._max_iter)
         self._taken += 1
         norm = math.sqrt(square(gradient))
         return theta - (min(rate, self.length / norm) if norm else rate) * gradient
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
-        """Return where the next gradient is taken."""
         return theta
 
     def output(self, last: np.ndarray) -> np.ndarray:
-        """Return the point to keep, the last."""
         return last
 
 

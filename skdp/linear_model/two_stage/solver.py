@@ -27,18 +27,18 @@ from skdp.privacy import Partition, PrivacySession, PrivateRecords, accounting
 
 __all__ = ["AMP_SHARE", "Plan", "default_support", "select_support", "two_stage"]
 
-# Chosen on synthetic data of other seeds and on parts held out of training data, IMDb's among them.
+# All chosen on synthetic data of other seeds and on parts held out of training data, that of IMDb among them.
 SELECTION_SHARE = 0.5  # of what the scales leave of mu^2, for the choice of the support
-AMP_SHARE = 0.4  # of (epsilon, delta), for the second stage where it is minima perturbation
+AMP_SHARE = 0.4  # of (epsilon, delta), for a second stage by minima perturbation
 AMP_SELECTION_SHARE = 0.9  # of mu^2 of the rest; what is left covers the computed point
 PRIOR_SHARE = 0.01  # of mu^2: class frequencies, at which the scores are taken
 CLIP_FACTOR = 0.5  # sup-norm clip of the scores over the median sup norm of a row's gradient
-UNITS_PER_FEATURE = 150.0  # times mu: how many units a kept feature needs by default
+UNITS_PER_FEATURE = 150.0  # units times mu for each feature that is kept by default
 NORM_LEVEL = 0.65  # quantile of the row norms on the support at which rows are clipped
-NEGLIGIBLE = 2.0**-40  # intercept's feature where features are chosen: no row is clipped for it
-PENALTY = 2.0  # over the penalty that balances bias and noise, see `penalty`
-SMALLEST_PENALTY = 1e-8  # over the squared row norm
-LOGIT_SPREAD = 3.0  # size that logits are expected to have
+NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips no row
+PENALTY = 2.0  # factor of the penalty that balances bias and noise, see `penalty`
+SMALLEST_PENALTY = 1e-8  # least penalty over the squared row norm
+LOGIT_SPREAD = 3.0  # expected size of logits
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,6 @@ def two_stage(
     ----------
     session : PrivacySession
         All of its budget is used.
-    records : PrivateRecords
-    loss : Loss
-    plan : Plan
 
     Returns
     -------
@@ -138,7 +135,7 @@ def fit_on_support(
 
 
 def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) -> np.ndarray:
-    """Put the coefficients of the support where they belong; the others are 0."""
+    """Return all coefficients: those of the support, and 0 for the others."""
     full = np.zeros((records.n_parameters, *theta.shape[1:]))
     full[support] = theta[: len(support)]
     full[records.n_features :] = theta[len(support) :]
@@ -146,7 +143,7 @@ def spread_out(theta: np.ndarray, support: np.ndarray, records: PrivateRecords) 
 
 
 def default_support(session: PrivacySession, records: PrivateRecords) -> int:
-    """Number of features that the budget can tell from noise, about; from public numbers."""
+    """Default number of features, from public numbers: about as many as the budget can tell from noise."""
     d = records.n_features
     if session.exact:
         return d
@@ -166,12 +163,8 @@ def select_support(
 
     Parameters
     ----------
-    session : PrivacySession
     records : PrivateRecords
         With centred targets.
-    loss : Loss
-    s : int
-    plan : Plan
     shares : tuple of float
         Shares of the session's mu^2 for the scale of the scores and for the choice.
 
@@ -179,7 +172,7 @@ def select_support(
     -------
     support : ndarray of int64, sorted
     largest : float
-        A released number near the median sup norm of a row's gradient; 0 if nobody asked for it.
+        A released number near the median sup norm of a row's gradient; 0 if it was not released.
     """
     scale, share = shares
     if plan.selection == "votes":
@@ -193,7 +186,7 @@ def select_support(
     if records.fit_intercept and loss.is_classification:
         start[-1] = released_prior(session, records, loss, start, PRIOR_SHARE * share)
         share *= 1 - PRIOR_SHARE
-    # The intercept takes no part in the choice: its feature is made so small that no row is clipped for it.
+    # The intercept's feature is made so small that no row is clipped for it.
     start[-1:] *= records.intercept_value / NEGLIGIBLE if records.fit_intercept else 1.0
     records = records.with_intercept(NEGLIGIBLE)
     count = partial(records.gradient_sup_norm_count, loss, start)
@@ -203,7 +196,7 @@ def select_support(
 
 
 def typical_slope(loss: Loss, target: TargetRange) -> float:
-    """Size of a row's loss derivative at the start, about: what its gradient's norm is over its own."""
+    """Typical size of a row's loss derivative at the start: the norm of its gradient over its own."""
     if loss.start_norm is not None:
         return float(loss.start_norm)
     # The median distance of normal targets whose 98 % quantile is the bound.
@@ -234,10 +227,7 @@ def output_perturbation(
 
     Parameters
     ----------
-    session : PrivacySession
-    records : PrivateRecords
     loss : LogisticLoss, MultinomialLoss or HuberLoss
-    row_norm : float
     alpha : float or None
         None finds it.
     spread : float

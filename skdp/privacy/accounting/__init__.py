@@ -1,7 +1,7 @@
 """What a release costs: exact Gaussian accounting, calibration, the recheck, and the kinds of release.
 
-`skdp.privacy.accounting.adapter` is the one module that talks to dp-accounting. It is not imported here, because a
-full-batch fit never needs it.
+`skdp.privacy.accounting.adapter` is the only module that translates to dp-accounting. It is not imported here,
+because a full-batch fit never needs it.
 """
 
 from skdp.privacy.accounting.amplification import amplified_epsilon, unamplified_epsilon

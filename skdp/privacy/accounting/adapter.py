@@ -1,8 +1,8 @@
-"""The one module that talks to dp-accounting, imported only when one of its functions is called.
+"""Ledger rows as events of dp-accounting, which is imported only when a function of this module is called.
 
-It knows which accountant wants which multiplier. Ours is z = std / sensitivity under the adjacency that is
-claimed, and the RDP accountant reads it so. Under replace-one the PLD accountant doubles the sensitivity by
-itself, so it wants std / clip norm = 2z there. What no proof supports raises `UnsupportedAccounting`.
+skdp's multiplier is z = std / sensitivity under the adjacency that is claimed. The RDP accountant takes the same.
+Under replace-one the PLD accountant doubles the sensitivity by itself, so it takes std / clip norm = 2z. Rows
+without a proof raise `UnsupportedAccounting`.
 """
 
 import math
@@ -82,7 +82,7 @@ def _event(release: Release, accountant: str, adjacency: str) -> "DpEvent":
     if isinstance(release, Gaussian):
         event = _gaussian_event(release, accountant, adjacency)
     elif accountant == "pld" or not isinstance(release, PureRelease):
-        # The randomised response of dp-accounting 0.6.0 forgets how often it was composed.
+        # The randomised response of dp-accounting 0.6.0 loses the number of compositions.
         raise UnsupportedAccounting(
             f"dp-accounting has no safe {accountant.upper()} event for {release.name!r}; its own pld() and rdp() "
             "compose with those of the others."

@@ -1,4 +1,4 @@
-"""The kinds of sampling, and what a fresh secret sample makes of a pure epsilon."""
+"""The kinds of sampling, and the epsilon of a pure mechanism on a fresh secret sample."""
 
 import math
 

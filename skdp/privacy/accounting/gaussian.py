@@ -1,4 +1,4 @@
-"""Gaussian differential privacy (mu-GDP): the currency of every session, exact and rounded safely.
+"""Gaussian differential privacy (mu-GDP), in which sessions count costs: exact, rounded to the safe side.
 
 Privacy
 -------
@@ -169,7 +169,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     log_target = math.log(delta) - _LOG_MARGIN
     if float(erf(mu / math.sqrt(8.0))) <= math.exp(log_target):
         return 0.0
-    # delta(epsilon) <= Phi(mu/2 - epsilon/mu) gives a point that is surely high enough.
+    # delta(epsilon) <= Phi(mu/2 - epsilon/mu), so this epsilon is high enough.
     high = mu * (0.5 * mu - float(ndtri(delta)))
     if high == math.inf:
         return math.inf
@@ -208,7 +208,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     log_target = math.log(delta) - _LOG_MARGIN
     t = -float(ndtri(delta))
     root = math.sqrt(t * t + 2.0 * epsilon)
-    # delta <= Phi(mu/2 - epsilon/mu) with equality to `delta` here: mu is surely small enough.
+    # delta <= Phi(mu/2 - epsilon/mu), which equals `delta` here, so this mu is small enough.
     low = 2.0 * epsilon / (root + t) if t > 0.0 else root - t
     low *= 1.0 - 1e-9
     high = 2.0 * low

@@ -1,7 +1,7 @@
-"""What a list of ledger rows costs: one mu^2 per row, added up; basic composition where it is less.
+"""The cost of ledger rows: the sum of their mu^2, or basic composition if that is less.
 
 A row is a mapping of built-in types, see `skdp.privacy.accounting.releases`: `name`, `count`, the parameter of its
-kind, and `sampling` ("full batch" if absent). Other keys are for the reader and the recheck.
+kind, and `sampling` ("full batch" if absent). Other keys are for people and the recheck.
 """
 
 import math

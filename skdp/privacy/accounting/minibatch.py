@@ -26,15 +26,14 @@ from skdp.privacy.accounting.sampled import require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
-# The part of epsilon that the grid adds: in the result, and in a first search.
+# Part of epsilon that the grid adds, in the result and in a first search; a choice, not tuned.
 _GRID, _COARSE = 5e-4, 1e-2
-# The calibrated noise costs at least this part less than epsilon, which leaves room for the recheck's own error...
-_ROOM = 1.5e-3
-# ...and at most this part less than that.
-_ALLOWED = 3e-3
+# The calibrated noise costs less than epsilon by at least _ROOM, for the recheck's own error, and by at most
+# _ROOM + _ALLOWED. Both are parts of epsilon; a choice, not tuned.
+_ROOM, _ALLOWED = 1.5e-3, 3e-3
 # Smallest delta of Poisson samples. dp-accounting, which rechecks the ledger, has tail masses of about 1e-15.
 _SMALLEST_DELTA = 1e-10
-# Below this noise multiplier sampling is not counted: so little noise is as good as none.
+# Below this noise multiplier sampling is not counted, because so little noise protects nothing.
 _LEAST_NOISE = 0.01
 # Smallest noise multiplier that is calibrated, also if delta alone covers the sampling. It is enough for the
 # tails of the rounded Gaussian, which reach 13.25 standard deviations.
@@ -335,7 +334,7 @@ def _smallest(
 ) -> tuple[float, float]:
     """Smallest scale in the bounds whose cost is at most epsilon, within `allowed` of it; the slope there.
 
-    The upper bound is known to do. Secants in logarithms, kept in the bracket; the cost falls with the scale.
+    The upper bound is known to suffice. The search takes secants in logarithms and keeps the bracket.
     """
     least, high = bounds
     low = 0.0

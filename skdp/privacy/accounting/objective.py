@@ -1,4 +1,4 @@
-"""What objective perturbation costs: the release of argmin F + <b, theta> with Gaussian b.
+"""The cost of objective perturbation: the release of argmin F + <b, theta> with Gaussian b.
 
 F(theta) = sum_i l(<x_i, theta>, y_i) + (penalty / 2) ||theta||^2 with ||x_i|| <= R, every coordinate penalised,
 and b ~ N(0, sigma^2 I).

@@ -1,4 +1,4 @@
-"""Dominating pairs: what a mechanism's privacy loss is bounded by, and its masses on a grid.
+"""Dominating pairs: laws that bound a mechanism's privacy loss, and their masses on a grid.
 
 A later room adds a pair by a subclass of `DominatingPair`; `skdp.privacy.accounting.pld` composes any of them.
 """
@@ -34,7 +34,7 @@ OUT = "out"
 TAKEN_IN = "in"
 GAUSSIAN = "gaussian"
 
-_U = 2.0**-53
+_U = 2.0**-53  # unit roundoff
 # A grid that reaches this much further holds the largest loss in spite of rounding.
 _BEYOND = 1.0 + 2.0**-40
 

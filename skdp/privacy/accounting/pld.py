@@ -45,12 +45,12 @@ __all__ = ["composed_epsilon"]
 
 Array = NDArray[np.float64]
 
-_U = 2.0**-53
-_ROUNDING = 200.0 * _U
-_KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)
-# A grid that would need more cells stays coarser than asked for. Its bound is valid, and looser.
+_U = 2.0**-53  # unit roundoff
+_ROUNDING = 200.0 * _U  # relative error of delta for each release
+_KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with
+# A grid that would need more cells stays coarser than asked for. Its bound is valid and looser.
 _MOST_CELLS = 2**17
-_LARGEST_WINDOW = 2**21
+_LARGEST_WINDOW = 2**21  # cells of an FFT; a choice, not tuned
 
 
 class _Composed:
@@ -266,7 +266,7 @@ def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: floa
         finer = _Composed(pairs, 0.5 * grid, log_delta)
         gain = (composed.cumulant(theta) - finer.cumulant(theta)) / theta
         allowed = rtol * max(epsilon, 0.02 * spread)
-        # Cells as large as epsilon, or as the tilted losses, say nothing about the error.
+        # With cells as large as epsilon, or as the tilted losses, the error is unknown.
         fine = min(0.02 * max(epsilon, 0.02 * spread), 0.5 * spread)
         if gain <= 0.75 * allowed and grid <= fine:
             break
@@ -283,6 +283,6 @@ def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: floa
 
 
 def _widest(pairs: tuple[DominatingPair, ...], log_delta: float) -> float:
-    """Range of the losses of the widest release; no less than rounding leaves of it."""
+    """Range of the losses of the widest release, at least as large as rounding makes it."""
     ranges = (part.loss_range(log_delta - math.log(part.releases) - 14.0) for part in pairs)
     return max(max(high - low, 1e-9 * abs(high), 1e-300) for low, high in ranges)

@@ -1,4 +1,4 @@
-"""Which sampled releases a valid proof supports, and RDP of a Poisson sample of mixed releases.
+"""Which sampled releases have a valid proof, and RDP of a Poisson sample of mixed releases.
 
 Nothing here needs dp-accounting, so a plan can be refused without importing it.
 

@@ -55,7 +55,7 @@ __all__ = ["NumericSparsePlan", "calibrate", "run_epsilon"]
 PUBLISHED_RATIO = 2 * 0.95 / (0.05 / 2)  # eps0 / eps0' of Zhang, Mironov and Hejazinia (2021)
 # Share of eps0 that goes to the noise of the threshold.
 _THRESHOLD_PART = {"published": 1 / 2, "optimal": 1 / 3}
-_TYPICAL_SIZE = 2**17  # number of entries that a run scans, if the caller does not say
+_TYPICAL_SIZE = 2**17  # entries that a run scans by default; a choice, not tuned
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What several fits on the same people cost together: a ceiling, kept in a ledger file."""
+"""The cost of several fits on the same people together, and its ceiling, kept in a ledger file."""
 
 from skdp.privacy.budget.accountant import (
     BudgetAccountant,

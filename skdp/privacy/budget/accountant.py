@@ -1,4 +1,4 @@
-"""What several fits on the same people cost together: a ceiling, kept in a ledger file.
+"""The cost of several fits on the same people together, and its ceiling, kept in a ledger file.
 
 Each fit reserves its cost before it reads a value. The reservation is a committed row of a SQLite file. So
 threads, forked and spawned workers charge one ledger, and a worker that is killed stays charged.
@@ -96,7 +96,7 @@ class Reservation:
         """Mark the charge as spent. It cannot be handed back from now on."""
         with (
             LOCK
-        ):  # two threads may end one fit: the state here and that in the file change together
+        ):  # two threads may end one fit; the state here and that in the file change together
             if self._state == "returned":
                 raise RuntimeError(
                     "This reservation was handed back: reserve again before a release."
@@ -155,7 +155,7 @@ class BudgetAccountant:
     before it reads a value.
 
     A `with` block counts in its own thread or asyncio task. While it is open, a fit elsewhere in the process that
-    names no accountant is refused. An estimator that is made in a worker process knows of no block. Of nested
+    names no accountant is refused. An estimator that is made in a worker process belongs to no block. Of nested
     blocks the innermost is charged.
 
     Parameters
@@ -393,7 +393,7 @@ class BudgetAccountant:
                     if write:
                         add_write(connection)
                     last = last_write(connection)
-                set_seen(self._id, last)  # after the commit: what is rolled back was not there
+                set_seen(self._id, last)  # after the commit: a write may be rolled back
         except sqlite3.Error as error:
             if not os.path.exists(self._path):
                 raise PrivacyBudgetExceeded(
@@ -461,7 +461,7 @@ def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
 
 
 def _handle(path: str, identity: str, seen: tuple[Write, ...]) -> BudgetAccountant:
-    """The handle of a pickle: the same object where the process has it, else one that looks later.
+    """The handle of a pickle: the process's own object if there is one, else a new one.
 
     It does not open the file, so that a model without its ledger still loads and predicts.
     """

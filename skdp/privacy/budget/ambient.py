@@ -1,9 +1,9 @@
-"""Whom a fit charges that was given no accountant: its block, or the stamp that it carries.
+"""The accountant of a fit that was given none: that of its block, or of the stamp that the estimator carries.
 
-While a block `with accountant:` is open anywhere in a process, a fit that cannot say where it belongs is refused.
-So neither a wrong ledger is charged nor none.
+While a block `with accountant:` is open anywhere in a process, a fit without a block and without a stamp is
+refused. So the right ledger is charged or the fit does not run.
 
-An estimator says where it belongs by a stamp. It gets one in these cases:
+An estimator gets a stamp in these cases:
 
 * A clone is made inside a block.
 * A worker thread clones an estimator that was cloned, or whose `fit` or tags were looked at, inside one block
@@ -13,9 +13,9 @@ An estimator says where it belongs by a stamp. It gets one in these cases:
 In the process of the block a stamp counts while the block's accountant is open. A stamp that came in a pickle from
 another process always counts.
 
-A thread without a block may hold an estimator that was handed to it inside a block, and that block may have ended
-since: queues pickle in threads of their own, and later. A pickle or a fork made there takes the only accountant
-along that was open at any time since the estimator was made. Where there are several it takes a refusal along.
+A thread without a block may hold an estimator that it got inside a block, and that block may have ended since:
+queues pickle later and in threads of their own. A pickle or a fork made there carries the only accountant that was
+open at any time since the estimator was made. If there were several it carries a refusal.
 """
 
 from typing import Any, Self, TypedDict, cast
@@ -105,7 +105,7 @@ def current_accountant() -> BudgetAccountant | None:
 
 
 def payer(name: str, stamp: _Stamp | None = None) -> BudgetAccountant | None:
-    """Whom a fit charges that was given no accountant; nobody if no accountant is open.
+    """The accountant of a fit that was given none; None if no accountant is open.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def payer(name: str, stamp: _Stamp | None = None) -> BudgetAccountant | None:
     Raises
     ------
     PrivacyBudgetExceeded
-        If an accountant is open, or should be, and nothing says that it is this fit's.
+        If an accountant is open, or should be, and it is unknown whether it is this fit's.
     """
     with LOCK:
         block, inside = innermost()
@@ -177,7 +177,7 @@ class AmbientAccountantMixin:
         return payer(type(self).__name__, vars(self).get("_ambient_accountant"))
 
     def __getattribute__(self, name: str) -> Any:
-        # Whatever starts workers looks at these first, in the caller's context, where the block is known.
+        # Meta-estimators read these in the caller's context, where the block is known, before they start workers.
         if name == "fit" or name == "__sklearn_tags__":
             note_use(self, outside=name == "fit")
         return super().__getattribute__(name)

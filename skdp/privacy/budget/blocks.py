@@ -1,9 +1,9 @@
 """Which `with accountant:` blocks are open, and in which of them a thread, a task or an estimator was.
 
-This module knows nothing of an accountant but that it can be compared and hashed. A block counts in its context
-(`contextvars`), so two threads or asyncio tasks with blocks of their own never see each other's. A thread starts
-with an empty context: the threads of an executor, of joblib and of `run_in_executor` know nothing of the block
-that started them. `skdp.privacy.budget.ambient` decides who pays there.
+This module needs of an accountant only that it can be compared and hashed. A block counts in its context
+(`contextvars`), so two threads or asyncio tasks do not see each other's blocks. A thread starts with an empty
+context: the threads of an executor, of joblib and of `run_in_executor` are outside of the block that started them.
+`skdp.privacy.budget.ambient` decides who pays there.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ Who: TypeAlias = tuple[threading.Thread, object]  # a thread, and the asyncio ta
 
 
 class Block:
-    """One `with accountant:`. Without an accountant it stands for a block that nobody can name."""
+    """One `with accountant:`. Without an accountant it is one of several blocks, and unknown which."""
 
     __slots__ = ("accountant", "home", "owner")
 
@@ -53,7 +53,7 @@ _BLOCKS: contextvars.ContextVar[tuple[Block, ...]] = contextvars.ContextVar(
 )
 _OPEN: list[Block] = []  # of the whole process, in the order of their beginning
 _INHERITED: list[Block] = []  # those that were open where this process was forked
-# By estimator: in which block each thread or task used it; None stands for no block.
+# By estimator: the block in which each thread or task used it; None means no block.
 _USED: weakref.WeakKeyDictionary[object, dict[Who, Block | None]] = weakref.WeakKeyDictionary()
 # Accountant of each block that ended, and who had entered it.
 _ENDED: list[tuple[Hashable | None, Who]] = []
@@ -85,7 +85,7 @@ def is_open(accountant: Hashable) -> bool:
 
 
 def _after_fork_in_child() -> None:
-    """Keep the blocks of the only thread that lives on, or what a pickle made in it would have taken along."""
+    """Keep the blocks of the thread that goes on, or the block that a pickle made in it would have carried."""
     global _home
     _home = secrets.token_hex(16)
     blocks = [block for block in _BLOCKS.get() if block in _OPEN]
@@ -130,7 +130,7 @@ def leave_block(accountant: Hashable) -> None:
 def innermost() -> tuple[Block | None, bool]:
     """The innermost block of this context and whether it is open.
 
-    A block that has ended counts, unless this thread or task entered it itself and so knows that it left it.
+    A block that has ended counts, unless this thread or task entered and left it itself.
     """
     blocks = _BLOCKS.get()
     if not blocks:

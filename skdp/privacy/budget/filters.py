@@ -94,8 +94,7 @@ __all__ = [
     "spent_by",
 ]
 
-_TOLERANCE_MU = 9.5e-11
-_TOLERANCE_PURE = 1e-12
+_TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
 # Why a fit has no mu, and what helps; by whether it samples.
 _NO_MU = {
     False: ("as for all minima perturbation (also by second_stage='amp')", "Give"),
@@ -107,7 +106,7 @@ _NO_MU = {
 
 
 class Ceiling(NamedTuple):
-    """What a ledger file says about itself; `kept` is False for a temporary one.
+    """The ceiling and the settings of a ledger file; `kept` is False for a temporary one.
 
     `allow_seeded` is True where fits with a seed are admitted, for tests.
     """
@@ -214,7 +213,7 @@ def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]
     pure = max(0.0, ceiling.epsilon - _pure_sum(fits))
     gauss = 0.0
     if allowed > used:
-        # Without cancellation, and a little less, so that a fit of this size is really admitted.
+        # Without cancellation, and a little less, so that a fit of this size is admitted.
         left = math.sqrt((allowed - used) * (allowed + used)) * (1.0 - 1e-9)
         gauss = min(gaussian_epsilon(left, ceiling.delta), ceiling.epsilon) * (1.0 - 1e-9)
     if gauss >= pure:

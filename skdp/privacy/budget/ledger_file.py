@@ -1,9 +1,8 @@
-"""The SQLite file behind `BudgetAccountant`: made, checked, visited one transaction at a time.
+"""The SQLite file of a `BudgetAccountant`, visited one transaction at a time.
 
-Each transaction that writes adds a row of the table `writes`: its number and a random token. A process
-remembers the last write that it saw of each ledger. If a file lacks this write, or has another token for it, then
-the file is no later state of the one that was seen. It is a copy that was restored, or one of two that were both
-used.
+Each transaction that writes adds a row of the table `writes`: its number and a random token. A process remembers
+the last write that it saw of each ledger. A file that lacks this write, or has another token for it, is not a
+later state of the file that was seen. It is a restored copy, or one of two copies that were both used.
 """
 
 import atexit
@@ -62,7 +61,7 @@ class FitRow(TypedDict):
 _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
 _VERSION = 2
 _UNCOUNTED = 1  # the version before `writes`
-_BUSY_SECONDS = 60.0
+_BUSY_SECONDS = 60.0  # longest wait for another process's transaction; a choice, not tuned
 _COLUMNS = tuple(FitRow.__annotations__)
 _SINCE_VERSION_2 = (
     f"PRAGMA user_version = {_VERSION}",

@@ -1,4 +1,4 @@
-"""Noise that can be defended: integers from an OpenSSL key stream, with a proven error.
+"""Noise: integers from an OpenSSL key stream, with a proven error.
 
 Privacy
 -------
@@ -6,7 +6,7 @@ Privacy
 mechanism's output, because round(x + N) = x + round(N). Rounding is post-processing, so every theorem on
 that mechanism holds, and no released bit depends on unrounded values. `skdp.privacy.noise.tables` and
 `skdp.privacy.noise.samplers` prove how far the drawn probabilities are from the exact ones; the ``*_slack``
-functions say what this error adds to epsilon and delta.
+functions give what this error adds to epsilon and delta.
 
 The samplers are not constant-time. Their running time depends on the noise, not on the data.
 

@@ -1,4 +1,4 @@
-"""Checks of what callers hand to the samplers."""
+"""Checks of the samplers' arguments."""
 
 from math import isfinite
 from numbers import Integral, Real

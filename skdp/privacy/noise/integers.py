@@ -22,6 +22,7 @@ __all__ = [
 
 Words = NDArray[np.uint64]
 
+# In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)
 SCALE_RANGE = (2.0**-5, 2.0**40)
 

@@ -17,14 +17,14 @@ __all__ = ["KeyStream", "Seed", "check_seed"]
 
 Seed: TypeAlias = int | np.integer | np.random.RandomState | np.random.Generator | None
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 20  # bytes, or words, that are drawn at once
 _ZEROS = memoryview(bytes(_CHUNK))
 # Words that are generated together. A call of OpenSSL costs as much as a thousand words, and most requests of a
 # stochastic fit are smaller.
 _AHEAD = 1 << 13
 # OpenSSL counts 64-byte blocks in 32 bits, and cryptography raises beyond that. The last blocks of a
 # key are kept back, so that the next key can always be drawn from them.
-_BLOCK = 64
+_BLOCK = 64  # bytes
 _KEY_BLOCKS = 2**32 - 16
 
 

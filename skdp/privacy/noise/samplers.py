@@ -31,8 +31,8 @@ log-probability is within 2^-51 < 2^-50 of the truth.
 Cut-off. A bin gets at most 30 attempts, the last one is taken as it is: probability below
 0.052^30 < 2^-127. With the table's cut-off the total is below 2^-118 < 2^-100.
 
-Stopping. A draw starts only if the words it may need are there, and abandons nothing it has begun;
-so where a buffer ends does not depend on the value in progress.
+Stopping. A draw starts only if all words that it may need are there, and it is always finished. So the end
+of a buffer does not depend on the value in progress.
 
 Selection. The k largest of score_i + Gumbel(scale), in order, have the law of k draws without
 replacement with weights exp(score_i / scale) (Plackett-Luce; Yellott 1977), so no Gumbel number is
@@ -72,14 +72,14 @@ Aliases = NDArray[np.uint16]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_ATTEMPTS = 30
-_WORDS_PER_DRAW = 64
+_ATTEMPTS = 30  # of one bin; the last one is taken as it is
+_WORDS_PER_DRAW = 64  # more words than a draw can need
 _TWO_64 = 18446744073709551616.0
 
 _INVERSES = np.array([0.0, *(1.0 / np.arange(1.0, 13.0))])
 
-_WINDOW = 128.0
-_REBUILD_BELOW = 2.0**-32
+_WINDOW = 128.0  # scales below the largest score, beyond which a weight is 0
+_REBUILD_BELOW = 2.0**-32  # root below which the weights are computed anew
 _LOG2_E = 1.4426950408889634
 _LN2 = Fraction("0.69314718055994530941723212145817656807550013436025")
 # 40 bits, so that a multiple up to 2^13 of it is exact; the remainder is added in a second step.

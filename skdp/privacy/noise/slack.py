@@ -1,4 +1,4 @@
-"""What the samplers' proven error adds to epsilon and delta of what is drawn with them.
+"""What the samplers' proven error adds to the epsilon and delta of a release.
 
 `skdp.privacy.noise.tables` and `skdp.privacy.noise.samplers` derive the errors.
 """

@@ -9,7 +9,7 @@ from skdp.privacy.noise.keystream import KeyStream, Seed
 
 __all__ = ["numeric_sparse"]
 
-_LARGEST_VALUE = 2**61
+_LARGEST_VALUE = 2**61  # sums of values and noise then fit int64
 
 
 def numeric_sparse(

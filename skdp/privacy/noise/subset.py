@@ -11,7 +11,7 @@ __all__ = ["mark", "marked", "unmarked"]
 U64 = np.uint64
 _ONE = U64(1)
 _LOW = U64(63)
-# A de Bruijn sequence: the top six bits of 2^k times it tell k.
+# A de Bruijn sequence: the top six bits of 2^k times it determine k.
 _DE_BRUIJN = U64(0x03F79D71B4CB0A89)
 _POSITION = np.empty(64, dtype=np.int64)
 for _k in range(64):

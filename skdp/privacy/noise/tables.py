@@ -52,16 +52,16 @@ __all__ = [
     "laplace_table",
 ]
 
-CANONICAL_SIGMA = 2**30
+CANONICAL_SIGMA = 2**30  # units of the grid; its table is shipped
 TABLE_FILE = Path(__file__).parent / "data" / "rounded_gaussian_2p30.npz"
 
-TOTAL_BITS = 191
-_FIXED_BITS = 320
+TOTAL_BITS = 191  # the masses of a table add up to 2^191
+_FIXED_BITS = 320  # of fixed-point numbers
 _ONE = 1 << _FIXED_BITS
-_GAUSSIAN_TAIL = Fraction(53, 4)
-_STRIP = Fraction(1, 256)
-_STRIP_TERMS = 15
-_LAPLACE_TAIL = Fraction(832, 10)
+_GAUSSIAN_TAIL = Fraction(53, 4)  # sigma beyond which a magnitude is not drawn
+_STRIP = Fraction(1, 256)  # largest width of a strip, in sigma
+_STRIP_TERMS = 15  # terms of the series of a strip
+_LAPLACE_TAIL = Fraction(832, 10)  # scales beyond which a magnitude is not drawn
 _WORD = (1 << 64) - 1
 
 

@@ -34,11 +34,11 @@ Words = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-HEADROOM = 24.0
-_WINDOW = 144.0
-_REBUILD_BELOW = 2.0**-64
+HEADROOM = 24.0  # scales of the reference above the largest score
+_WINDOW = 144.0  # scales below the reference, beyond which a weight is 0
+_REBUILD_BELOW = 2.0**-64  # root below which the tree is built again
 
-_STEPS = 32
+_STEPS = 32  # tabulated powers of 2 between 1/2 and 1
 _PER_STEP = Fraction("0.69314718055994530941723212145817656807550013436025") / _STEPS
 _INVERSE_STEP = float(1 / _PER_STEP)
 # 40 bits, so that a multiple up to 2^13 of it is exact; the remainder is taken off in a second step.

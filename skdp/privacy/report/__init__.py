@@ -1,4 +1,4 @@
-"""`PrivacyReport`: what one fit cost, how that was proved, and what the proof takes for granted."""
+"""`PrivacyReport`: the cost of one fit, its proof and its assumptions."""
 
 from skdp.privacy.report.report import PrivacyReport
 

@@ -1,7 +1,7 @@
-"""PrivacyReport: what one fit cost, how that was proved, and what the proof takes for granted.
+"""PrivacyReport: the cost of one fit, its proof and its assumptions.
 
-It holds built-in types only, never a value of the data, and cannot be changed. Other epsilons, curves and
-dp-accounting events are computed from its rows on demand.
+It holds built-in types only, no value of the data, and cannot be changed. Other epsilons, curves and dp-accounting
+events are computed from its rows on demand.
 """
 
 import copy
@@ -63,7 +63,7 @@ def _builtin(value: object) -> Builtin:
 
 
 def _builtin_row(row: Row) -> LedgerRow:
-    # The values of a row are numbers and words; anything else in it is for the reader.
+    # The values of a row are numbers and words; other entries are for people.
     return cast("LedgerRow", {str(key): _builtin(value) for key, value in row.items()})
 
 

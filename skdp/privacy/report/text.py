@@ -1,4 +1,4 @@
-"""What a report says in words: its lines, the plan of a sampled fit, the table of releases."""
+"""The text of a report: its lines, the plan of a sampled fit, the table of releases."""
 
 import html
 import math
@@ -30,7 +30,7 @@ def number_text(value: object) -> str:
 
 
 def cost_text(value: float) -> str:
-    """Six digits, rounded up: what is shown is never less than what is claimed."""
+    """Six digits, rounded up, so that the text shows no less than the claim."""
     text = f"{value:.6g}"
     if float(text) < value * (1.0 - 1e-9):
         text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 5):.6g}"
@@ -66,7 +66,7 @@ def _key(release: Release) -> tuple[float, str]:
 
 
 def _made_text(plan: Sequence[Release], released: Sequence[Release], planned: Release) -> str:
-    """How many of the planned releases were made, where that can be told and is less than planned."""
+    """How many of the planned releases were made, if that is known and less than planned."""
     made = sum(each.count for each in released if _key(each) == _key(planned))
     if sum(_key(each) == _key(planned) for each in plan) > 1 or made >= planned.count:
         return ""

@@ -17,8 +17,8 @@ __all__ = ["clipped_sum"]
 
 Vectors = Callable[[Any, Any], Any]
 
-CHUNK = 1024  # rows that the function sees at once
-CELLS = 2**22  # entries of the vectors that are held at once
+CHUNK = 1024  # rows that the function gets at once; a choice, not tuned
+CELLS = 2**22  # entries of the vectors that are in memory at once; a choice, not tuned
 LARGEST_CLIP = 2.0**50  # float64 holds all integers, and half integers, up to here
 
 

@@ -20,9 +20,9 @@ from skdp.privacy.bounded import Bounded, rounded_source
 __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 
 UNIT = 2.0**-52  # twice the unit roundoff
-LARGEST_GRAM = 6000  # rows and columns; 300 MB
-LARGEST_FULL = 500
-SLACKS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)  # above the estimated square of the norm
+LARGEST_GRAM = 6000  # rows of a Gram matrix, which then takes 300 MB
+LARGEST_FULL = 500  # rows up to which all eigenvalues are computed; a choice, not tuned
+SLACKS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)  # relative margins above the estimated square of the norm
 
 
 def linear_map(bounded: Bounded, matrix: Any, *, norm: float | None = None) -> Bounded:
@@ -152,8 +152,8 @@ def spectral_norm_bound(matrix: Any) -> float:
 def canonical_csr(matrix: Any) -> Any:
     """Copy a sparse matrix as CSR of float64 whose duplicate entries are added.
 
-    A product adds duplicates, a sum of squares over the stored entries does not. What scipy has cached about the
-    matrix is not trusted: the caller may have changed its arrays since.
+    A product adds duplicates, a sum of squares over the stored entries does not. scipy's cached facts about the
+    matrix are not used, because the caller may have changed its arrays since.
     """
     A = matrix.tocsr()
     data = A.data.astype(np.float64)

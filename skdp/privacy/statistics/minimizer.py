@@ -52,14 +52,12 @@ Array = NDArray[np.float64]
 
 GAP = 1e-6  # tau over G / n, where rounding allows it
 UNIT = 2.0**-52  # twice the unit roundoff: pays for second-order terms
-NEWTON_STEPS, CG_STEPS = 2000, 400
-# Halvings of an interval. Between two kinks a step may be 1e-13 of Newton's: 40 halvings once jumped to and fro
-# over a kink until the fixed schedule ran, for hours.
+NEWTON_STEPS, CG_STEPS = 2000, 400  # most steps; a choice, not tuned
+# Halvings of an interval. Between two kinks a step may be 1e-13 of Newton's, which 40 halvings do not reach: the
+# fit then takes the fixed schedule, which runs for hours.
 LINE_STEPS = 200
-BLOCK = 1024  # rows summed at once, in an order that is left to BLAS
-DEPTH = (
-    BLOCK + 128
-)  # roundings that a term of a sum over rows meets, however many rows there are: `added`
+BLOCK = 1024  # rows that BLAS sums at once, in its own order
+DEPTH = BLOCK + 128  # roundings of a term of a sum over any number of rows, see `added`
 
 
 def lipschitz(loss: Loss) -> float:
@@ -393,10 +391,10 @@ def newton(objective: Objective, tau: float) -> Array | None:
         if objective.certified(theta, gradient, tau):
             return theta
         size = norm(gradient)
-        if size == 0:  # and yet not certified, as for far more units than are assumed
+        if size == 0:  # possible for far more units than are assumed
             return None
         start = start or size
-        # Ever more accurate: along a kink the gradient is a small part of what it is across.
+        # The accuracy grows, because along a kink the gradient is much smaller than across it.
         accuracy = max(min(0.1, size / start, 0.7**count), 0.1 * tau / size)
         step = conjugate_gradients(objective.curved(z), -gradient, accuracy)
         theta = theta + line_search(objective, theta, z, step) * step
@@ -453,7 +451,7 @@ def line_search(objective: Objective, theta: Array, z: Array, step: Array) -> fl
 def schedule(objective: Objective, tau: float) -> Iterator[Array]:
     """Iterate as the module's text proves sufficient: Nesterov's momentum, then gradient descent."""
     domain, alpha = objective.domain, objective.alpha
-    # More than the assumed 16 n_public units bend F more: the steps still have to be short enough.
+    # More than the assumed 16 n_public units make F more curved, so steps must be shorter.
     more = max(1.0, objective.mass / domain.mass)
     beta, steepest = more * domain.smoothness, more * domain.gradient
     ratio = beta / alpha
@@ -489,7 +487,7 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Arr
     X = X.get() if is_cupy(X) else X
     sparse = sp.issparse(X)
     if sparse:
-        # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+        # Shares the arrays, but not scipy's cached facts about them: the caller may have changed them since.
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
         if not X.has_canonical_format:
             X = X.copy()

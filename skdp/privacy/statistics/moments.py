@@ -13,10 +13,10 @@ semidefinite (a sum of z z^T) with trace at most B^2:
 Both hold for any semidefinite matrices with that trace, so a group may add any number of rows whose squared norms
 add up to at most B^2: its rows are weighted by one over their number.
 
-In floating point a sum of products is not what its formula says: BLAS adds in an order that nobody promises.
-So each row is rounded to integers of norm at most W <= 2^20 by itself (nearest, inside a smaller ball: the norm
-never passes W); the products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an
-integer of at most 2^53 and any order gives the same, exact result. W follows from the grid alone.
+In floating point a sum of products depends on the order of its terms, which BLAS does not fix. So each row is
+rounded by itself to integers of norm at most W <= 2^20 (nearest, inside a smaller ball, so that the norm never
+passes W). The products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer of
+at most 2^53 and any order gives the same, exact result. W follows from the grid alone.
 
 Last, the sum is shifted to the grid of the release, which is one rounding of the total. The number of rows may be
 private, so it decides neither W nor an exception. The blocks are added in two words: the bits below the grid, and
@@ -38,7 +38,7 @@ from skdp.privacy.rows import Rows
 __all__ = ["RowMoments", "predictions", "second_moment"]
 
 _BITS = 20  # log2 of the largest integer norm of a row
-_BLOCK_CELLS = 2**22
+_BLOCK_CELLS = 2**22  # entries of a dense block of rows; a choice, not tuned
 
 
 def second_moment(

@@ -1,9 +1,9 @@
-"""The minimiser of an l2-regularised sum of losses with a random linear term, and how far the computed one is off.
+"""The minimiser of an l2-regularised sum of losses with a random linear term, and the error of the computed one.
 
-F(theta) = sum_i l_i(theta) + (penalty / 2) ||theta||^2 + <b, theta>, solved as the mean over the public count n
-by the solver of `skdp.privacy.statistics.minimizer`, whose proof needs only bounds on the gradient and
-on rounding errors;
-here both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are public.
+F(theta) = sum_i l_i(theta) + (penalty / 2) ||theta||^2 + <b, theta>, solved as the mean over the public count n by
+the solver of `skdp.privacy.statistics.minimizer`. Its proof needs only bounds on the gradient and on rounding
+errors. Here both include b / n. No entry of b is drawn beyond `REACH` standard deviations, so the bounds are
+public.
 
 The computed point satisfies ||grad F|| <= n tau with b the drawn grid values. These are a continuous Gaussian
 vector rounded to the grid, so with respect to the latter ||grad F|| <= n tau + sqrt(p) grid / 2, and the computed
@@ -36,8 +36,8 @@ __all__ = ["PerturbedMinimizer", "perturbed_minimizer"]
 
 Array = NDArray[np.float64]
 
-LIMIT = 1000.0  # Huber thresholds to which centred targets are clipped: it bounds the minimiser
-REACH = 14.0  # the sampler stops at 13.25, up to a bin
+LIMIT = 1000.0  # bound of centred targets in Huber thresholds, which bounds the minimiser; a choice, not tuned
+REACH = 14.0  # bound of an entry of b, in standard deviations; the sampler stops at 13.25
 GAP = 1e-9  # tau over the largest gradient of one record, where rounding allows it
 
 

@@ -42,8 +42,8 @@ def step_scores(
     times as much. A selection needs this largest change of one score, not the l2 norm of all changes.
 
     Scores are computed in float64 from exact integer sums and rounded to the grid. Either side is off by 2 units
-    before the difference and by 2 after it, and each of the K - 1 steps of hypot by 4: less than 10 K. One more
-    unit is for the nearest integer. `Source.roundings` pays for all of these.
+    before the difference and by 2 after it, and each of the K - 1 steps of hypot by 4: less than 10 K. The nearest
+    integer adds one unit. `Source.roundings` pays for all of these.
     """
     gradient = mean_gradient(rows, loss, theta, clip_norm)._value
     # Sums of this many units stay below 2^61 on this grid: a score is no function of a sum modulo 2^64.

@@ -9,7 +9,7 @@ move both ways, a selection needs Gumbel noise of scale 2 / epsilon, not 1 / eps
 (5, 6), and with scale 1 / epsilon the log odds would move by 2 epsilon.
 
 This rests on two properties, both tested. A block's vote is a function of its rows alone: sums are taken in an
-order that nothing else decides. And it is always s features or none: whatever the rows hold, nothing is raised.
+order that follows from these rows. A vote is always s features or none, and no rows raise an exception.
 """
 
 import math
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 _Predict = Callable[[Array, NDArray[np.int64]], Array]
 _Gather = Callable[[Array], Array]
 
-ITERATIONS = 10
+ITERATIONS = 10  # steps of a block's model; a choice, not tuned
 
 
 def support_votes(

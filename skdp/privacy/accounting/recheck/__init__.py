@@ -1,4 +1,4 @@
-"""Epsilon of a ledger by other code than the calibration, so that one mistake does not hide itself."""
+"""Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows."""
 
 from skdp.privacy.accounting.recheck.ledger import recheck_epsilon
 

@@ -1,9 +1,9 @@
-"""Epsilon of a ledger by other code than the calibration, so that one mistake does not hide itself.
+"""Epsilon of a ledger by other code than the calibration, so that a mistake in one of them shows.
 
-Nothing here calls the calibration, the types of releases or scipy. The privacy loss of a mu-GDP release is
-N(mu^2/2, mu^2). With a = epsilon/mu - mu/2, delta(epsilon) is the integral over s > 0 of
-(1 - e^(-mu s)) phi(a + s). The integrand is positive, and the integral is taken by Gauss-Legendre panels that are
-graded towards 0. This checks the calibration; the sensitivity is tested on replaced records.
+This module uses neither the calibration nor the types of releases nor scipy. The privacy loss of a mu-GDP release
+is N(mu^2/2, mu^2). With a = epsilon/mu - mu/2, delta(epsilon) is the integral over s > 0 of (1 - e^(-mu s)) phi(a
++ s). The integrand is positive, and the integral is taken by Gauss-Legendre panels that are graded towards 0. This
+checks the calibration; the sensitivity is tested on replaced records.
 """
 
 import math
@@ -108,7 +108,7 @@ def _pure_square(epsilon: float, count: int) -> float:
 def _panels(mu: float, a: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Nodes and weights for s in the region that matters: fine near 0, panels of one elsewhere."""
     if a > 0.0:
-        # exp(-a s - s^2/2) falls below e^-45 beyond `end`.
+        # exp(-a s - s^2/2) is below e^-45 beyond `end`.
         end, start = 90.0 / (math.sqrt(a * a + 90.0) + a), 0.0
     else:
         end, start = 9.6 - a, max(0.0, -a - 9.6)
@@ -209,7 +209,7 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     Returns
     -------
     float
-        To about 1e-11 relative, 1e-8 with many pure releases. The smaller of "everything in
+        With a relative error of about 1e-11, or 1e-8 with many pure releases. The smaller of "everything in
         mu-GDP" and "Gaussian rows in mu-GDP plus the sum of the pure epsilons". With sampled rows by
         dp-accounting, all others as one Gaussian of their mu: Poisson samples to about 1e-3.
 

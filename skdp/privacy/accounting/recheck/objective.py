@@ -1,7 +1,7 @@
 """Delta of objective perturbation from its ledger row, by other code than the calibration.
 
 delta(epsilon) is the integral over z > epsilon of e^(epsilon - z) P(Z > z), with the tail of the privacy loss Z
-bounded as in `skdp.privacy.accounting.objective`; it is taken numerically. Nothing of the calibration is called.
+bounded as in `skdp.privacy.accounting.objective`. It is taken numerically, without code of the calibration.
 """
 
 import math

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["recheck_sampled"]
 
-_MOST_CELLS = 40_000
-# Width of a cell of the first grid. Much wider ones may agree with each other and still be far from the value.
-_WIDEST = 0.02
-_RTOL = 5e-4
-_BLOCK = 3000
+# Choices, not tuned.
+_MOST_CELLS = 40_000  # of the largest loss, on the finest grid
+_WIDEST = 0.02  # width of a cell of the first grid; wider grids may agree and be wrong
+_RTOL = 5e-4  # relative change of epsilon at which halving ends
+_BLOCK = 3000  # releases that are composed at once
 
 
 def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str | None) -> float:

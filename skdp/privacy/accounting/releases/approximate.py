@@ -14,7 +14,7 @@ class ObjectivePerturbation(Release):
 
     Privacy
     -------
-    The theorem and its constants stand in `skdp.privacy.accounting.objective`. It gives one point of a curve and
+    `skdp.privacy.accounting.objective` has the theorem and its constants. It gives one point of a curve and
     no mu, so the release is added to the others by basic composition (Dwork et al. 2006).
     """
 

@@ -1,4 +1,4 @@
-"""What every kind of release has in common, and the register of the kinds by the names in ledger rows."""
+"""The base of all kinds of release, and the register of the kinds by their names in ledger rows."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ Row: TypeAlias = Mapping[str, object]
 LedgerRow: TypeAlias = dict[str, float | int | str | bool]
 Array = NDArray[np.float64]
 
-# Where these keys stand in a row; those of the mechanism lie between them.
+# First and last keys of a ledger row; those of the mechanism come between them.
 _FIRST = ("purpose", "count")
 _LAST = ("sensitivity", "grid", "sampling", "sampling_rate", "batch_size", "n_records")
 
@@ -113,7 +113,7 @@ class Release:
 
     @classmethod
     def from_row(cls, row: Row) -> Self:
-        """The release that a ledger row describes. Other keys are for the reader and are passed over.
+        """The release that a ledger row describes. Other keys are ignored.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Release:
             )
 
 
-_TYPES: dict[str, type[Release]] = {}
+_TYPES: dict[str, type[Release]] = {}  # by name
 _Kind = TypeVar("_Kind", bound=type[Release])
 
 

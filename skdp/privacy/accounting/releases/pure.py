@@ -103,8 +103,8 @@ class AboveThreshold(PureRelease):
     Privacy
     -------
     With sup-norm sensitivity D a round costs D / threshold scale + 2 D / query scale, whatever the number of
-    queries (Dwork and Roth 2014, theorem 3.23; Lyu, Su and Li 2017). The proof stands in
-    `skdp.privacy.accounting.sparse_vector`.
+    queries (Dwork and Roth 2014, theorem 3.23; Lyu, Su and Li 2017). `skdp.privacy.accounting.sparse_vector`
+    has the proof.
     """
 
     name = "above_threshold"
