@@ -39,9 +39,9 @@ SMALLEST_SCALE = 2.0**-960
 
 @jit
 def clip_scale(norm, limit, inverse_unit):
-    """Factor that takes a gradient into grid units with norm at most ``limit``; 0 drops the unit.
+    """The factor that clips a gradient to the norm ``limit`` and turns it into multiples of the grid.
 
-    ``norm`` is an upper bound on the gradient's norm. If it is not finite the factor is 0.
+    ``norm`` is an upper bound on the gradient's norm. If it is not finite the factor is 0: the gradient is dropped.
     """
     scale = limit / norm
     if scale > inverse_unit:
@@ -144,7 +144,7 @@ def _slopes(scores, rows, first, m, y, weight, code, parameter):
 def factors(
     scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
 ):
-    """Turn the predictors (K, m) of a block into what multiplies its rows; true if none is dropped.
+    """Clip: turn the predictors (K, m) of a block into what multiplies its rows; true if none is dropped.
 
     ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With
     ``mode == NORMS`` the bounds on the gradient norms are stored instead.
