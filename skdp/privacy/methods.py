@@ -2,14 +2,16 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 __all__ = ["described"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
 
-def described(method: F, function: Callable[..., Any]) -> F:
+def described(method: Callable[P, R], function: Callable[Q, object]) -> Callable[P, R]:
     """Give ``method`` the name, docstring and signature of ``function``, whose first argument is ``self``."""
     _, *rest = inspect.signature(function).parameters.values()
     self = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

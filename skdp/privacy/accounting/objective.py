@@ -24,9 +24,8 @@ P(|a| + |b| > 2 u) <= 2 Q(u) for u >= sqrt 3, for standard normal a, b of any co
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from skdp.losses import is_own
+from skdp.losses import Loss, is_own
 from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.adjacency import factor
 
@@ -61,7 +60,7 @@ class ObjectiveTerms:
     replaced: bool
 
 
-def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
+def objective_terms(loss: Loss, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
     """Make the constants for a loss of `skdp.losses`.
 
     Parameters
