@@ -193,7 +193,7 @@ class RowMoments:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
         with np.errstate(all="ignore"):
             z = np.empty((rows.stop - rows.start, self.width))
-            z[:, : self.columns.size] = self._dense(rows)
+            z[:, : self.columns.size] = dense_block(self.X, rows, self.columns)
             if self.intercept is not None:
                 z[:, -2] = self.intercept
             z[:, -1] = 0.0
@@ -212,9 +212,6 @@ class RowMoments:
             return np.ones(rows.stop - rows.start)
         sizes = np.bincount(self.groups)
         return np.asarray(1.0 / np.sqrt(sizes[self.groups[rows]]))
-
-    def _dense(self, rows: Block) -> NDArray[np.float64]:
-        return dense_block(self.X, rows, self.columns)
 
     def _blocks(self) -> list[Block]:
         return row_blocks(len(self.y), self.width)
