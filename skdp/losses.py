@@ -18,7 +18,7 @@ __all__ = [
     "MultinomialLoss",
     "SquaredLoss",
     "check_loss",
-    "is_own",
+    "is_shipped",
 ]
 
 Array = NDArray[np.float64]
@@ -310,20 +310,20 @@ class MultinomialLoss:
         return p
 
 
-_OWN = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
+_SHIPPED = (SquaredLoss, HuberLoss, LogisticLoss, MultinomialLoss)
 
 
-def is_own(loss: Any) -> bool:
+def is_shipped(loss: Any) -> bool:
     """Whether the loss is one of this module, whose facts are proven.
 
     A subclass is not: it may compute another derivative under the same facts.
     """
-    return type(loss) in _OWN
+    return type(loss) in _SHIPPED
 
 
 def check_loss(loss: Any) -> None:
     """Raise TypeError unless ``loss`` is of this module, or has all of `Loss` with one linear predictor."""
-    if is_own(loss):
+    if is_shipped(loss):
         return
     facts = [name for name, value in vars(Loss).items() if isinstance(value, property)]
     missing = [name for name in facts if not hasattr(loss, name)]
@@ -337,7 +337,7 @@ def check_loss(loss: Any) -> None:
     ]
     if missing or isinstance(loss, type):
         raise TypeError(
-            f"loss must be one of {[cls.name for cls in _OWN]} or an object like skdp.losses.Loss, got "
+            f"loss must be one of {[cls.name for cls in _SHIPPED]} or an object like skdp.losses.Loss, got "
             f"{type(loss).__name__}" + (f" without {', '.join(missing)}" if missing else "")
         )
     if loss.n_outputs != 1:

@@ -5,11 +5,11 @@ Here a cell is a number, a text, missing, or something else, whatever the other 
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
 from numbers import Real
-from typing import Any
+from typing import TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ _NUMBERS = (int, float, np.number, np.bool_, Decimal, Real)
 _COMPLEX = (complex, np.complexfloating)
 
 
-def as_cells(values: Any) -> Any:
+def as_cells(values: Collection[object]) -> Collection[object]:
     """Return labels, targets or weights as an object array; unchanged where their container has a type.
 
     The NumPy type of an array, a Series or a sparse matrix is public, unless it is object.
@@ -47,12 +47,12 @@ def as_cells(values: Any) -> Any:
         return np.fromiter(values, dtype=object, count=len(values))
 
 
-def is_untyped(values: object) -> bool:
+def is_untyped(values: object) -> TypeGuard[NDArray[np.object_]]:
     """Whether values are an object array, of which each cell is to be read by itself."""
     return isinstance(values, np.ndarray) and values.dtype.kind == "O"
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: object) -> object:
     """Return a list of rows as a table of objects, and anything else unchanged.
 
     Rows of different lengths raise ValueError.
@@ -111,10 +111,11 @@ def number(cell: object) -> float:
         return _parsed(cell)
     if kind(cell) != "number":
         raise TypeError(f"a cell must be a string or a real number, not {type(cell).__name__}")
-    return _converted(cell.real if isinstance(cell, _COMPLEX) else cell)
+    real = cell.real if isinstance(cell, _COMPLEX) else cell
+    return _converted(cast("float", real))  # so says its kind
 
 
-def _converted(cell: Any) -> float:
+def _converted(cell: float) -> float:
     try:
         return float(cell)
     except OverflowError:
@@ -129,7 +130,7 @@ def _parsed(cell: str | bytes) -> float:
     raise ValueError("a cell holds text that is not a number")
 
 
-def cell_numbers(values: Any) -> NDArray[np.float64]:
+def cell_numbers(values: Collection[object]) -> NDArray[np.float64]:
     """Return values as float64, cell by cell as `number` does, and raise as it does."""
     cells = as_cells(values)
     if not is_untyped(cells):

@@ -2,7 +2,7 @@
 
 import math
 from numbers import Integral
-from typing import Any, Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -91,9 +91,9 @@ def check_number(
         if value != word:
             raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
         return
-    number: Any = value
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {wanted}{also}, got {type(value).__name__}")
+    number = cast("float", value)  # of the kind, which compares with floats
     try:
         float(number)
     except OverflowError:

@@ -5,20 +5,41 @@ No message quotes a cell of the data.
 
 import math
 import re
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Collection, Hashable, Iterable
+from typing import TYPE_CHECKING, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
-from skdp.kernels import is_cupy
+from skdp.kernels.protocols import Matrix, is_cupy
+
+if TYPE_CHECKING:
+    import cupy
+    import pandas as pd
 
 __all__ = ["clipped_weights", "encode_groups", "validate_table"]
 
+Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
-def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True) -> Any:
+
+@overload
+def validate_table(
+    estimator: BaseEstimator, X: ArrayLike, y: None = None, *, reset: bool = True
+) -> Matrix: ...
+@overload
+def validate_table(
+    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+) -> tuple[Matrix, Targets]: ...
+def validate_table(
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    reset: bool = True,
+) -> Matrix | tuple[Matrix, Targets]:
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
 
     Parameters
@@ -36,7 +57,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
     y : ndarray
         Only if ``y`` was given.
     """
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "reset": reset,
@@ -52,7 +73,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
             return validate_data(estimator, X, y, y_numeric=False, **options)
     except (TypeError, ValueError) as error:
         error_type = TypeError if isinstance(error, TypeError) else ValueError
-        message = _without_cells(str(error), estimator, X, y)
+        message = _without_cells(str(error), estimator, X, () if y is None else y)
         if message is None:
             raise
     except OverflowError:
@@ -60,7 +81,7 @@ def validate_table(estimator: Any, X: Any, y: Any = None, *, reset: bool = True)
     raise error_type(message)
 
 
-def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | None:
+def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLike) -> str | None:
     """Return a message for one of scikit-learn's that quotes values or row counts; None if it quotes none."""
     if "could not convert" in text or "invalid literal" in text or "DateTime" in text:
         return _text_columns(X)
@@ -93,7 +114,9 @@ def _without_cells(text: str, estimator: Any, X: Any, y: Any = None) -> str | No
     return None
 
 
-def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
+def _validate_on_device(
+    estimator: BaseEstimator, X: "cupy.ndarray", y: ArrayLike | None, reset: bool
+) -> Matrix | tuple[Matrix, Targets]:
     """Check a CuPy array or CSR matrix on its device; scikit-learn's validation cannot read it."""
     values = X.data if hasattr(X, "indptr") else X
     if X.ndim != 2 or min(X.shape) < 1:
@@ -111,21 +134,21 @@ def _validate_on_device(estimator: Any, X: Any, y: Any, reset: bool) -> Any:
         )
     if y is None:
         return X
-    y = column_or_1d(y.get() if is_cupy(y) else y, warn=True)
-    if len(y) != X.shape[0]:
+    targets = column_or_1d(y.get() if is_cupy(y) else y, warn=True)
+    if len(targets) != X.shape[0]:
         raise ValueError("X and y need one entry a row: they have different lengths")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
+    if targets.dtype.kind == "f" and not np.isfinite(targets).all():
         raise ValueError("Input y contains NaN or infinity.")
-    return X, y
+    return X, targets
 
 
-def _text_columns(X: Any) -> str:
+def _text_columns(X: ArrayLike) -> str:
     advice = "encode it first, for example with skdp.preprocessing.PublicBinsEncoder"
     names = []
     columns = getattr(X, "columns", None)
     if columns is not None:
         for name in columns:
-            dtype = X[name].dtype
+            dtype = cast("pd.DataFrame", X)[name].dtype  # it has columns
             if not re.match(r"u?int|float|bool", str(dtype).lower()):
                 names.append(f"{str(name)!r} ({dtype})")
     else:
@@ -137,7 +160,7 @@ def _text_columns(X: Any) -> str:
     return f"X must be numeric; not numeric: column {which or 'of text'}. Drop it or {advice}"
 
 
-def encode_groups(groups: Any, n_samples: int) -> NDArray[np.intp]:
+def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp]:
     """Return group codes 0..G-1; a label that is missing or cannot be hashed raises ValueError.
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
@@ -173,17 +196,17 @@ def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:
     return ranks[codes]
 
 
-def _in_order(labels: Iterable[object]) -> list[Any]:
+def _in_order(labels: Iterable[object]) -> list[object]:
     """Sort numbers, then text, then the other types by name; a type without an order stays as it came."""
-    by_kind: dict[str, list[Any]] = {"number": [], "text": []}
+    by_kind: dict[str, list[object]] = {"number": [], "text": []}
     for label in labels:
         name = kind(label)
         name = type(label).__qualname__ if name == "other" else name
         by_kind.setdefault(name, []).append(label)
-    order = []
+    order: list[object] = []
     for name in ("number", "text", *sorted(by_kind.keys() - {"number", "text"})):
         try:
-            order += sorted(by_kind[name])
+            order += sorted(cast("list[float]", by_kind[name]))  # tried out
         except (TypeError, ValueError):  # the type has no order: as they came
             order += by_kind[name]
     return order
@@ -200,7 +223,7 @@ def _is_absent(label: object) -> bool:
 
 
 def clipped_weights(
-    sample_weight: Any, max_weight: float | None, n_samples: int
+    sample_weight: Collection[object], max_weight: float | None, n_samples: int
 ) -> NDArray[np.float64]:
     """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:

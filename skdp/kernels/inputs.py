@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.numba_jit import jit
-from skdp.losses import is_own
+from skdp.losses import is_shipped
 
 __all__ = ["checked_vectors", "csr_parts", "frozen", "group_rows", "on_host", "usable", "vector"]
 
@@ -81,7 +81,7 @@ def checked_vectors(
 
     Every door goes through here, so that no device reads a class index out of range.
     """
-    if not is_own(loss):
+    if not is_shipped(loss):
         raise TypeError(
             f"this sum has compiled passes for the losses of skdp.losses only, not for {type(loss).__name__}"
         )

@@ -1,17 +1,85 @@
-"""Types that the kernels share: arrays, and what a loss must tell."""
+"""Types that the kernels and other rooms share: arrays, matrices, and what a loss must tell."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Integers", "KernelLoss", "Mask", "Rows"]
+__all__ = [
+    "Block",
+    "Floats",
+    "Integers",
+    "KernelLoss",
+    "Mask",
+    "Matrix",
+    "OnDevice",
+    "Rows",
+    "SparseMatrix",
+    "is_cupy",
+    "issparse",
+]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 # Numbers of the chosen rows or units; None stands for all.
 Rows = NDArray[np.int64] | None
+Block: TypeAlias = "slice[int]"  # of rows
+
+
+class SparseMatrix(Protocol):
+    """A sparse matrix of SciPy, by the members that are used here; `issparse` knows one."""
+
+    format: str
+    ndim: int
+    dtype: np.dtype[np.float64]
+    shape: tuple[int, int]
+    data: Floats
+    indices: Integers
+    indptr: Integers
+    has_canonical_format: bool
+
+    @property
+    def T(self) -> "SparseMatrix": ...
+    def __abs__(self) -> "SparseMatrix": ...
+    def __getitem__(
+        self, key: "Block | Integers | tuple[slice[None], Integers]"
+    ) -> "SparseMatrix": ...
+    @overload
+    def __matmul__(self, other: Floats) -> Floats: ...
+    @overload
+    def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix": ...
+    def __rmatmul__(self, other: Floats) -> Floats: ...
+    def astype(self, dtype: type[np.float64], copy: bool) -> "SparseMatrix": ...
+    def copy(self) -> "SparseMatrix": ...
+    def multiply(self, other: "SparseMatrix") -> "SparseMatrix": ...
+    def sum(self, axis: int) -> Floats: ...
+    def sum_duplicates(self) -> None: ...
+    def toarray(self) -> Floats: ...
+    def tocsr(self) -> "SparseMatrix": ...
+
+
+# Features; also CuPy's arrays and CSR matrices, which have no types, and arrays of float32.
+Matrix: TypeAlias = Floats | SparseMatrix
+
+
+class OnDevice(Protocol):
+    """An array or a CSR matrix of CuPy; `is_cupy` knows one."""
+
+    def get(self) -> Matrix:
+        """A copy on the host."""
+
+
+if TYPE_CHECKING:  # the types that these functions lack
+    from typing_extensions import TypeIs
+
+    def issparse(x: object) -> TypeIs[SparseMatrix]: ...
+    def is_cupy(x: object) -> TypeGuard[OnDevice]: ...
+
+else:
+    from scipy.sparse import issparse
+
+    from skdp.kernels.dispatch import is_cupy
 
 
 class KernelLoss(Protocol):

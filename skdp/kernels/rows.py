@@ -41,7 +41,7 @@ SMALLEST_SCALE = 2.0**-960
 def clip_scale(norm, limit, inverse_unit):
     """The factor that clips a gradient to the norm ``limit`` and turns it into multiples of the grid.
 
-    ``norm`` is an upper bound on the gradient's norm. If it is not finite the factor is 0: the gradient is dropped.
+    ``norm`` is an upper bound on the gradient's norm. If it is not finite the factor is 0: no gradient is added.
     """
     scale = limit / norm
     if scale > inverse_unit:

@@ -8,7 +8,14 @@ from scipy.special import expit, softmax
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.linear_model.glm import GLMRegressor, like
-from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss, check_loss, is_own
+from skdp.losses import (
+    HuberLoss,
+    LogisticLoss,
+    MultinomialLoss,
+    SquaredLoss,
+    check_loss,
+    is_shipped,
+)
 
 __all__ = ["GLMAnyLoss"]
 
@@ -68,7 +75,7 @@ class GLMAnyLoss(GLMRegressor):
         """Name of a loss of `skdp.losses`; "" for a loss of the user's own, whatever it calls itself."""
         if isinstance(self.loss, str):
             return self.loss
-        return str(self.loss.name) if is_own(self.loss) else ""
+        return str(self.loss.name) if is_shipped(self.loss) else ""
 
     def _check_targets(self) -> None:
         names = [*_NAMED, "multinomial"]

@@ -16,13 +16,14 @@ import functools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sampled import POISSON
 from skdp.privacy.shape import MOST_UNITS
 
@@ -108,15 +109,15 @@ class BatchPlan:
         """One part of the plan for each statistic of a batch, to give to `gaussian` in place of the plan."""
         return tuple(BatchPart(self, index) for index in range(len(self.shares)))
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> LedgerRow:
         """What a ledger row says about the sampling."""
         if self.sampling == FULL_BATCH:
             return {"sampling": FULL_BATCH}
-        line = {"sampling": self.sampling, "sampling_rate": self.rate}
+        line: LedgerRow = {"sampling": self.sampling, "sampling_rate": self.rate}
         line["batch_size"] = self.batch_size
         return line if self.sampling == POISSON else {**line, "n_records": self.n_units}
 
-    def planned_row(self) -> dict[str, Any]:
+    def planned_row(self) -> LedgerRow:
         """The ledger row of all its releases, made or not."""
         return {
             "name": "gaussian",
@@ -199,7 +200,7 @@ class Batch:
     def __repr__(self) -> str:
         return f"Batch(sampling={self.sampling!r}, rate={self.rate:.6g})"
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("a batch is secret and for one release; it cannot be read or copied")
 
     __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse
@@ -228,7 +229,7 @@ class Partition:
     def __repr__(self) -> str:
         return "Partition()"
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("a partition has an entry for every unit; it cannot be read or copied")
 
     __array__ = __len__ = __iter__ = __getitem__ = __contains__ = _refuse

@@ -7,7 +7,7 @@ writes a ledger row. So forgetting the noise is a TypeError.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -179,13 +179,13 @@ class Bounded:
         """Number of entries."""
         return math.prod(self.shape)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Bounded cannot be changed")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("a Bounded cannot be changed")
 
-    def __mul__(self, other: Any) -> "Bounded":
+    def __mul__(self, other: float) -> "Bounded":
         if type(other) not in (int, float) or not math.isfinite(other):
             raise TypeError(
                 "a Bounded can be scaled by a finite Python int or float only; "
@@ -205,7 +205,7 @@ class Bounded:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> "Bounded":
+    def __truediv__(self, other: float) -> "Bounded":
         if type(other) not in (int, float) or not math.isfinite(other) or other == 0:
             raise TypeError(
                 "a Bounded can be divided by a finite non-zero Python int or float only"
@@ -215,7 +215,7 @@ class Bounded:
     def __neg__(self) -> "Bounded":
         return self * -1.0
 
-    def __add__(self, other: Any) -> "Bounded":
+    def __add__(self, other: "Bounded") -> "Bounded":
         if not isinstance(other, Bounded):
             raise TypeError("only statistics of the same records can be added to a Bounded")
         a, b = self._value, other._value
@@ -234,7 +234,7 @@ class Bounded:
             adjacency=self.adjacency,
         )
 
-    def __sub__(self, other: Any) -> "Bounded":
+    def __sub__(self, other: "Bounded") -> "Bounded":
         return self + (-other)
 
     def shifted(self, constant: ArrayLike) -> "Bounded":
@@ -267,7 +267,7 @@ class Bounded:
             f"linf={self.linf:.6g}{proven})"
         )
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("this statistic is not released; release it through a session")
 
     __array__ = __float__ = __int__ = __bool__ = __len__ = __iter__ = __getitem__ = _refuse

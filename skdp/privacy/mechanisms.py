@@ -147,7 +147,7 @@ def gaussian(
     released : ndarray of float64
     ledger_row : dict
     """
-    unit, sigma, total = drawn_with
+    unit, sigma, _ = drawn_with
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
     return noise.add_noise(drawn, integers, unit), dict(_gaussian_row(drawn_with))

@@ -1,72 +1,16 @@
 """What statistics need of features and of the kernels: the types of what other rooms make."""
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "GradientKernel",
-    "Matrix",
-    "OnDevice",
-    "SparseMatrix",
-    "SupKernel",
-    "is_cupy",
-    "issparse",
-]
+from skdp.kernels.protocols import Block, Matrix, SparseMatrix, is_cupy, issparse
+
+__all__ = ["Block", "GradientKernel", "Matrix", "SparseMatrix", "SupKernel", "is_cupy", "issparse"]
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
-
-
-class _Layout(Protocol):
-    @property
-    def c_contiguous(self) -> bool: ...
-
-
-class Matrix(Protocol):
-    """Features: an array or a CSR matrix, of NumPy and SciPy or of CuPy."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-
-    @property
-    def flags(self) -> _Layout:
-        """Of an array: how it lies in memory."""
-
-    def copy(self, order: Literal["C"] = ...) -> "Matrix":
-        """A copy."""
-
-    def __getitem__(self, key: slice | Indices | tuple[slice, Indices]) -> "Matrix": ...
-
-
-class SparseMatrix(Protocol):
-    """A sparse matrix of SciPy: what of its members is used; `issparse` knows one."""
-
-    format: str
-    shape: tuple[int, int]
-    data: Array
-    indices: Indices
-    indptr: Indices
-
-
-class OnDevice(Protocol):
-    """What `is_cupy` knows: an array or a CSR matrix of CuPy."""
-
-    def get(self) -> Matrix:
-        """A copy on the host."""
-
-
-if TYPE_CHECKING:  # the types that these functions lack
-
-    def issparse(x: object) -> TypeGuard[SparseMatrix]: ...
-    def is_cupy(x: object) -> TypeGuard[OnDevice]: ...
-
-else:
-    from scipy.sparse import issparse
-
-    from skdp.kernels import is_cupy
 
 
 class GradientKernel(Protocol):

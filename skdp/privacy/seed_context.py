@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Protocol, TypeGuard, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdp.kernels import is_cupy
+from skdp.privacy.protocols import is_cupy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,10 +61,6 @@ class _FrozenLaw(Protocol):
 
 class _Law(Protocol):
     name: str
-
-
-class _OnDevice(Protocol):
-    def get(self) -> NDArray[np.generic]: ...
 
 
 def seed_context(params: Mapping[str, object]) -> bytes:
@@ -169,7 +165,7 @@ def _serial(value: object) -> bytes:
     if isinstance(value, FunctionType) and kind is FunctionType:
         return _function(value)
     if is_cupy(value):
-        return _part("device", _name(kind), _serial(cast("_OnDevice", value).get()))
+        return _part("device", _name(kind), _serial(value.get()))
     try:
         return _part("pickle", _name(kind), pickle.dumps(value, protocol=4))
     except Exception:  # whatever a foreign __reduce__ raises
@@ -180,11 +176,12 @@ def _unlike_all() -> bytes:
     return _part("unlike", os.urandom(32))
 
 
-def _array(value: NDArray[np.generic]) -> bytes:
-    what = (repr(value.dtype).encode(), repr(value.shape).encode())
-    if value.dtype.hasobject:
-        return _part("objects", *what, *map(_serial, value.ravel().tolist()))
-    return _part("array", *what, np.asarray(value).tobytes())
+def _array(value: ArrayLike) -> bytes:
+    array = np.asarray(value)
+    what = (repr(array.dtype).encode(), repr(array.shape).encode())
+    if array.dtype.hasobject:
+        return _part("objects", *what, *map(_serial, array.ravel().tolist()))
+    return _part("array", *what, array.tobytes())
 
 
 def _sparse(value: "sp.sparray") -> bytes:

@@ -11,7 +11,10 @@ that is used.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skdp.privacy.protocols import Matrix
 
 __all__ = ["MOST_PER_PUBLIC", "MOST_UNITS", "PublicShape"]
 
@@ -64,8 +67,8 @@ class PublicShape:
 
     @classmethod
     def of(
-        cls, X: Any, *, n_groups: int | None, n_public: int | None, n_classes: int | None = None
-    ) -> "PublicShape":
+        cls, X: "Matrix", *, n_groups: int | None, n_public: int | None, n_classes: int | None = None,
+    ) -> "PublicShape":  # fmt: skip
         """Take what is public of X; the one place where a number of rows becomes public.
 
         Parameters

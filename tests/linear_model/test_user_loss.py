@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from skdp import DPSparseERM
 from skdp.kernels import gradient_kernel, sup_gradient_kernel, vertex_kernel
-from skdp.losses import HuberLoss, LogisticLoss, Loss, SquaredLoss, check_loss, is_own
+from skdp.losses import HuberLoss, LogisticLoss, Loss, SquaredLoss, check_loss, is_shipped
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.accounting.objective import objective_terms
 
@@ -130,7 +130,7 @@ def test_minimisers_refuse_all_but_the_losses_of_the_package(loss):
     """A wrong Lipschitz constant would void their sensitivity, whatever the loss calls itself."""
     X, y = table()
     records = PrivateRecords(X, (y > 0).astype(float))
-    assert not is_own(loss)
+    assert not is_shipped(loss)
     with pytest.raises(TypeError, match="a minimiser is released"):
         records.ridge_minimizer(loss, alpha=1.0, row_norm=1.0, adjacency="replace-one")
     with pytest.raises(TypeError, match="a minimiser is released"):

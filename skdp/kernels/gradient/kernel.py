@@ -9,7 +9,7 @@ from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel
 from skdp.kernels.inputs import checked_vectors, frozen, group_rows, usable
 from skdp.kernels.protocols import KernelLoss
-from skdp.losses import is_own
+from skdp.losses import is_shipped
 
 __all__ = ["GradientKernel", "gradient_kernel"]
 
@@ -64,7 +64,7 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
-    if not is_own(loss):
+    if not is_shipped(loss):
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}

@@ -18,7 +18,7 @@ from skdp.kernels.protocols import Floats, Integers, KernelLoss, Rows
 from skdp.kernels.rows import LOSS_CODES
 from skdp.kernels.sup.rows import csr_sup, dense_sup
 from skdp.kernels.threads import run_blocks
-from skdp.losses import is_own
+from skdp.losses import is_shipped
 
 __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 
@@ -352,7 +352,7 @@ def sup_gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(2), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.99999905])
     """
-    if not is_own(loss):
+    if not is_shipped(loss):
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}

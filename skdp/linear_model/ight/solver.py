@@ -36,7 +36,7 @@ from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["Schedule", "Settings", "ight", "solve"]
+__all__ = ["Schedule", "Settings", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # of what the scales leave of mu^2, and of the steps
@@ -44,10 +44,10 @@ POWER_ITER = 30  # of the power method, which needs no budget
 SELECTION_SHARE = 0.5  # of what a peeling step costs
 
 
-def ight(
-    task: Task, rule: StepRule, s: int, *, max_iter: int, clip_norm: float, share: float
-) -> Solution:
-    """Run private iterative gradient hard thresholding: Algorithms 1 and 3 of Wang (2021).
+def thresholding(
+    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
+) -> tuple[GradientAt, Project]:
+    """Plan the steps of DP-IGHT: Algorithms 1 and 3 of Wang (2021).
 
     Parameters
     ----------
@@ -63,17 +63,11 @@ def ight(
 
     Returns
     -------
-    Solution
+    gradient_at : callable
+        Releases the gradient at a point.
+    project : callable
+        Keeps the s largest coefficients of a point.
     """
-    gradient_at, project = thresholding(task, rule, s, max_iter, clip_norm, share)
-    found = descend(gradient_at, rule, task.theta, max_iter, task.monitor, project=project)
-    return replace(found, theta=project(found.theta))
-
-
-def thresholding(
-    task: Task, rule: StepRule, s: int, max_iter: int, clip_norm: float, share: float
-) -> tuple[GradientAt, Project]:
-    """Plan the releases of DP-IGHT; what is kept of a point are its s largest coefficients."""
     gradient_at = NoisyGradient(task, task.session.plan_gaussian(max_iter, share), clip_norm)
     return gradient_at, lambda point: keep_largest(point, s, task.records.n_features)
 
@@ -187,8 +181,8 @@ class Schedule:
         total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
         refit = settings.refit
         if refit is None:
-            pays = not loss.is_classification and 10 * s <= d and total >= 10
-            refit = REFIT_SHARE if pays and not settings.literal else 0.0
+            sparse = not loss.is_classification and 10 * s <= d and total >= 10
+            refit = REFIT_SHARE if sparse and not settings.literal else 0.0
         last = max(1, round(refit * total)) if refit and s < d else 0
         if last >= total > 0 and last:
             raise ValueError(

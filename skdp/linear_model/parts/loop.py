@@ -20,7 +20,8 @@ Project = Callable[[np.ndarray], np.ndarray]
 class NoisyGradient:
     """Releases the clipped mean gradient of the loss, and adds the gradient of the penalty.
 
-    `PrivateRecords.mean_gradient` clips the gradient of every record. `PrivacySession.gaussian` draws the noise.
+    `PrivateRecords.mean_gradient` says what is summed; `PrivacySession.gaussian` has the kernel clip and sum, and
+    draws the noise.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class PrivateTransferFit(LinearFit):
         X = canonical_csr(X) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or min(X.shape) < 1:
             raise ValueError(f"public_X must have shape (m, n_features), got {X.shape}")
-        if not np.isfinite(X.data if sp.issparse(X) else X).all():
+        if not np.isfinite(X.data if hasattr(X, "indptr") else X).all():
             raise ValueError("public_X contains NaN or infinity")
         return X
 

@@ -20,8 +20,9 @@ import scipy.sparse as sp
 from skdp.base.fit import Solution
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.ight.solver import Settings as ThresholdingSettings
-from skdp.linear_model.ight.solver import ight, solve
+from skdp.linear_model.ight.solver import solve, thresholding
 from skdp.linear_model.parts import quantiles
+from skdp.linear_model.parts.loop import descend
 from skdp.linear_model.parts.penalties import L2Penalty
 from skdp.linear_model.parts.quantiles import QUESTIONS, RANGE_SEARCHES, released_range, scale_share
 from skdp.linear_model.parts.scales import QUESTIONS as MEDIAN_QUESTIONS
@@ -276,12 +277,9 @@ def private_support(
     else:
         kept = s * loss.n_outputs if s < d else theta.size
         rule = step_rule(None, theta, scales.distance, STEPS, theta.size, kept)
-        steps: dict[str, Any] = {
-            "max_iter": STEPS,
-            "clip_norm": scales.clip_norm,
-            "share": share - part,
-        }
-        found = ight(inner, rule, s, **steps)
+        gradient_at, project = thresholding(inner, rule, s, STEPS, scales.clip_norm, share - part)
+        found = descend(gradient_at, rule, theta, STEPS, inner.monitor, project=project)
+        found = replace(found, theta=project(found.theta))
     features = np.flatnonzero(np.any(found.theta[:d].reshape(d, -1) != 0, axis=1))
     if not len(features):  # possible without noise, if no feature tells the labels apart
         features = np.arange(s)

@@ -35,7 +35,7 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.linear_model.start import start_point
-from skdp.losses import is_own
+from skdp.losses import is_shipped
 from skdp.privacy import PrivacySession
 
 __all__ = ["BatchedProblem", "SparseGradientFit"]
@@ -229,7 +229,7 @@ class SparseGradientFit:
 
     def _assumptions(self, problem: Any) -> tuple[str, ...]:
         found: tuple[str, ...] = ()
-        if not is_own(problem.loss):
+        if not is_shipped(problem.loss):
             found = (
                 f"the derivative of the loss {problem.loss.name!r} is record-wise by the user's declaration",
             )

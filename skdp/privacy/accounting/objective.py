@@ -24,9 +24,8 @@ P(|a| + |b| > 2 u) <= 2 Q(u) for u >= sqrt 3, for standard normal a, b of any co
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from skdp.losses import is_own
+from skdp.losses import Loss, is_shipped
 from skdp.privacy.accounting.gaussian import gaussian_delta
 from skdp.privacy.adjacency import factor
 
@@ -61,7 +60,7 @@ class ObjectiveTerms:
     replaced: bool
 
 
-def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
+def objective_terms(loss: Loss, radius: float, penalty: float, adjacency: str) -> ObjectiveTerms:
     """Make the constants for a loss of `skdp.losses`.
 
     Parameters
@@ -78,7 +77,7 @@ def objective_terms(loss: Any, radius: float, penalty: float, adjacency: str) ->
     ValueError
         For a loss with unbounded gradients or with several outputs, whose Hessian has a higher rank.
     """
-    proven = is_own(loss) and loss.n_outputs == 1 and math.isfinite(loss.lipschitz)
+    proven = is_shipped(loss) and loss.n_outputs == 1 and math.isfinite(loss.lipschitz)
     if proven and loss.is_classification:  # |l'| = q, l'' = q (1 - q)
         steepness, ratio, one_signed = 1.0, 1.0, True
     elif proven:

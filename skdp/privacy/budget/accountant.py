@@ -425,7 +425,10 @@ class BudgetAccountant:
 
     def __reduce__(
         self,
-    ) -> tuple[Callable[..., "BudgetAccountant"], tuple[str, str, tuple[Write, ...]]]:
+    ) -> tuple[
+        Callable[[str, str, tuple[Write, ...]], "BudgetAccountant"],
+        tuple[str, str, tuple[Write, ...]],
+    ]:
         return _handle, (self._path, self._id, seen_writes(self._id))
 
     def __eq__(self, other: object) -> bool:

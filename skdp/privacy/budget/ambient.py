@@ -18,7 +18,7 @@ queues pickle later and in threads of their own. A pickle or a fork made there c
 open at any time since the estimator was made. If there were several it carries a refusal.
 """
 
-from typing import Any, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Self, TypedDict, cast
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.accountant import BudgetAccountant
@@ -176,11 +176,13 @@ class AmbientAccountantMixin:
         """Accountant of the block around this fit, here or where the estimator came from."""
         return payer(type(self).__name__, vars(self).get("_ambient_accountant"))
 
-    def __getattribute__(self, name: str) -> Any:
-        # Meta-estimators read these in the caller's context, where the block is known, before they start workers.
-        if name == "fit" or name == "__sklearn_tags__":
-            note_use(self, outside=name == "fit")
-        return super().__getattribute__(name)
+    if not TYPE_CHECKING:  # a type checker would take every attribute for what this returns
+
+        def __getattribute__(self, name: str) -> object:
+            # Meta-estimators read these before they start workers, in the context that knows the block.
+            if name == "fit" or name == "__sklearn_tags__":
+                note_use(self, outside=name == "fit")
+            return super().__getattribute__(name)
 
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__() or {})  # type: ignore[call-overload]

@@ -8,14 +8,14 @@ difference of their releases would show the data.
 
 import os
 import threading
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["KeyStream", "Seed", "check_seed"]
 
-Seed: TypeAlias = int | np.integer | np.random.RandomState | np.random.Generator | None
+Seed: TypeAlias = SupportsIndex | np.random.RandomState | np.random.Generator | None
 
 _CHUNK = 1 << 20  # bytes, or words, that are drawn at once
 _ZEROS = memoryview(bytes(_CHUNK))
@@ -273,7 +273,7 @@ def check_seed(random_state: object) -> None:
 
 
 def _expand(
-    random_state: int | np.integer | np.random.RandomState | np.random.Generator, info: bytes
+    random_state: SupportsIndex | np.random.RandomState | np.random.Generator, info: bytes
 ) -> bytes:
     """Turn a seed into a 256-bit key by HKDF-SHA256."""
     from cryptography.hazmat.primitives.hashes import SHA256

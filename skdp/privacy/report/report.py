@@ -6,7 +6,7 @@ events are computed from its rows on demand.
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast, overload
 
 import numpy as np
@@ -276,7 +276,7 @@ class PrivacyReport:
     def from_dict(cls, state: Mapping[str, object]) -> Self:
         """The inverse of `to_dict`."""
         given = {key: value for key, value in state.items() if key != "scope"}
-        return cast("Callable[..., Self]", cls)(**given)
+        return cls(**cast("ReportState", given))  # checked by the constructor
 
     def __repr__(self) -> str:
         return report_text(self._state, self.scope)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +10,12 @@ from numpy.typing import NDArray
 
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Matrix, issparse
 from skdp.privacy.rows import Rows, canonical
 
 __all__ = ["clipped_sum"]
 
-Vectors = Callable[[Any, Any], Any]
+Vectors = Callable[[Matrix, NDArray[np.float64] | None], Matrix]
 
 CHUNK = 1024  # rows that the function gets at once; a choice, not tuned
 CELLS = 2**22  # entries of the vectors that are in memory at once; a choice, not tuned
@@ -197,11 +197,13 @@ class UnitVectors:
                 found *= np.asarray(self.rows.weight, dtype=np.float64)[places][:, None]
         return found
 
-    def _computed(self, X: Any, y: Any, count: int) -> NDArray[np.float64]:
+    def _computed(
+        self, X: Matrix, y: NDArray[np.float64] | None, count: int
+    ) -> NDArray[np.float64]:
         """What the function gives for these rows, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
-        if sp.issparse(found):
+        if issparse(found):
             found = canonical(found.tocsr())
         if not hasattr(found, "dtype") or found.dtype not in (np.float32, np.float64):
             raise TypeError("function must return an array or a CSR matrix of float32 or float64")
@@ -209,5 +211,5 @@ class UnitVectors:
             raise ValueError(
                 f"function must return a vector of {self.size} entries for each row that it was given"
             )
-        dense = found.toarray() if sp.issparse(found) else found
+        dense = found.toarray() if issparse(found) else found
         return np.array(dense, dtype=np.float64, order="C")

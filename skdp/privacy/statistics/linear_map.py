@@ -8,7 +8,6 @@ above: power iteration, Lanczos and svds approach it from below and would give t
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -16,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 
 __all__ = ["canonical_csr", "linear_map", "spectral_norm_bound"]
 
@@ -25,7 +25,7 @@ LARGEST_FULL = 500  # rows up to which all eigenvalues are computed; a choice, n
 SLACKS = (1e-9, 1e-6, 1e-4, 1e-3, 1e-2)  # relative margins above the estimated square of the norm
 
 
-def linear_map(bounded: Bounded, matrix: Any, *, norm: float | None = None) -> Bounded:
+def linear_map(bounded: Bounded, matrix: Matrix, *, norm: float | None = None) -> Bounded:
     """Make the statistic ``matrix @ bounded``.
 
     Parameters
@@ -63,14 +63,14 @@ def linear_map(bounded: Bounded, matrix: Any, *, norm: float | None = None) -> B
     """
     if bounded.adjacency is None:
         raise TypeError("a sum over records has no proven sensitivity of its plain value")
-    matrix = canonical_csr(matrix) if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    matrix = canonical_csr(matrix) if issparse(matrix) else np.asarray(matrix, dtype=np.float64)
     source, (m, p) = bounded._value, matrix.shape
     if bounded.shape[0] != p:
         raise ValueError(f"the matrix has {p} columns, the statistic {bounded.shape[0]} rows")
     if math.isinf(source.magnitude):
         raise ValueError("a public bound on the statistic's entries is needed")
     norm = spectral_norm_bound(matrix) if norm is None else float(norm)
-    length = int(np.diff(matrix.indptr).max(initial=0)) if sp.issparse(matrix) else p
+    length = int(np.diff(matrix.indptr).max(initial=0)) if issparse(matrix) else p
     size = source.magnitude * math.sqrt(bounded.size) * (1 + (bounded.size + 8) * UNIT)
     # Inner products are off by length u times the norms; both neighbours' are.
     rounding = 2 * (length + 2) * UNIT * frobenius(matrix) * size
@@ -88,7 +88,7 @@ def linear_map(bounded: Bounded, matrix: Any, *, norm: float | None = None) -> B
     )
 
 
-def spectral_norm_bound(matrix: Any) -> float:
+def spectral_norm_bound(matrix: Matrix) -> float:
     """Bound the largest singular value from above.
 
     Parameters
@@ -127,7 +127,8 @@ def spectral_norm_bound(matrix: Any) -> float:
     >>> 5.0 <= spectral_norm_bound(np.array([[3.0, 0.0], [4.0, 0.0]])) <= 5.0 * (1 + 1e-8)
     True
     """
-    if sp.issparse(matrix):
+    A: Matrix
+    if issparse(matrix):
         A = canonical_csr(matrix)
         top = float(abs(A.data).max(initial=0.0))
     else:
@@ -139,7 +140,7 @@ def spectral_norm_bound(matrix: Any) -> float:
         return 0.0
     # By a power of two: exact, and no square over- or underflows. That power itself may be no float64.
     exponent = math.frexp(top)[1] - 1
-    if sp.issparse(A):
+    if issparse(A):
         A.data = np.ldexp(A.data, -exponent)
     else:
         A = np.ldexp(A, -exponent)
@@ -149,7 +150,7 @@ def spectral_norm_bound(matrix: Any) -> float:
         return float(np.nextafter(np.ldexp(bound, exponent), np.inf))
 
 
-def canonical_csr(matrix: Any) -> Any:
+def canonical_csr(matrix: SparseMatrix) -> SparseMatrix:
     """Copy a sparse matrix as CSR of float64 whose duplicate entries are added.
 
     A product adds duplicates, a sum of squares over the stored entries does not. scipy's cached facts about the
@@ -162,19 +163,19 @@ def canonical_csr(matrix: Any) -> Any:
     return A
 
 
-def frobenius(matrix: Any) -> float:
+def frobenius(matrix: Matrix) -> float:
     """Frobenius norm, rounded upward; of a sparse matrix in canonical form."""
-    values = matrix.data if sp.issparse(matrix) else matrix
+    values = matrix.data if issparse(matrix) else matrix
     flat = np.ravel(values, order="K")
     return math.sqrt(float(np.dot(flat, flat))) * (1 + (flat.size + 8) * UNIT)
 
 
-def by_cholesky(A: Any) -> float:
+def by_cholesky(A: Matrix) -> float:
     """Bound the largest eigenvalue of the smaller Gram matrix; entries of A are below 2."""
     if A.shape[0] < A.shape[1]:
         A = A.T
     gram = A.T @ A
-    gram = gram.toarray() if sp.issparse(gram) else np.asarray(gram)
+    gram = gram.toarray() if issparse(gram) else np.asarray(gram)
     r, length = gram.shape[0], A.shape[0]
     total = frobenius(A) ** 2  # also bounds the trace
     estimate = largest_ritz_value(gram)
@@ -210,9 +211,9 @@ def largest_ritz_value(gram: NDArray[np.float64]) -> float:
     return float(max(values[-1], gram.diagonal().max()))
 
 
-def by_nonnegative_bound(A: Any) -> float:
+def by_nonnegative_bound(A: Matrix) -> float:
     """Bound the squared norm of ``abs(A)`` by the quotients of a positive vector."""
-    A = abs(A)
+    A = abs(A) if issparse(A) else np.abs(A)
     rounding = 1 + (sum(A.shape) + 16) * UNIT
 
     def times(x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -35,15 +35,15 @@ point.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.losses import Loss, is_own
+from skdp.losses import Loss, is_shipped
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
+from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import Rows
 
 __all__ = ["lipschitz", "ridge_minimizer"]
@@ -70,7 +70,7 @@ def lipschitz(loss: Loss) -> float:
     ValueError
         For a loss that has none: the squared loss.
     """
-    if not is_own(loss):
+    if not is_shipped(loss):
         raise TypeError(
             "a minimiser is released for the losses of skdp.losses only: its sensitivity rests on a proven "
             f"Lipschitz constant, which {type(loss).__name__} does not have"
@@ -264,7 +264,7 @@ class Domain:
 class Objective:
     """F on one data set."""
 
-    def __init__(self, domain: Domain, rows: Any, y: Any, weight: Array, mass: float) -> None:
+    def __init__(self, domain: Domain, rows: Matrix, y: Array, weight: Array, mass: float) -> None:
         self.domain, self.rows, self.y, self.mass = domain, rows, y, mass
         self.alpha, self.loss = domain.alpha, domain.loss
         self.weight = weight if self.loss.n_outputs == 1 else weight[:, None]
@@ -287,7 +287,7 @@ class Objective:
         """Sum of the rows times ``r``, a factor for each."""
         return added(self.gather_block(rows, r[part]) for part, rows in self.blocks)
 
-    def gather_block(self, rows: Any, r: Array) -> Array:
+    def gather_block(self, rows: Matrix, r: Array) -> Array:
         """The same over the rows of a block."""
         if self.domain.intercept is None:
             return np.asarray(rows.T @ r)
@@ -341,11 +341,11 @@ class Objective:
         return bool(norm(gradient) * margin + error <= tau)
 
 
-def row_blocks(rows: Any) -> Iterator[tuple[slice, Any]]:
+def row_blocks(rows: Matrix) -> Iterator[tuple[Block, Matrix]]:
     """Blocks of at most `BLOCK` rows, which share the rows' memory."""
     for start in range(0, rows.shape[0], BLOCK):
         part = slice(start, start + BLOCK)
-        if not sp.issparse(rows):
+        if not issparse(rows):
             yield part, rows[part]
             continue
         ends = rows.indptr[start : start + BLOCK + 1]
@@ -468,7 +468,9 @@ def schedule(objective: Objective, tau: float) -> Iterator[Array]:
         x = x - objective.gradient(x) / beta
 
 
-def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Array]:
+def clipped_rows(
+    X: Matrix, columns: NDArray[np.int64] | None, row_norm: float
+) -> tuple[Matrix, Array, Array]:
     """Restrict the rows to ``columns``, then clip them to l2 norm ``row_norm``.
 
     Returns
@@ -482,20 +484,18 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Arr
         What each row was multiplied by. Every bit is a function of the row alone, however other rows are stored:
         it may scale targets, which are data and not rounding.
     """
-    from skdp.kernels import is_cupy
-
     X = X.get() if is_cupy(X) else X
-    sparse = sp.issparse(X)
-    if sparse:
-        # Shares the arrays, but not scipy's cached facts about them: the caller may have changed them since.
-        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
+    if issparse(X):
+        # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+        own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+        if not own.has_canonical_format:
+            own = own.copy()
+            own.sum_duplicates()
+        X = own
     if columns is not None:
         X = X[:, columns]
         # Its layout would follow from the number of rows: see `PrivateRecords`.
-        X = X if sparse else np.ascontiguousarray(X)
+        X = X if issparse(X) else np.ascontiguousarray(X)
     rows = X.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         squares = row_squares(rows)
@@ -517,17 +517,17 @@ def clipped_rows(X: Any, columns: Any, row_norm: float) -> tuple[Any, Array, Arr
     return rows, sound.astype(np.float64), shift * scale
 
 
-def row_squares(rows: Any) -> Array:
+def row_squares(rows: Matrix) -> Array:
     """Squared norms of the rows."""
-    if sp.issparse(rows):
+    if issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
     return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
-def scaled(rows: Any, scale: Array) -> Any:
+def scaled(rows: Matrix, scale: Array) -> Matrix:
     """Return a copy of the rows times ``scale``; a factor 0 leaves zeros whatever the row holds."""
     with np.errstate(all="ignore"):
-        if not sp.issparse(rows):
+        if not issparse(rows):
             return np.where(scale[:, None] == 0, 0.0, rows * scale[:, None])
         each = np.repeat(scale, np.diff(rows.indptr))
         data = np.where(each == 0, 0.0, rows.data * each)

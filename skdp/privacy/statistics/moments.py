@@ -26,13 +26,12 @@ exact sum modulo 2^64, however many rows there are.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels import is_cupy
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import Rows
 
 __all__ = ["RowMoments", "predictions", "second_moment"]
@@ -125,7 +124,7 @@ class RowMoments:
         The weight w of the target in z.
     """
 
-    X: Any
+    X: Matrix
     y: NDArray[np.float64]
     groups: NDArray[np.int64] | None
     columns: NDArray[np.int64]
@@ -171,7 +170,7 @@ class RowMoments:
             lower &= (1 << below) - 1
         return upper << max(0, -2 * shift)
 
-    def _integers(self, rows: slice, step: float, radius: int) -> NDArray[np.float64]:
+    def _integers(self, rows: Block, step: float, radius: int) -> NDArray[np.float64]:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
 
         The norm N of the scaled row is computed with a relative error below (D + 8) 2^-52 for D entries. What is
@@ -190,11 +189,11 @@ class RowMoments:
         z[~usable] = 0.0
         return np.rint(z, out=z)
 
-    def _rows(self, rows: slice) -> NDArray[np.float64]:
+    def _rows(self, rows: Block) -> NDArray[np.float64]:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
         with np.errstate(all="ignore"):
             z = np.empty((rows.stop - rows.start, self.width))
-            z[:, : self.columns.size] = self._dense(rows)
+            z[:, : self.columns.size] = dense_block(self.X, rows, self.columns)
             if self.intercept is not None:
                 z[:, -2] = self.intercept
             z[:, -1] = 0.0
@@ -207,32 +206,29 @@ class RowMoments:
             z[:, -1] = target * (self.target_weight * self.norm / self.target_bound) * weight
         return z
 
-    def _weights(self, rows: slice) -> NDArray[np.float64]:
+    def _weights(self, rows: Block) -> NDArray[np.float64]:
         """Roots of the rows' weights: they multiply z."""
         if self.groups is None:
             return np.ones(rows.stop - rows.start)
         sizes = np.bincount(self.groups)
         return np.asarray(1.0 / np.sqrt(sizes[self.groups[rows]]))
 
-    def _dense(self, rows: slice) -> NDArray[np.float64]:
-        return dense_block(self.X, rows, self.columns)
-
-    def _blocks(self) -> list[slice]:
+    def _blocks(self) -> list[Block]:
         return row_blocks(len(self.y), self.width)
 
 
-def row_blocks(n: int, width: int) -> list[slice]:
+def row_blocks(n: int, width: int) -> list[Block]:
     """Blocks of at most 2^13 rows, of public size."""
     size = max(64, min(2**13, _BLOCK_CELLS // width))
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def dense_block(X: Any, rows: slice, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+def dense_block(X: Matrix, rows: Block, columns: NDArray[np.int64]) -> NDArray[np.float64]:
     """A block of some rows and columns; of a CSR matrix nothing else is ever made dense."""
-    block = X[rows]
+    block: Matrix = X[rows]
     if is_cupy(block):
         block = block.get()
-    if not hasattr(block, "indptr"):
+    if not issparse(block):
         return np.asarray(block[:, columns], dtype=np.float64)
     position = np.full(block.shape[1], -1, dtype=np.int64)
     position[columns] = np.arange(columns.size)
@@ -244,7 +240,7 @@ def dense_block(X: Any, rows: slice, columns: NDArray[np.int64]) -> NDArray[np.f
     return dense
 
 
-def predictions(X: Any, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def predictions(X: Matrix, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """X theta, each entry summed in an order that only the number of coefficients decides."""
     columns = np.flatnonzero(theta)
     found = np.zeros(X.shape[0])

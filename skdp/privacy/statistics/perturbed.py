@@ -16,7 +16,7 @@ with the number of rows, and eta is small enough for a second noise that does no
 
 import math
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class PerturbedMinimizer:
             f"row_norm={self.row_norm:.6g}, n_parameters={self.n_parameters})"
         )
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("a PerturbedMinimizer holds private records and cannot be copied")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]

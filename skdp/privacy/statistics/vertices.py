@@ -5,7 +5,7 @@ anew in every step, with the same bits and so the same draws from the same key s
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,7 +193,7 @@ class VertexScores:
     def __repr__(self) -> str:
         return f"VertexScores(shape={self._kernel.shape}, clip_norm={self._clip:g})"
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError("VertexScores hold private values; draw from them through a session")
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = _refuse  # type: ignore[assignment]

@@ -1,10 +1,10 @@
 """The base of all kinds of release, and the register of the kinds by their names in ledger rows."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Self, TypeAlias, TypeVar, cast
+from typing import ClassVar, Never, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,13 +120,13 @@ class Release:
         ValueError
             If a value is missing or out of range.
         """
-        given = {}
+        given: dict[str, object] = {}
         for field in fields(cls):
             if field.name in row:
                 given[field.name] = row[field.name]
             elif field.default is MISSING:
                 raise ValueError(f"A {cls.name!r} row needs {field.name!r}.")
-        return cast("Callable[..., Self]", cls)(**given)
+        return cls(**cast("dict[str, Never]", given))  # each kind has fields of its own
 
     # ------------------------------------------------------------------ costs
 
