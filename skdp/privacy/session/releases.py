@@ -1,9 +1,9 @@
 """Releases: a statistic, what it costs and the noise come together.
 
 Every function follows one order. First everything that can be refused is refused. Then the plan's
-release is used up and the accountant's reservation is spent (`Keys.commit`). Only then the statistic is computed and
-noise is drawn; the ledger row follows. So a refusal draws nothing and charges nothing, and an interrupted release
-stays charged.
+release is used up and the accountant's reservation is spent (`Keys.commit`). Only then the statistic is computed
+and noise is drawn; the ledger row follows. So a refusal draws nothing and charges nothing, and an interrupted
+release stays charged.
 """
 
 import math
