@@ -221,10 +221,8 @@ class BudgetAccountant:
         self._path = where
         kept = path is not None
         self._id = open_or_create(where, epsilon, delta, kept=kept, allow_seeded=allow_seeded)
-        self._made_in: int | None = os.getpid()
         with LOCK:
-            # From now on a handle that came in a pickle before counts as made here.
-            _HANDLES.setdefault((where, self._id), self)._made_in = self._made_in
+            _HANDLES.setdefault((where, self._id), self)
 
     @property
     def path(self) -> str:
@@ -240,11 +238,6 @@ class BudgetAccountant:
     def delta(self) -> float:
         """Ceiling of delta, as the file has it."""
         return self._read()[0].delta
-
-    @property
-    def made_here(self) -> bool:
-        """Whether this process made the handle, rather than received it in a pickle or a fork."""
-        return self._made_in == os.getpid()
 
     def reserve(
         self,
@@ -472,7 +465,7 @@ def _handle(path: str, identity: str, seen: tuple[Write, ...]) -> BudgetAccounta
         remember(identity, seen)
         if (path, identity) not in _HANDLES:
             handle = BudgetAccountant.__new__(BudgetAccountant)
-            handle._path, handle._id, handle._made_in = path, identity, None
+            handle._path, handle._id = path, identity
             _HANDLES[path, identity] = handle
         return _HANDLES[path, identity]
 
