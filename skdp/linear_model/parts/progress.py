@@ -11,7 +11,13 @@ __all__ = ["Progress", "announce"]
 
 
 class Progress:
-    """Shows a bar and calls the user back with released iterates only."""
+    """Shows a bar and calls the user back with released iterates only.
+
+    Attributes
+    ----------
+    idle : bool
+        Whether it does neither.
+    """
 
     def __init__(
         self,
@@ -24,6 +30,7 @@ class Progress:
         total: int | None = None,
     ) -> None:
         self._verbose, self._callback = verbose, callback
+        self.idle = not verbose and callback is None
         self._name, self._total = name, total
         self._shape = (fit_intercept, classifier)
         self._bar: Any = None
