@@ -70,6 +70,11 @@ class PrivateRecords:
         ``n_public`` was given.
     unit : {"record", "group"}
 
+    Raises
+    ------
+    TypeError
+        If X is sparse in another format than CSR.
+
     Examples
     --------
     >>> import numpy as np

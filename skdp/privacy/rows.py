@@ -249,6 +249,13 @@ def rows_from(
     n_classes: int | None,
 ) -> Rows:
     """Make the rows of a fit; see `PrivateRecords`."""
+    kind = getattr(X, "format", "csr")
+    if (
+        kind != "csr"
+    ):  # some statistics would read columns as rows, and no bound on a record would hold
+        raise TypeError(
+            f"X must be an array or a CSR matrix, got a sparse matrix in {kind} format; call X.tocsr()"
+        )
     codes = None if groups is None else np.asarray(groups)
     n_groups = None if codes is None else int(codes.max()) + 1
     return Rows(
@@ -282,7 +289,7 @@ def canonical(X: Matrix) -> Matrix:
     A duplicate counts twice in a product, but its squares do not add up to the norm. Rows are sorted too, always:
     else one record's duplicates would change the order of summation, and so the last bits, of every other record.
     """
-    if not issparse(X) or X.format != "csr":
+    if not issparse(X):
         return X
     # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
     own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)

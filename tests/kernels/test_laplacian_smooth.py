@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from skdp.kernels import laplacian_smooth
 from skdp.kernels.smooth import laplacian as module
-from skdp.kernels.smooth.laplacian import smooth_by_fft
+from skdp.kernels.smooth.fourier import smooth_by_fft
 
 DTYPES = [np.float64, np.float32]
 # float32: one rounding to 24 bits between the passes, one at the end.

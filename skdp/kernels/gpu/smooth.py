@@ -6,7 +6,7 @@
 import math
 from typing import Any
 
-from skdp.kernels.smooth.laplacian import smooth_by_fft
+from skdp.kernels.smooth.fourier import smooth_by_fft
 
 __all__ = ["gpu_laplacian_smooth"]
 

@@ -15,6 +15,7 @@ from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive, chosen_rows
 from skdp.kernels.gradient.clipped_sums import NO_FLOATS, NO_MASK
 from skdp.kernels.gradient.csr_rows import csr_groups, csr_outputs, csr_rows
 from skdp.kernels.gradient.dense_rows import column_rows, dense_groups, dense_outputs, dense_rows
+from skdp.kernels.gradient.feature_major import FeatureMajor
 from skdp.kernels.gradient.loss_rows import (
     column_losses,
     csr_groups_losses,
@@ -248,6 +249,35 @@ class SparseKernel(CpuKernel):
         self._storage = data, indices
         self._begins, self._ends = indptr[:-1], indptr[1:]
         self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
+        size = self.n_rows, int(indptr[-1]), self.n_features, self.n_outputs
+        self._may_turn = self._starts is None and FeatureMajor.pays(*size)
+        self._by_feature: FeatureMajor | None = None
+
+    def clipped_sum(
+        self,
+        theta: ArrayLike,
+        clip_norm: float,
+        unit: float,
+        mask: Mask | None = None,
+        rows: Rows = None,
+    ) -> Integers:
+        """See `GradientKernel`."""
+        if rows is not None or not self._may_turn:
+            return super().clipped_sum(theta, clip_norm, unit, mask, rows)
+        mask = self._check_mask(mask)
+        limit, clip_units = self._limit(clip_norm, unit, mask)
+        if self.n_rows > 2.0**53 / clip_units:  # a float64 might not hold the sum
+            return super().clipped_sum(theta, clip_norm, unit, mask)
+        theta = np.ascontiguousarray(theta, dtype=np.float64)
+        if theta.shape != self.shape:
+            raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
+        if self._by_feature is None:
+            storage = (*self._storage, self._begins, self._ends)
+            self._by_feature = FeatureMajor(storage, self.n_features, self.n_outputs)
+        vectors = self._y, self._weight
+        return self._by_feature.clipped_sum(
+            theta, vectors, mask, self._constants, limit, 1.0 / unit
+        )
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
         by_rows, by_groups = self.passes[kind]

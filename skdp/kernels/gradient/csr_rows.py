@@ -75,7 +75,7 @@ def dot_product(data, indices, start, stop, w):
 
 
 @jit
-def _square(data, indices, start, stop, mask):
+def square_of_row(data, indices, start, stop, mask):
     """Sum of squares of a row, restricted to the mask if there is one."""
     square = 0.0
     for e in range(start, stop):
@@ -102,7 +102,7 @@ def csr_rows(
         for q in range(m):
             if mask.size:
                 start, stop = begins[first + q], ends[first + q]
-                squares[q] = _square(data, indices, start, stop, mask)
+                squares[q] = square_of_row(data, indices, start, stop, mask)
             scores[0, q] += intercept
             squares[q] += one
         factors(
@@ -176,7 +176,9 @@ def csr_outputs(
         for q in range(m):
             scores_of(data, indices, begins[first + q], ends[first + q], d, w, z)
             scores[:, q] = z
-            squares[q] = one + _square(data, indices, begins[first + q], ends[first + q], mask)
+            squares[q] = one + square_of_row(
+                data, indices, begins[first + q], ends[first + q], mask
+            )
         factors(
             scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,

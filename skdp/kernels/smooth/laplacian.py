@@ -17,17 +17,16 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
+from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
 from skdp.kernels.threads import n_threads, run_blocks
 
-__all__ = ["laplacian_smooth", "smooth_by_fft"]
+__all__ = ["laplacian_smooth"]
 
 # A pass runs in until the influence of its start is below 2^-60 of the largest entry: the logarithm of 2^60.
 FORGOTTEN = 60 * math.log(2)
 # Largest smoothing of the recursive passes. Beyond it 1 - r is so small that rounding of r shows.
 LARGEST_RECURSIVE = 1e3
-# Larger entries are scaled down before an FFT.
-HUGE = 2.0**800
 # Entries of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
 # columns beside each other.
 LINE_BLOCK, COLUMN_BLOCK = 30_000, 65_000
@@ -97,27 +96,6 @@ def _by_columns(x: Any, root: tuple[float, float, int]) -> Any:
     if not finite.all():
         out.swapaxes(1, 2)[~finite] = np.nan
     return out
-
-
-def smooth_by_fft(xp: Any, fft: Any, x: Any, smoothing: float, **options: Any) -> Any:
-    """Divide the spectrum along axis 1 by the eigenvalues; ``xp`` is NumPy or CuPy."""
-    d = x.shape[1]
-    scaled, size, finite = x.astype(xp.float64, copy=False), 1.0, None
-    if not float(xp.abs(x).max()) < HUGE:
-        largest = xp.abs(scaled).max(axis=1, keepdims=True)
-        finite = xp.isfinite(largest)
-        # A power of two, so that sums over the line do not overflow and nothing is rounded.
-        size = xp.where(finite & (largest >= HUGE), HUGE, 1.0)
-        scaled = xp.where(finite, scaled / size, 0.0)
-    sine = xp.sin(xp.arange(d // 2 + 1) * (math.pi / d))
-    # Everything divided by 4: 4 s may overflow.
-    inverse = 0.25 / (0.25 + smoothing * sine**2)
-    spectrum = fft.rfft(scaled, axis=1, **options)
-    spectrum *= inverse[:, None]
-    smooth = fft.irfft(spectrum, d, axis=1, **options)
-    if finite is not None:
-        smooth = xp.where(finite, smooth * size, xp.nan)
-    return smooth.astype(x.dtype, copy=False)
 
 
 def _smooth(x: Any, smoothing: float) -> Any:

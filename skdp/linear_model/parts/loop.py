@@ -56,7 +56,8 @@ class NoisyGradient:
         mean = task.records.mean_gradient(
             task.loss, theta, self._clip_norm, mask=self.mask, batch=batch
         )
-        gradient = session.gaussian(mean, plan) + task.penalty.gradient(theta)
+        gradient = session.gaussian(mean, plan)
+        gradient += task.penalty.gradient(theta)
         if self.mask is not None:
             gradient[~self.mask] = 0.0
         if not self.noise_std:

@@ -11,7 +11,7 @@ __all__ = ["Progress", "announce"]
 
 
 class Progress:
-    """Shows a bar and calls the user's function."""
+    """Shows a bar and calls the user's function; ``idle`` says that it does neither."""
 
     def __init__(
         self,
@@ -24,6 +24,7 @@ class Progress:
         total: int | None = None,
     ) -> None:
         self._verbose, self._callback = verbose, callback
+        self.idle = not verbose and callback is None
         self._name, self._total = name, total
         self._shape = (fit_intercept, classifier)
         self._bar: Any = None

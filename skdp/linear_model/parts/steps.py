@@ -10,6 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
+from skdp.kernels import run_blocks
+
 __all__ = [
     "AcceleratedStep",
     "ConstantStep",
@@ -26,6 +28,8 @@ __all__ = [
 FLOOR = 0.1  # least part of the noise's energy that stays in the sum of squares
 LEAST = 0.1  # least factor of shrunk coefficients
 POWER = 6  # points are averaged with weights (t + 1)^POWER
+# Entries that are worked on together, so that they stay in the second-level cache from one operation to the next.
+BLOCK = 1 << 14
 
 
 class StepRule(Protocol):
@@ -98,8 +102,8 @@ class DistanceOverGradients:
     def __init__(
         self, start: np.ndarray, distance: float, n_iter: int, n_noisy: int, n_kept: int
     ) -> None:
-        self._start, self._point = start, start.copy()
-        self._velocity = np.zeros_like(start)
+        self._start, self._point = start if np.any(start) else None, start.copy(order="C")
+        self._velocity = np.zeros_like(self._point)
         self._momentum = min(0.95, max(0.0, 1 - 10 / n_iter))
         self.distance, self.learning_rate = distance, 0.0
         self._squares = 0.0
@@ -109,18 +113,16 @@ class DistanceOverGradients:
         self._std = 0.0
         self._fresh = np.zeros(n_iter)  # weight of each gradient's noise in the velocity ...
         self._walked = np.zeros(n_iter)  # ... and in the point
-        self._sum, self._weight, self._taken = np.zeros_like(start), 0.0, 0
+        self._sum, self._weight, self._taken = np.zeros_like(self._point), 0.0, 0
 
     def move(self, theta: np.ndarray, gradient: np.ndarray, noise: float) -> np.ndarray:
         self._std = noise
         self._measure(gradient, self._n_noisy * noise**2)
         beta = self._momentum
-        self._velocity *= beta
-        self._velocity += (1 - beta) * gradient
         self._fresh *= beta
         self._fresh[self._taken] = 1 - beta
         self._walked += self.learning_rate * self._fresh
-        return self._go(self._velocity)
+        return self._go(gradient, beta)
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
         noise = self._n_walking * float(np.sum(np.square(self._walked))) * self._std**2
@@ -134,16 +136,32 @@ class DistanceOverGradients:
         self._squares += max(square(gradient) - (1 - FLOOR) * energy, FLOOR * energy)
         self.learning_rate = self.distance / math.sqrt(self._squares) if self._squares else 0.0
 
-    def _go(self, direction: np.ndarray) -> np.ndarray:
-        self._point = self._point - self.learning_rate * direction
+    def _go(self, gradient: np.ndarray, beta: float | None) -> np.ndarray:
+        """Step along the velocity, or without momentum (None) along the gradient."""
         self._taken += 1
-        weight = float(self._taken) ** POWER
-        self._sum += weight * self._point
+        rate, weight = self.learning_rate, float(self._taken) ** POWER
         self._weight += weight
+        before, self._point = self._point, np.empty_like(self._point)
+        flat = (self._velocity, gradient, before, self._point, self._sum)
+        arrays = [array.reshape(-1) for array in flat]
+
+        def one(_slot: int, index: int) -> None:
+            part = slice(index * BLOCK, (index + 1) * BLOCK)
+            velocity, fresh, old, new, total = (array[part] for array in arrays)
+            if beta is not None:
+                velocity *= beta
+                velocity += (1 - beta) * fresh
+            np.subtract(old, rate * (fresh if beta is None else velocity), out=new)
+            total += weight * new
+
+        if before.size <= BLOCK:
+            one(0, 0)
+        else:
+            run_blocks(one, -(-before.size // BLOCK), work=before.size)
         return self._point
 
     def _gone(self, theta: np.ndarray, noise: float) -> np.ndarray:
-        gone = square(theta - self._start)
+        gone = square(theta if self._start is None else theta - self._start)
         self.distance = max(self.distance, math.sqrt(max(gone - noise, 0.0)))
         return theta
 
@@ -165,7 +183,7 @@ class SparseDistanceOverGradients(DistanceOverGradients):
         """Return the next point; ``noise`` is the summed variance E_t."""
         self._measure(gradient, noise)
         self._energy += self.learning_rate**2 * noise
-        return self._go(gradient)
+        return self._go(gradient, None)
 
     def moved(self, theta: np.ndarray) -> np.ndarray:
         return self._gone(theta, self._energy)

@@ -42,9 +42,12 @@ class Rescaled:
     ) -> None:
         self._monitor, self._center = monitor, center
         self._factor = value if fit_intercept else 1.0
+        # Where nobody watches, no iterate is turned.
+        self.idle = getattr(monitor, "idle", False)
 
     def __call__(self, iteration: int, theta: np.ndarray) -> None:
-        self._monitor(iteration, self.outward(theta))
+        if not self.idle:
+            self._monitor(iteration, self.outward(theta))
 
     def outward(self, theta: np.ndarray) -> np.ndarray:
         """Turn an inner theta into the user's."""

@@ -119,8 +119,7 @@ def fill_plain(
         cell = np.int64(word >> shift)
         rest = (word >> U64(1)) & mask
         threshold = high[cell]
-        other = np.int64(alias[cell])
-        m = other + (cell - other) * np.int64(rest < threshold)  # no branch
+        m = cell if rest < threshold else np.int64(alias[cell])
         if rest == threshold:
             m, w = _break_tie(words, w, cell, low, alias)
         sign = np.int64(word & U64(1))
@@ -159,6 +158,46 @@ def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> boo
 
 
 @jit
+def _fill_eight(
+    words: Words,
+    w: int,
+    high: Words,
+    alias: Aliases,
+    shift: np.uint64,
+    mask: np.uint64,
+    rest_bits: np.uint64,
+    rest_mask: np.uint64,
+    quick: np.int64,
+    quick_step: np.int64,
+    out: Integers,
+    i: int,
+) -> bool:
+    """Eight values from sixteen words, without a branch; False if one of them needs a decision.
+
+    Decisions are a tie with a threshold, an offset that is not accepted at once, and "minus zero".
+    """
+    needs = U64(0)
+    offset_bits = U64(64) - rest_bits
+    for c in range(8):
+        word, second = words[w + 2 * c], words[w + 2 * c + 1]
+        cell = word >> shift
+        rest = (word >> U64(1)) & mask
+        threshold = high[cell]
+        # Both are below 2^63, so the sign of the difference tells which one is smaller.
+        smaller = U64(0) - ((rest - threshold) >> U64(63))
+        other = U64(alias[cell])
+        j = other ^ ((cell ^ other) & smaller)
+        m = np.int64((j << offset_bits) + (second >> rest_bits))
+        bits = np.int64(second & rest_mask)
+        sign = np.int64(word & U64(1))
+        needs |= U64(rest == threshold)
+        needs |= U64(bits <= quick + np.int64(j) * quick_step)
+        needs |= U64(m == 0) & U64(sign)
+        out[i + c] = (m ^ -sign) + sign
+    return needs == U64(0)
+
+
+@jit
 def fill_offset(
     words: Words,
     high: Words,
@@ -174,6 +213,9 @@ def fill_offset(
     """Signed values of a table with coarse bins; returns how many of ``out`` are done.
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
+
+    Nearly every value takes two words and no decision. So eight values are drawn at once, and drawn again one by
+    one where any of them needs a decision. The values and the words are the same.
     """
     shift = U64(64 - cell_bits)
     mask = (U64(1) << U64(63 - cell_bits)) - U64(1)
@@ -182,7 +224,16 @@ def fill_offset(
     quick, quick_step = quick_accept(offset_bits, slope, square)
     w = 0
     i = 0
+    again = 0
     while i < out.size:
+        if i >= again and i + 8 <= out.size and w + 14 + _WORDS_PER_DRAW <= words.size:
+            if _fill_eight(
+                words, w, high, alias, shift, mask, rest_bits, rest_mask, quick, quick_step, out, i
+            ):
+                i += 8
+                w += 16
+                continue
+            again = i + 8
         if w + _WORDS_PER_DRAW > words.size:
             return i
         word = words[w]
@@ -190,9 +241,7 @@ def fill_offset(
         cell = np.int64(word >> shift)
         rest = (word >> U64(1)) & mask
         threshold = high[cell]
-        # No branch: the processor would guess wrong for every second word.
-        other = np.int64(alias[cell])
-        j = other + (cell - other) * np.int64(rest < threshold)
+        j = cell if rest < threshold else np.int64(alias[cell])
         if rest == threshold:
             j, w = _break_tie(words, w, cell, low, alias)
         near = j << offset_bits

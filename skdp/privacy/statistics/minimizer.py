@@ -44,7 +44,7 @@ from skdp.losses import Loss, is_shipped
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded, rounded_source
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import Rows, canonical
 
 __all__ = ["lipschitz", "ridge_minimizer"]
 
@@ -484,14 +484,7 @@ def clipped_rows(
         What each row was multiplied by. Every bit is a function of the row alone, however other rows are stored:
         it may scale targets, which are data and not rounding.
     """
-    X = X.get() if is_cupy(X) else X
-    if issparse(X):
-        # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
-        own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-        if not own.has_canonical_format:
-            own = own.copy()
-            own.sum_duplicates()
-        X = own
+    X = canonical(X.get() if is_cupy(X) else X)
     if columns is not None:
         X = X[:, columns]
         # Its layout would follow from the number of rows: see `PrivateRecords`.

@@ -327,3 +327,12 @@ def test_mask_restricts_the_gradient_before_its_norm():
     mask = np.array([True, False])
     mean = r.mean_gradient(SquaredLoss(), np.zeros(2), 1.0, mask=mask)._value.plain()
     assert mean == pytest.approx([1.0, 0.0])
+
+
+@pytest.mark.parametrize("kind", ["csc", "coo", "lil", "dok", "dia", "bsr"])
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+def test_sparse_formats_whose_columns_could_be_read_as_rows_are_refused(container, kind):
+    X = container(np.eye(6))
+    with pytest.raises(TypeError, match=f"in {kind} format; call X.tocsr"):
+        PrivateRecords(X.asformat(kind), np.zeros(6))
+    assert PrivateRecords(X, np.zeros(6)).n_records == 6
