@@ -158,9 +158,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         noisy, but keeps the teacher nearer to where it started. "auto" balances the two by public numbers
         (user guide).
     public_X : array-like or CSR matrix of shape (m, n_features), default=None
-        Public inputs at which the teacher is asked, for example records that need no protection.
+        Public inputs at which the teacher predicts, for example records that need no protection.
     transfer_distribution : {"basis", "uniform", "gaussian"} or frozen distribution, default="basis"
-        The inputs at which the teacher is asked if there are no public ones. "basis" asks for each coefficient
+        The inputs at which the teacher predicts if there are no public ones. "basis" takes each coefficient
         once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
         inputs. Entries may also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen
         ``scipy.stats`` distribution.

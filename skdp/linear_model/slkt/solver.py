@@ -98,7 +98,7 @@ NO_SUPPORT = Support(share=0.0, alpha=0.3)
 
 @dataclass(frozen=True)
 class Transfer:
-    """Public inputs at which the teacher is asked.
+    """Public inputs at which the teacher predicts.
 
     Attributes
     ----------

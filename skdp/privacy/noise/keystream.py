@@ -33,7 +33,7 @@ class KeyStream:
     random_state : None, int >= 0, numpy.random.RandomState or numpy.random.Generator, default=None
         ``None`` takes a 256-bit key from the operating system: the only choice that gives privacy. An integer of
         any size is expanded to a key by HKDF-SHA256 and gives the same words each time. A RandomState or Generator
-        is asked for 256 bits, so two streams made from one generator differ.
+        gives 256 bits, so two streams made from one generator differ.
     info : bytes, default=b""
         Public context (HKDF's ``info``) that separates the streams of one seed. Not used without a seed.
 
@@ -199,7 +199,7 @@ class KeyStream:
             done = shuffle_positions(self.words(min(stop - done, _CHUNK)), order, done, stop)
 
     def _fill(self, out: NDArray[np.uint8]) -> None:
-        """Write the next bytes of the stream; whole blocks are asked of OpenSSL."""
+        """Write the next bytes of the stream; OpenSSL gives whole blocks."""
         start = min(len(self._spare), out.size)
         if start:
             out[:start] = np.frombuffer(self._spare, dtype=np.uint8, count=start)

@@ -6,7 +6,7 @@ magnitude m = n + r, n = j W.
 Privacy
 -------
 Acceptance. r is uniform and is accepted with a(r) = exp(-d(r)), so P(r | j) = a(r) / sum(a).
-Laplace: d = r / t is what the distribution asks for. Gaussian (s > 512 only): with h = 1/s and
+Laplace: d = r / t, from the distribution. Gaussian (s > 512 only): with h = 1/s and
 z = m h, the mass of m is h phi(z) M, M = E exp(-z h U - h^2 U^2 / 2), U uniform on [-1/2, 1/2], and
 
     log(phi(z) M) = const - z^2/2 + h^2 z^2/24 - h^4 (z^4/2880 + z^2/720) + R,
