@@ -1,4 +1,4 @@
-"""Types that the kernels share: arrays, and what a loss must tell."""
+"""Types that the kernels share: arrays, and the facts of a loss."""
 
 from typing import Protocol
 
@@ -15,7 +15,7 @@ Rows = NDArray[np.int64] | None
 
 
 class KernelLoss(Protocol):
-    """A loss that the compiled passes know by its name; Huber's also has a ``threshold``."""
+    """A loss that the compiled passes have by its name; Huber's also has a ``threshold``."""
 
     @property
     def name(self) -> str:

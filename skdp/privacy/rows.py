@@ -140,12 +140,12 @@ class Rows:
         return largest
 
     def targets_less(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Targets less a number or one number each, without a warning: that would say what they are."""
+        """Targets less a number or one number each, without a warning, which would reveal their size."""
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
     def norms(self, key: Any, compute: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-        """The norms that ``compute`` gives; one search asks for the same ones again and again."""
+        """The norms that ``compute`` gives, kept because a search uses the same ones repeatedly."""
         if not self._norms or self._norms[0] != key:
             self._norms[:] = (key, compute())
         return np.asarray(self._norms[1])
@@ -213,7 +213,7 @@ class Rows:
             on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, **facts
         )
 
-    # ---------------------------------------------------------------- what nobody may do
+    # ---------------------------------------------------------------- refusals
 
     def __repr__(self) -> str:
         return f"Rows(unit={self.shape.unit!r}, n_features={self.shape.n_features})"
@@ -275,7 +275,7 @@ def canonical(X: Any) -> Any:
     """
     if not sp.issparse(X) or X.format != "csr":
         return X
-    # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+    # Shares the arrays, but not scipy's cached facts about them: the caller may have changed them since.
     own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     if own.has_canonical_format:
         return own

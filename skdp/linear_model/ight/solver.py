@@ -40,9 +40,9 @@ from skdp.privacy import PrivacySession
 __all__ = ["Schedule", "Settings", "ight", "peeling_ight", "refit_on_support", "solve"]
 
 MAX_ITER = 100  # steps
-REFIT_SHARE = 0.3  # of what the scales leave of mu^2, and of the steps
-POWER_ITER = 30  # of the power method, which needs no budget
-SELECTION_SHARE = 0.5  # of what a peeling step costs
+REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
+POWER_ITER = 30  # steps of the power method, which needs no budget
+SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
 
 def ight(
@@ -179,7 +179,7 @@ class Settings:
 
     @property
     def untouched(self) -> bool:
-        """Whether all that decides about steps is left to the fit."""
+        """Whether the user left everything about steps to the fit."""
         numbers = (self.learning_rate, self.max_iter, self.clip_norm, self.refit)
         return self.selection == "gaussian" and all(number is None for number in numbers)
 

@@ -85,7 +85,7 @@ def descend(
     monitor : callable
         Called with the iteration and the iterate.
     project : callable, default=None
-        What is kept of a point, for example its largest coefficients.
+        Keeps a part of a point, for example its largest coefficients.
     tol : float, default=0.0
         Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
 

@@ -1,8 +1,8 @@
-"""Releases: a statistic, what it costs and the noise come together.
+"""Releases: a statistic, its cost and its noise.
 
-Every function follows one order. First everything that can be refused is refused. Then the cost is written down
-and the accountant's reservation is spent (`Keys.commit`). Only then noise is drawn and the statistic is
-computed. So a refusal draws nothing and charges nothing, and an interrupted release stays charged.
+Every function follows one order. Refusals come first. Then the cost is written down and the accountant's
+reservation is spent (`Keys.commit`). Only then noise is drawn and the statistic is computed. So a refusal draws
+nothing and charges nothing, and an interrupted release stays charged.
 """
 
 import math

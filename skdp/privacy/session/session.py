@@ -1,12 +1,11 @@
 """PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
 
-Plans, not odometers: a plan fixes the number of releases and their noise before the data are touched;
-the claim is the epsilon of what was planned, also when fewer releases were made. Before each release
-the session checks it against its plan and refuses what the plan does not hold: nothing is drawn,
-nothing leaves. `PrivacySession.report` recomputes epsilon from the ledger by other code than the
-calibration.
+A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of what
+was planned, also when fewer releases were made. Before each release the session checks it against its plan. It
+refuses what the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
+from the ledger by other code than the calibration.
 
-The currency is Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
+Costs are counted in Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
 exactly and stay valid when later releases depend on earlier ones (Smith & Thakurta 2022; Koskela,
 Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and sums their epsilons.
 """
@@ -44,7 +43,7 @@ R = TypeVar("R")
 def _asked(
     function: Callable[Concatenate[Parts, P], R],
 ) -> Callable[Concatenate["PrivacySession", P], R]:
-    """Make a method of a function that changes nothing."""
+    """Make a method of a function that reads the parts only."""
 
     def method(self: "PrivacySession", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return function(self._parts, *args, **kwargs)
@@ -149,7 +148,7 @@ class PrivacySession:
         )
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
         self.adjacency, self.unit = adjacency, unit
-        # Without noise there is nothing to keep apart, and a non-private estimator draws the same batches.
+        # Without noise no context is needed, and a non-private estimator draws the same batches.
         drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
         self._keys = Keys(random_state, drawn_for)
         self._parts = Parts(ledger, self._keys, MinibatchSampler(ledger, self._keys))
@@ -270,7 +269,7 @@ class PrivacySession:
         PrivacyAccountingError
             If the ledger costs more than the claim: a bug in skdp.
         """
-        # A release of another thread is in the claim and in the rows, or in neither.
+        # Locked, so that a release of another thread is in the claim and in the rows, or in neither.
         with self._lock:
             return claim.make_report(
                 self._ledger,

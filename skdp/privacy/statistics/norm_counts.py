@@ -148,7 +148,7 @@ def target_count(
             return rows.largest(np.abs(values))
         if rows.groups is None:
             return values
-        with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
+        with np.errstate(all="ignore"):  # a warning would reveal that a sum is too large
             return np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
 
     return _count(rows, ("target", center, absolute), targets, bound)
