@@ -59,21 +59,14 @@ def ight(
 
     Parameters
     ----------
-    task : Task
     rule : StepRule
         Turns released gradients into points.
     s : int
         Number of features that keep a coefficient.
-    max_iter : int
-    clip_norm : float
     share : float
         Share of the session's mu^2 that the steps take.
     tol : float, default=0.0
         Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
-
-    Returns
-    -------
-    Solution
     """
 
     def threshold(point: np.ndarray) -> np.ndarray:
@@ -152,8 +145,6 @@ class Settings:
     ----------
     n_nonzero_coefs : int or None
         None keeps all.
-    max_iter : int or None
-    learning_rate, clip_norm, refit : float or None
     selection : {"gaussian", "peeling"}
     tol : float
         Of a fit without privacy.

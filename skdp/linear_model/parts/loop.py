@@ -22,7 +22,6 @@ class NoisyGradient:
 
     Parameters
     ----------
-    task : Task
     plan : GaussianPlan or BatchPlan
         Of all releases; a plan of batches draws one for each.
     clip_norm : float
@@ -77,7 +76,6 @@ def descend(
     ----------
     gradient_at : callable
         Of a point and the iteration.
-    rule : StepRule
     theta : ndarray
         Start.
     n_iter : int

@@ -62,13 +62,10 @@ def noisy_search(
 
     Parameters
     ----------
-    session : PrivacySession
     share : float
         Share of the session's mu^2 for all questions.
     count : callable
         Gives the count at a grid point.
-    grid : ndarray
-    doubt : Doubt
     offset : float, default=0.0
         0 is the median.
     between : tuple of float
