@@ -166,8 +166,7 @@ class HuberLoss(_Defaults):
 
     References
     ----------
-    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35
-    (1964).
+    P. J. Huber, "Robust estimation of a location parameter", Annals of Mathematical Statistics 35 (1964).
 
     Examples
     --------

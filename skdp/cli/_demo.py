@@ -29,7 +29,7 @@ UNITS = {
     "record": (
         "person-year",
         "one year of one person. With that year replaced, about the same model would have come\n"
-        "    out; somebody with five years in the data is protected only year by year.",
+        "    out; a person with five years in the data is protected only year by year.",
     ),
     "group": (
         "person",

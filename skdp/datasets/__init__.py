@@ -1,7 +1,6 @@
 """Bundled records, fetchers and the papers' synthetic settings.
 
-Every name is imported when it is first used; pooch and pandas are imported inside the functions
-that need them.
+Every name is imported when it is first used; pooch and pandas are imported inside the functions that need them.
 """
 
 from skdp._lazy import lazy_exports

@@ -96,8 +96,7 @@ def load_rand_hie(
         person : ndarray or Series of shape (20190,), int64
             Identifier of the person: the unit of user-level privacy (``groups=``) and of splits.
         site : ndarray or Series of shape (20190,), int64
-            Site 1 to 6: six data owners for multi-party work. Never a feature: it says where a
-            person lives.
+            Site 1 to 6: six data owners for multi-party work. Never a feature: it says where a person lives.
         frame : DataFrame of shape (20190, 31) or None
             `data` and `target` together, with ``as_frame=True``.
         feature_names, target_names : list of str
@@ -120,9 +119,8 @@ def load_rand_hie(
 
     References
     ----------
-    Manning et al. (1987), "Health insurance and the demand for medical care: evidence from a
-    randomized experiment", American Economic Review 77(3). Cameron and Trivedi (2005),
-    *Microeconometrics*, chapter 20.
+    Manning et al. (1987), "Health insurance and the demand for medical care: evidence from a randomized
+    experiment", American Economic Review 77(3). Cameron and Trivedi (2005), *Microeconometrics*, chapter 20.
 
     Examples
     --------
@@ -167,8 +165,7 @@ def rand_hie_bins(*, as_frame: bool = False) -> dict[str, Any]:
 
     They are round numbers of the code book, chosen without the records: parameters of
     :class:`skdp.preprocessing.PublicBinsEncoder` that give 263 sparse columns, 21 ones in each row.
-    A non-private logistic regression on them predicts ``any_visit`` of new people with an AUC of
-    0.73.
+    A non-private logistic regression on them predicts ``any_visit`` of new people with an AUC of 0.73.
 
     Parameters
     ----------

@@ -101,12 +101,11 @@ def list_datasets(data_home: str | PathLike[str] | None = None) -> list[dict[str
     Returns
     -------
     datasets : list of dict
-        One for each data set, with ``name``, ``title``, ``function`` (of ``skdp.datasets``),
-        ``home_page``, ``license``, ``n_features`` (None for text), ``n_rows`` (by subset),
-        ``available`` (True where every subset can be read now) and ``files``: dicts with
-        ``subset``, ``path`` (below the data folder), ``url``, ``sha256`` (accepted checksums;
-        empty: not known, so never downloaded) and ``found`` (absolute path or None). Where a subset
-        has several forms of a file, one of them is enough.
+        One for each data set, with ``name``, ``title``, ``function`` (of ``skdp.datasets``), ``home_page``,
+        ``license``, ``n_features`` (None for text), ``n_rows`` (by subset), ``available`` (True where every subset
+        can be read now) and ``files``: dicts with ``subset``, ``path`` (below the data folder), ``url``,
+        ``sha256`` (accepted checksums; empty: not known, so never downloaded) and ``found`` (absolute path or
+        None). Where a subset has several forms of a file, one of them is enough.
 
     Examples
     --------

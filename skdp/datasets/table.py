@@ -1,15 +1,13 @@
 """The table of data sets: what they are, and how their files are read.
 
-``data/files.tsv`` lists the files, their addresses and checksums. A file may be in the data
-folder in several forms (the official one, a recompressed one). Each form has its own checksums. A
-form without a known checksum or address is never downloaded: the user puts it in place, and the
-number of rows is checked instead.
+``data/files.tsv`` lists the files, their addresses and checksums. A file may be in the data folder in several
+forms (the official one, a recompressed one). Each form has its own checksums. A form without a known checksum or
+address is never downloaded: the user puts it in place, and the number of rows is checked instead.
 
-Checksums of recompressed files are those of the project's own copies. Checksums of official files:
-a9a, ijcnn1, adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, Spambase and Brown were found alike in
-several independent public registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz``
-was found in one registry. Reuters, Abalone, Housing and the stop words are those of the copies
-that their addresses name.
+Checksums of recompressed files are those of the project's own copies. Checksums of official files: a9a, ijcnn1,
+adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, Spambase and Brown were found alike in several independent public
+registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` was found in one registry. Reuters,
+Abalone, Housing and the stop words are those of the copies that their addresses name.
 """
 
 from importlib import resources

@@ -2,8 +2,8 @@
 
 The user's derivatives r are computed first. The gradient of a row is r times the row. That is also the gradient of
 the squared loss at theta = 0 with the target -r. So the compiled passes of the squared loss clip, round and
-add it; their proofs hold whatever r is. They need that r is a function of the row alone. The linear predictors
-are: they are computed row by row. The user declares it of the derivative (`skdp.losses.Loss`).
+add it. Their proofs hold for any r that is a function of the row alone. Linear predictors are computed row by row.
+For the derivative the user declares it (`skdp.losses.Loss`).
 """
 
 from collections.abc import Callable
@@ -106,5 +106,5 @@ class DeclaredSums:
             _dense_predictors(self._parts, theta[:d], z)
         if len(theta) > d:
             z += self._intercept * theta[d]
-        with np.errstate(all="ignore"):  # a warning would tell of a record
+        with np.errstate(all="ignore"):  # a warning would reveal a record
             return self._loss.derivative(frozen(z), self._y)

@@ -1,4 +1,4 @@
-"""Which library an array belongs to, told without importing that library."""
+"""Which library an array belongs to, found without importing that library."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a kernel may be given, brought into the few forms the compiled passes read."""
+"""Inputs of kernels, brought into the few forms that the compiled passes read."""
 
 import math
 from typing import Any
@@ -79,7 +79,7 @@ def checked_vectors(
 ) -> tuple[Any, Any]:
     """Targets and sample weights on the host, checked against the loss; an empty vector for no weights.
 
-    Every door goes through here, so that no device reads a class index out of range.
+    Every kernel calls this, so that no device reads a class index out of range.
     """
     if not is_shipped(loss):
         raise TypeError(

@@ -83,7 +83,7 @@ else:
 
 
 class KernelLoss(Protocol):
-    """A loss that the compiled passes know by its name; Huber's also has a ``threshold``."""
+    """A loss that the compiled passes have by its name; Huber's also has a ``threshold``."""
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 __all__ = ["n_threads", "run_blocks"]
 
-# Below this many multiply-adds starting a thread costs more than it saves.
+# Multiply-adds below which starting a thread costs more than it saves.
 SERIAL_WORK = 200_000
 
 

@@ -191,10 +191,9 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 class DPAdaSSPRegressor(GLMRegressor, LinearFit):
     """Linear regression from noisy second moments, differentially private.
 
-    AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The
-    normal equations are solved with a ridge that adapts to the noise. Then the same is done to the residuals.
-    The method is meant for few features, up to a few dozen, because the number of released values is the
-    square of theirs.
+    AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal
+    equations are solved with a ridge that adapts to the noise. Then the same is done to the residuals. The method
+    is meant for few features, up to a few dozen, because the number of released values is the square of theirs.
 
     {guarantee}
 
@@ -203,8 +202,7 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
     {epsilon} {delta} {row_norm}
         A record is scaled down as a whole, target included.
     {y_bounds} {alpha.l2}
-        "auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released
-        eigenvalues.
+        "auto" is the rule of AdaSSP: as much as the known noise makes necessary, given the released eigenvalues.
     n_rounds : {1, 2, 3}, default=3
         Number of rounds. 1 is the published algorithm. Each further round releases a bound of the residuals (2
         % of the budget) and their moments, whose noise is proportional to it.
@@ -224,11 +222,10 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
 
     Notes
     -----
-    **Privacy.** Rows have norm at most R, the intercept's feature included, and the target is scaled to at
-    most w R. So a record z has squared norm at most B^2 = (1 + w^2) R^2. Replacing one record (or group) moves
-    the sum of z z^T by at most sqrt(2) B^2 in Frobenius norm. Under zero-out and add-remove it is B^2.
-    Residuals are taken at released coefficients, so a later round is a Gaussian release like the first. All
-    else is post-processing.
+    **Privacy.** Rows have norm at most R, the intercept's feature included, and the target is scaled to at most w
+    R. So a record z has squared norm at most B^2 = (1 + w^2) R^2. Replacing one record (or group) moves the sum of
+    z z^T by at most sqrt(2) B^2 in Frobenius norm. Under zero-out and add-remove it is B^2. Residuals are taken at
+    released coefficients, so a later round is a Gaussian release like the first. All else is post-processing.
 
     [Wang2018]_ releases the eigenvalue, the matrix and the vector one by one, with a third of the budget
     each. One joint release with the exact Gaussian formula of [Balle2018]_ costs less.

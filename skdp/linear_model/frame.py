@@ -1,4 +1,4 @@
-"""What fits of linear models add to those of `skdp.base`: coefficients, and warnings about their number."""
+"""The fit of a linear model: coefficients, and warnings about their number."""
 
 import math
 from numbers import Real
@@ -18,17 +18,16 @@ from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, accounting, factor
 
 __all__ = ["ExactLinearFit", "LinearFit", "Solution", "count_assumption", "parameter_shape"]
 
-# Parameters of which a word means that a number is released for them.
+# Parameters for which a word means that a number is released.
 ADAPTIVE = ("clip_norm", "learning_rate", "radius", "row_norm", "y_bounds", "huber_threshold")
-# Units times mu. Below, noisy counts of all units tell little: 20 % of the budget do not pay for two searches
-# that rarely end far from the median.
+# Least units times mu. Below it, 20 % of the budget are too little for two searches to end near the median.
 FEW = 70.0
-SMALLEST = 8.0 * float(GRID[0])  # what follows from the first point of a grid is at most this
+SMALLEST = 8.0 * float(GRID[0])  # largest scale that follows from the first point of a grid
 TINY = 1e-4  # a released norm below this means that most rows are empty
 
 
 def count_assumption(problem: Problem) -> tuple[str, ...]:
-    """What a minimiser's rounding errors assume where only ``n_public`` is known of the number of units."""
+    """What the bound of a minimiser's rounding errors assumes if ``n_public`` is given."""
     if problem.records.shape.n_public is None:
         return ()
     kind = problem.records.shape.unit
@@ -60,7 +59,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
 
     _record_checks = "finite, numeric, label among the classes"
     _free_if_none = frozenset({"coef_init"})
-    # scikit-learn's score thresholds on a few hundred rows cannot be asked of epsilon = 1.
+    # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
     _poor_score = True
 
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:

@@ -231,9 +231,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         "adaptive" is half the median sup norm of the gradients. ``radius="auto"`` needs the same medians. No
         budget is spent on them if both parameters are numbers.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball,
-        in units of that feature's value: the released median sup norm of the rows, or 1 if nothing was
-        released.
+        Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
+        units of that feature's value: the released median sup norm of the rows, or 1 if nothing was released.
     {classes} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
         It costs time proportional to the number of features in each step.
 
@@ -252,11 +251,10 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     Notes
     -----
     **Privacy.** A row's gradient is clipped to L = ``clip_norm`` in the sup norm. So replacing one record (or
-    group) moves no score by more than Delta = 2 L / n. Under zero-out and add-remove it is half of that. A
-    choice by Gumbel noise of scale 2 Delta / eps0 is one eps0-bounded-range choice. The factor 2 is necessary,
-    because the scores of +e_j and -e_j move against each other; the scale Delta / eps0 of
-    [Durfee2019]_ is for counts to which records only add. T choices compose in Gaussian DP.
-    With ``delta=0`` their epsilons add up.
+    group) moves no score by more than Delta = 2 L / n. Under zero-out and add-remove it is half of that. A choice
+    by Gumbel noise of scale 2 Delta / eps0 is one eps0-bounded-range choice. The factor 2 is necessary, because
+    the scores of +e_j and -e_j move against each other; the scale Delta / eps0 of [Durfee2019]_ is for counts to
+    which records only add. T choices compose in Gaussian DP. With ``delta=0`` their epsilons add up.
 
     On CSR input a step costs about the non-zeros of the rows that its column touches. A row's part in the
     scores is refreshed if a step touches it and its gradient has moved by more than 2 / (n eps0) of the clip
@@ -336,11 +334,10 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         ``30 g / m^2``. Here m is the released median sup norm of the rows, and g that of the gradients at 0.
     {max_iter} {clip_norm} {loss} {huber_threshold}
     fit_intercept : bool, default=True
-        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and
-        added to the intercept in the end. It takes 5 % of the budget (of mu^2), up to 20 % if the records are
-        few. With ``delta=0`` it is not released: subtract a public centre from y. The rest of the intercept is
-        the coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without
-        one.
+        Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
+        to the intercept in the end. It takes 5 % of the budget (of mu^2), up to 20 % if the records are few. With
+        ``delta=0`` it is not released: subtract a public centre from y. The rest of the intercept is the
+        coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes

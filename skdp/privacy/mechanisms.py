@@ -9,7 +9,7 @@ Privacy
 * Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous Gaussian
   mechanism. So its exact formula holds in any dimension, also for batches and for adaptive choices.
 * Large sums. A sum that is too large wraps around modulo 2^64, and so does its sum with the noise:
-  post-processing again. So nothing has to be known about a private number of records (`Source.usual`).
+  post-processing again. So a bound on a private number of records is not needed (`Source.usual`).
 * Laplace. Discrete Laplace noise of scale L / epsilon on integers whose l1 sensitivity is the integer L: the
   ratio of two probabilities is at most exp(epsilon).
 * Sparse vector. Let integers of sup-norm sensitivity D be compared with a noisy threshold of scale s, each with
@@ -57,8 +57,8 @@ __all__ = [
 
 # Bound on a sum, in units: with 14 sigma of noise it stays below 2^62, so int64 holds it.
 _HEADROOM = 2.0**61
-_LAPLACE_SCALE = 2.0**30
-_SPARSE_VECTOR_GRID = 2.0**28
+_LAPLACE_SCALE = 2.0**30  # units of the grid; a choice, not tuned
+_SPARSE_VECTOR_GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
 
 
 class Noise(NamedTuple):
@@ -85,7 +85,7 @@ class Noise(NamedTuple):
 
 
 def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
-    """Return what turns the declared bound into a sensitivity: the adjacency's factor, or 1 if proven."""
+    """Return sensitivity over declared bound: the adjacency's factor, or 1 for a proven sensitivity."""
     if bounded.adjacency is None:
         return factor(adjacency)
     if bounded.adjacency != adjacency:

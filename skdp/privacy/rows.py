@@ -143,7 +143,7 @@ class Rows:
         return largest
 
     def targets_less(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Targets less a number or one number each, without a warning: that would say what they are."""
+        """Targets less a number or one number each, without a warning, which would reveal their size."""
         with np.errstate(all="ignore"):
             return np.asarray(np.asarray(self.y, dtype=np.float64) - np.asarray(values))
 
@@ -222,7 +222,7 @@ class Rows:
             usual,
         )  # fmt: skip
 
-    # ---------------------------------------------------------------- what nobody may do
+    # ---------------------------------------------------------------- refusals
 
     def __repr__(self) -> str:
         return f"Rows(unit={self.shape.unit!r}, n_features={self.shape.n_features})"
@@ -250,12 +250,9 @@ def rows_from(
 ) -> Rows:
     """Make the rows of a fit; see `PrivateRecords`."""
     kind = getattr(X, "format", "csr")
-    if (
-        kind != "csr"
-    ):  # some statistics would read columns as rows, and no bound on a record would hold
-        raise TypeError(
-            f"X must be an array or a CSR matrix, got a sparse matrix in {kind} format; call X.tocsr()"
-        )
+    if kind != "csr":
+        # Some statistics would read columns as rows, and no bound on a record would hold.
+        raise TypeError(f"X must be an array or CSR, got a matrix in {kind} format; call X.tocsr()")
     codes = None if groups is None else np.asarray(groups)
     n_groups = None if codes is None else int(codes.max()) + 1
     return Rows(
@@ -291,7 +288,7 @@ def canonical(X: Matrix) -> Matrix:
     """
     if not issparse(X):
         return X
-    # Shares the arrays, but not what scipy has cached about them: the caller may have changed them since.
+    # Shares the arrays, but not scipy's cached facts about them: the caller may have changed them since.
     own = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     if own.has_canonical_format:
         return own

@@ -45,7 +45,7 @@ def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
     return "".join(f"#define {name} {value}\n" for name, value in values.items())
 
 
-WARPS_PER_BLOCK = 4
+WARPS_PER_BLOCK = 4  # a choice, not tuned
 
 
 class GpuGradientKernel(GradientKernel):

@@ -11,7 +11,7 @@ from skdp.kernels.gpu.source import cuda_source
 
 __all__ = ["SOURCE", "gpu_numeric_sparse"]
 
-THREADS = 1024
+THREADS = 1024  # of the one block; a choice, not tuned
 
 SOURCE = cuda_source("sparse_vector.cu")
 

@@ -16,7 +16,7 @@ __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 # Rows of a block; they stay in the cache between their two uses.
 BLOCK = 128
 
-# How far ahead memory is asked for: rows of a group, and entries of a row if there are at least WIDE outputs.
+# Prefetch distance: rows of a group, and entries of a row if there are at least WIDE outputs.
 MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, np.uint64(6), 16
 
 # Unsigned constants: an unsigned index plus a signed one is signed, and numba checks its sign at every entry.

@@ -1,4 +1,4 @@
-"""The door to the kernels of gradient sums, and what all of them share."""
+"""The choice of a kernel of gradient sums."""
 
 from typing import Any
 

@@ -30,8 +30,8 @@ LARGEST_RECURSIVE = 1e3
 # Entries of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
 # columns beside each other.
 LINE_BLOCK, COLUMN_BLOCK = 30_000, 65_000
-# From WIDE columns on they go row by row, TILE of them at once; fewer go four at a time, and fewer than
-# FEW one at a time where they are long.
+# WIDE or more columns are passed row by row, TILE at once. Fewer are passed four at a time, and fewer than FEW
+# long ones one at a time.
 WIDE, TILE, FEW = 16, 64, 4
 
 

@@ -25,7 +25,7 @@ __all__ = ["SupGradientKernel", "sup_gradient_kernel"]
 # Share of the clip that is left after rounding of the float64 products; see the proof below.
 MARGIN = 1.0 - 2.0**-40
 NO_FLOATS = np.empty(0)
-PARTS = 16
+PARTS = 16  # most partial sums of `plain_sum`
 ROW_BLOCK = 256  # of a Fortran-ordered array
 
 

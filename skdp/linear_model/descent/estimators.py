@@ -28,8 +28,7 @@ class _DescentFit(StochasticFit):
 class DPGDClassifier(GLMClassifier, _DescentFit):
     """Logistic or softmax regression by differentially private gradient descent.
 
-    A fixed number of noisy steps on full gradients, as in [WangYe2017]_ and section 4.7.1 of
-    [Wang2021]_.
+    A fixed number of noisy steps on full gradients, as in [WangYe2017]_ and section 4.7.1 of [Wang2021]_.
 
     {guarantee}
 
@@ -298,9 +297,8 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     is post-processing.
 
     How often a gradient is measured again follows from released values, so the budget is spent adaptively. A
-    privacy filter makes this safe, by the theorem of [Smith2022]_: the total in mu^2 is
-    fixed first, and a release that it does not hold is refused before anything is drawn. The claim is the
-    total, even if less was spent.
+    privacy filter makes this safe, by the theorem of [Smith2022]_: the total in mu^2 is fixed first, and a release
+    that it does not hold is refused before anything is drawn. The claim is the total, even if less was spent.
 
     {privacy.unprotected}
 

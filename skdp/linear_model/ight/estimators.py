@@ -143,9 +143,8 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
 
-    DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_.
-    Each step follows a noisy gradient and keeps the ``n_nonzero_coefs`` features with the largest
-    coefficients.
+    DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_. Each step follows a
+    noisy gradient and keeps the ``n_nonzero_coefs`` features with the largest coefficients.
 
     {guarantee}
 
@@ -164,9 +163,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     {clip_norm.half} {max_iter}
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
         chooses features and then takes its steps on these alone (user guide). Rounds are used if all of this
-        holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0;
-        ``selection`` is "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients
-        are kept.
+        holds: ``refit``, ``clip_norm`` and ``learning_rate`` have their defaults; the start is 0; ``selection`` is
+        "gaussian"; at most a tenth of the features and at most ``2 sqrt(n mu)`` coefficients are kept.
     {learning_rate}
         With a number each step is ``theta <- H_s(theta - learning_rate * gradient)``, and the last iterate is
         the result. "auto" is dual averaging, which needs no tuning (user guide). ``clip_norm=inf`` is allowed
@@ -387,8 +385,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     tol : float, default=1e-4
-        Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter``
-        steps.
+        Stop when a step moves the parameters by at most ``tol`` times their norm. 0 takes all ``max_iter`` steps.
     {verbose} {callback}
 
     Attributes
@@ -459,9 +456,8 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
-    Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features
-    with the largest coefficients. The method is that of [Jain2014]_ and
-    [Yuan2014]_.
+    Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
+    the largest coefficients. The method is that of [Jain2014]_ and [Yuan2014]_.
 
     Parameters
     ----------

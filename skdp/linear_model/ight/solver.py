@@ -39,9 +39,9 @@ from skdp.privacy import PrivacySession
 __all__ = ["Schedule", "Settings", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
-REFIT_SHARE = 0.3  # of what the scales leave of mu^2, and of the steps
-POWER_ITER = 30  # of the power method, which needs no budget
-SELECTION_SHARE = 0.5  # of what a peeling step costs
+REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
+POWER_ITER = 30  # steps of the power method, which needs no budget
+SELECTION_SHARE = 0.5  # share of the choice in the cost of a peeling step
 
 
 def thresholding(
@@ -51,13 +51,10 @@ def thresholding(
 
     Parameters
     ----------
-    task : Task
     rule : StepRule
         Turns released gradients into points.
     s : int
         Number of features that keep a coefficient.
-    max_iter : int
-    clip_norm : float
     share : float
         Share of the session's mu^2 that the steps take.
 
@@ -123,8 +120,6 @@ class Settings:
     ----------
     n_nonzero_coefs : int or None
         None keeps all.
-    max_iter : int or None
-    learning_rate, clip_norm, refit : float or None
     selection : {"gaussian", "peeling"}
     tol : float
         Of a fit without privacy.
@@ -150,7 +145,7 @@ class Settings:
 
     @property
     def untouched(self) -> bool:
-        """Whether all that decides about steps is left to the fit."""
+        """Whether the user left everything about steps to the fit."""
         numbers = (self.learning_rate, self.max_iter, self.clip_norm, self.refit)
         return self.selection == "gaussian" and all(number is None for number in numbers)
 

@@ -25,7 +25,6 @@ class NoisyGradient:
 
     Parameters
     ----------
-    task : Task
     plan : GaussianPlan or BatchPlan
         Of all releases; a plan of batches draws one for each.
     clip_norm : float
@@ -81,7 +80,6 @@ def descend(
     ----------
     gradient_at : callable
         Of a point and the iteration.
-    rule : StepRule
     theta : ndarray
         Start.
     n_iter : int
@@ -89,7 +87,7 @@ def descend(
     monitor : callable
         Called with the iteration and the iterate.
     project : callable, default=None
-        What is kept of a point, for example its largest coefficients.
+        Keeps a part of a point, for example its largest coefficients.
     tol : float, default=0.0
         Stop when a step moves theta by at most ``tol`` times its norm; 0 in every private fit.
 

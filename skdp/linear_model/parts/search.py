@@ -1,7 +1,7 @@
 """Binary search by noisy counts on a public grid: how medians and quantiles are released.
 
-A question counts the units whose value is at most a grid point. A unit adds +1/2 or -1/2 to it, so "at least half
-of all" is a sum of at least 0, and no number of units enters.
+A question counts the units whose value is at most a grid point. A unit adds +1/2 or -1/2, so "at least half of
+all" means a sum of at least 0, whatever the number of units.
 """
 
 import math
@@ -17,7 +17,7 @@ __all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "noi
 # Quarter octaves from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 EVERYTHING = (-math.inf, math.inf)
-QUESTIONS = 10  # that a search which asks again may ask
+QUESTIONS = 10  # most questions of a search that asks again; a choice, not tuned
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,8 @@ class Doubt:
         return 0 < abs(total) <= self.sure * noise
 
 
-FIRST = Doubt(
-    1.0, again=False
-)  # for medians: such a point is near the median as far as can be known
+# For medians. A point whose answer is lost in noise is near the median.
+FIRST = Doubt(1.0, again=False)
 AVERAGED = Doubt(1.5, again=True)  # for quantiles
 
 
@@ -63,13 +62,10 @@ def noisy_search(
 
     Parameters
     ----------
-    session : PrivacySession
     share : float
         Share of the session's mu^2 for all questions.
     count : callable
         Gives the count at a grid point.
-    grid : ndarray
-    doubt : Doubt
     offset : float, default=0.0
         0 is the median.
     between : tuple of float
@@ -80,8 +76,8 @@ def noisy_search(
     Returns
     -------
     float
-        Where the questions end before the answer is sure, the point whose answer was surest to be near. With very
-        few units that is the point in the middle, about which the first question is.
+        If the questions end before the answer is sure, the point that is most surely near it. With very few units
+        that is the middle of the grid, where the first question is.
     """
     low, high = (min(int(np.searchsorted(grid, end)), grid.size - 1) for end in between)
     if low >= high:

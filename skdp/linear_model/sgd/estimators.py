@@ -323,8 +323,7 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
 class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     """Logistic or softmax regression by differentially private stochastic gradient descent.
 
-    Steps along noisy clipped gradients of all records or of minibatches, as in
-    [Bassily2014]_ and [Abadi2016]_.
+    Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
 
     {guarantee}
 
@@ -431,8 +430,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
     """Linear regression by differentially private stochastic gradient descent.
 
-    Steps along noisy clipped gradients of all records or of minibatches, as in
-    [Bassily2014]_ and [Abadi2016]_.
+    Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
 
     {guarantee}
 
@@ -456,10 +454,9 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
 
     Notes
     -----
-    **Privacy.** As for `DPSGDClassifier`: a batch mean of clipped gradients moves by at most
-    ``2 clip_norm / batch_size`` in l2 norm under replace-one, and by half of that under zero-out and
-    add-remove. The Gaussian noise is calibrated to all steps together. The median of y is released by noisy
-    counts of targets.
+    **Privacy.** As for `DPSGDClassifier`: a batch mean of clipped gradients moves by at most ``2 clip_norm /
+    batch_size`` in l2 norm under replace-one, and by half of that under zero-out and add-remove. The Gaussian
+    noise is calibrated to all steps together. The median of y is released by noisy counts of targets.
 
     {privacy.unprotected}
 

@@ -136,9 +136,8 @@ class PrivateTransferFit(LinearFit):
 class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
     """Sparse logistic or softmax regression by private knowledge transfer.
 
-    DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher is fitted to the
-    private data. Its linear scores of public inputs are released with Gaussian noise, and a sparse student
-    learns them.
+    DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher is fitted to the private data.
+    Its linear scores of public inputs are released with Gaussian noise, and a sparse student learns them.
 
     {guarantee}
 
@@ -159,9 +158,9 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
         noisy, but keeps the teacher nearer to where it started. "auto" balances the two by public numbers
         (user guide).
     public_X : array-like or CSR matrix of shape (m, n_features), default=None
-        Public inputs at which the teacher is asked, for example records that need no protection.
+        Public inputs at which the teacher predicts, for example records that need no protection.
     transfer_distribution : {"basis", "uniform", "gaussian"} or frozen distribution, default="basis"
-        The inputs at which the teacher is asked if there are no public ones. "basis" asks for each coefficient
+        The inputs at which the teacher predicts if there are no public ones. "basis" takes each coefficient
         once. No other inputs do better, because the noise of all labels grows with the spectral norm of the
         inputs. Entries may also be drawn: uniform on (-1, 1), standard normal, or by ``rvs`` of a frozen
         ``scipy.stats`` distribution.
@@ -193,15 +192,14 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
     Notes
     -----
-    **Privacy.** A row with the intercept's feature has norm at most R. The derivative of the loss is at most
-    L: 1 for the logistic loss, sqrt(2) for softmax, the threshold for Huber's. Then the minimisers of the
-    penalised mean loss on two neighbours differ by at most ``2 L R / (n alpha)`` in l2 norm, as
-    [Chaudhuri2011]_ show. Under zero-out and add-remove it is half of that. The
-    gap of the solver, which is the same on all data, is added. Labels are the teacher's linear predictors of
-    public inputs P. So they differ by at most ``||P||_2`` times that; the spectral norm is certified from
-    above. The labels are released once with Gaussian noise. The sparse student sees released values and public
-    inputs only. With ``teacher="private-support"`` the features and the first fit are released before, as in
-    `DPIGHTClassifier`, from the same budget.
+    **Privacy.** A row with the intercept's feature has norm at most R. The derivative of the loss is at most L: 1
+    for the logistic loss, sqrt(2) for softmax, the threshold for Huber's. Then the minimisers of the penalised
+    mean loss on two neighbours differ by at most ``2 L R / (n alpha)`` in l2 norm, as [Chaudhuri2011]_ show. Under
+    zero-out and add-remove it is half of that. The gap of the solver, which is the same on all data, is added.
+    Labels are the teacher's linear predictors of public inputs P. So they differ by at most ``||P||_2`` times
+    that; the spectral norm is certified from above. The labels are released once with Gaussian noise. The sparse
+    student sees released values and public inputs only. With ``teacher="private-support"`` the features and the
+    first fit are released before, as in `DPIGHTClassifier`, from the same budget.
 
     Erratum of [Wang2021]_: the proof of Theorem 3.3.3 uses a first-order condition that holds for convex
     sets only. A teacher under a sparsity constraint is not stable: replacing one of 1001 records can move it

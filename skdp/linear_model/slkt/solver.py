@@ -95,12 +95,12 @@ class Support:
         return cls(0.9, 3 * ALPHA, rounds=True) if rounds else cls()
 
 
-NO_SUPPORT = Support(share=0.0, alpha=0.3)
+NO_SUPPORT = Support(share=0.0, alpha=0.3)  # of the ridge teacher
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Public inputs at which the teacher is asked.
+    """Public inputs at which the teacher predicts.
 
     Attributes
     ----------

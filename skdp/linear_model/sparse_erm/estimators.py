@@ -37,9 +37,8 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
         "auto" is the number for which the threshold stays below about a tenth of the clip norm, at least 20
         and at most 100 (user guide).
     {learning_rate}
-        With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the
-        result. "auto" averages the iterates, and drops values below half of the threshold as false alarms
-        (user guide).
+        With a number a step is ``theta <- theta - learning_rate * released``, and the last iterate is the result.
+        "auto" averages the iterates, and drops values below half of the threshold as false alarms (user guide).
     {clip_norm.sup}
         It is the c2 of the paper, and "adaptive" is the median of the gradients' sup norms.
         ``learning_rate="auto"`` needs the same medians.
@@ -55,8 +54,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
         ``learning_rate``, with ``delta=0`` and without privacy.
     schedule : {"cyclic", "published"}, default="cyclic"
         Used with ``batch_groups`` in `fit` only. "cyclic" visits the groups in a new random order each epoch.
-        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most
-        often.
+        "published" draws a group with replacement for each step, beforehand, and charges the one drawn most often.
     batch_size : int, default=None
         If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
         ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.
@@ -89,11 +87,10 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
 
     Notes
     -----
-    **Privacy.** Each row's gradient is clipped in the sup norm. Replacing one record (or group) moves an entry
-    of their mean by at most ``2 clip_norm / n``, whatever the number of features. Under zero-out and
-    add-remove it is half of that. A step is ``n_hits`` rounds of the sparse vector technique of
-    [Lyu2017]_, and each round is a pure release. The rounds compose in Gaussian DP, and their
-    epsilons add up with ``delta=0``.
+    **Privacy.** Each row's gradient is clipped in the sup norm. Replacing one record (or group) moves an entry of
+    their mean by at most ``2 clip_norm / n``, whatever the number of features. Under zero-out and add-remove it is
+    half of that. A step is ``n_hits`` rounds of the sparse vector technique of [Lyu2017]_, and each round is a
+    pure release. The rounds compose in Gaussian DP, and their epsilons add up with ``delta=0``.
 
     Erratum of [ZhangH2021]_, both versions: Theorem 1 takes the drawing of one of m
     fixed groups of rows for a sample that amplifies the privacy of a record. It does not amplify it. For

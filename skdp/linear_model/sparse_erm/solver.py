@@ -212,7 +212,7 @@ class Shares:
 
 
 def found_features(theta: np.ndarray, seen: np.ndarray, n_features: int) -> np.ndarray:
-    """Features that have a coefficient; where no value was believed, those that were released at all."""
+    """Features that have a coefficient; all released ones if every value was dropped."""
     for entries in (theta[:n_features] != 0, seen[:n_features]):
         chosen = np.flatnonzero(np.any(entries.reshape(n_features, -1), axis=1))
         if chosen.size:

@@ -260,8 +260,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         Length of the longest step. inf is no limit. "auto" is ``60 / (row_norm * max_iter)`` with the median
         row norm, or no limit if ``learning_rate`` is a number.
     output : {"last", "random"}, default="last"
-        Which iterate is the result. "random" draws one uniformly from all before the last, the start among
-        them.
+        Which iterate is the result. "random" draws one uniformly from all before the last, the start among them.
     {penalty} {alpha}
     sampling : {"poisson", "without_replacement"}, default="poisson"
         How minibatches are drawn.

@@ -8,9 +8,8 @@ released::
           + (1 - g) v_{t-1}                                                                           + noise
     theta_{t+1} = theta_t - min(a / |d_t|, r_t) d_t,   d_t = v_t + gradient of the penalty at theta_t
 
-a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. Where g, C1
-and the noise are left to the fit they change from step to step by a schedule that is fixed before the data are
-read.
+a is the longest step and r_t the largest step size: zeta / (n0 L) and 1 / (2 n0 L) in the paper. Where g, C1 and
+the noise are left to the fit they change from step to step by a schedule that is fixed before the data are read.
 
 Privacy: v_{t-1} and theta_{t-1} were released, so a record enters v_t by its fresh part only. That is a vector of
 norm (1 - g) C2 + g C1 over the public batch size. The penalty is a function of theta alone, which is released.

@@ -98,10 +98,9 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     {row_norm}
         Only the features on the chosen support count.
     second_stage : {"output", "amp"}, default="output"
-        How the model is fitted on the support. "output" adds noise to the minimiser of the penalised loss.
-        "amp" is minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only. Its
-        coefficients are more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by
-        basic composition.
+        How the model is fitted on the support. "output" adds noise to the minimiser of the penalised loss. "amp"
+        is minima perturbation (`DPAMPClassifier`), for two classes and ``unit="record"`` only. Its coefficients
+        are more accurate (user guide). It takes 40 % of (epsilon, delta), added to the rest by basic composition.
     {alpha.l2}
         It is that of the second stage, > 0. "auto" balances bias and noise by public numbers.
     {fit_intercept} {classes} {adjacency} {unit.mean}
@@ -124,12 +123,11 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     -----
     **Privacy.** Replacing one record moves a score by at most ``2 C / n``, with C the released clip of the sup
     norm, and a count of votes by at most 1. Some scores go up and others down, so each of the s choices is an
-    eps0-bounded-range choice with Gumbel noise of twice that over eps0, as in [Durfee2019]_.
-    The support is released. The second stage restricts the records to it before it clips them. The minimiser
-    of the penalised mean loss, whose gradients are at most G, moves by at most ``2 G / (n alpha)`` in l2 norm,
-    as [Chaudhuri2011]_ show; the solver's certified gap is added. Under zero-out
-    and add-remove these bounds are half as large, but for the votes. Half of the budget (of mu^2) goes to each
-    stage.
+    eps0-bounded-range choice with Gumbel noise of twice that over eps0, as in [Durfee2019]_. The support is
+    released. The second stage restricts the records to it before it clips them. The minimiser of the penalised
+    mean loss, whose gradients are at most G, moves by at most ``2 G / (n alpha)`` in l2 norm, as [Chaudhuri2011]_
+    show; the solver's certified gap is added. Under zero-out and add-remove these bounds are half as large, but
+    for the votes. Half of the budget (of mu^2) goes to each stage.
 
     {privacy.unprotected}
 

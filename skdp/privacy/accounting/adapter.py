@@ -51,14 +51,12 @@ def event_for(rows: Sequence[Row] | None, accountant: str, adjacency: str) -> "D
         touched: of a fit ask `PrivacyReport.event_for`, which gives its plan.
     accountant : {"pld", "rdp"}
     adjacency : {"replace-one", "zero-out", "add-remove"}
-        The accountant must be made with the same neighbouring relation (zero-out is
-        REPLACE_SPECIAL).
+        The accountant must be made with the same neighbouring relation (zero-out is REPLACE_SPECIAL).
 
     Raises
     ------
     UnsupportedAccounting
-        If dp-accounting has no event with a valid meaning: pure releases and selections for the
-        PLD accountant.
+        If dp-accounting has no event with a valid meaning: pure releases and selections for the PLD accountant.
     """
     require_supported(FULL_BATCH, adjacency, [], accountant)
     import dp_accounting

@@ -31,7 +31,7 @@ from skdp.privacy.adjacency import factor
 
 __all__ = ["ObjectiveTerms", "objective_delta", "objective_noise", "objective_terms"]
 
-# Calibration asks for a little less than delta, so that the recheck, by other code, agrees.
+# Calibration takes a little less than delta, so that the recheck, by other code, agrees.
 _DELTA_DOWN = 1.0 - 1e-9
 
 

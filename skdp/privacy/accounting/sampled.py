@@ -94,7 +94,7 @@ def require_supported(
 
 
 def _curved_type(name: str) -> type[Release]:
-    """The kind of release of that name, if some accountant knows a curve of it."""
+    """The kind of release of that name, if some accountant has a curve of it."""
     try:
         kind = release_type(name)
     except ValueError as error:

@@ -2,29 +2,26 @@
 
 Privacy
 -------
-One round. Let D be the integer sup-norm sensitivity, t the scale of the threshold's noise, q that of the
-queries' and v that of a released value. Fix the scan order. A round answers "below" until the first
-"above"; take its outcome "the first k - 1 are below, the k-th is above". For a neighbour, move the
-threshold's noise up by D, which costs exp(D/t): every "below" stays one. The k-th query may have dropped
-by D while the threshold rose by D; moving its noise by 2 D costs exp(2 D/q). The queries before it
-cost nothing, however many there are, so the round is eps0-DP with ``eps0 = D/t + 2 D/q``. A round that
-reaches the end costs D/t only and is charged the same. The released value costs ``eps0' = D/v``. Since
-``||u'_i| - |u_i|| <= D``, the same holds for absolute values.
+One round. Let D be the integer sup-norm sensitivity, t the scale of the threshold's noise, q that of the queries'
+and v that of a released value. Fix the scan order. A round answers "below" until the first "above"; take its
+outcome "the first k - 1 are below, the k-th is above". For a neighbour, move the threshold's noise up by D, which
+costs exp(D/t): every "below" stays one. The k-th query may have dropped by D while the threshold rose by D; moving
+its noise by 2 D costs exp(2 D/q). The queries before it cost nothing, however many there are, so the round is
+eps0-DP with ``eps0 = D/t + 2 D/q``. A round that reaches the end costs D/t only and is charged the same. The
+released value costs ``eps0' = D/v``. Since ``||u'_i| - |u_i|| <= D``, the same holds for absolute values.
 
-A run is ``n_hits`` adaptive rounds of each, whether or not it halts; a plan is K = runs n_hits. With delta = 0
-the epsilons add up. With delta > 0 the plan takes ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of the
-session's mu^2. This is valid also if other releases and plans come between. Every step is dominated by a fixed
-pair (randomised response or Gaussian), and products of pairs do not depend on their order. A new plan replaces
-a part of what is left of the Gaussian pair by randomised responses that this part dominates. So, by induction
-over the steps, nothing exceeds the Gaussian pair of the whole budget. A round is charged as randomised
-response, the bound of pure eps0-DP. No smaller bound is proven here for queries that do not all move in one
-direction.
+A run is ``n_hits`` adaptive rounds of each, whether or not it halts; a plan is K = runs n_hits. With delta = 0 the
+epsilons add up. With delta > 0 the plan takes ``pure_mu(eps0, K)^2 + pure_mu(eps0', K)^2`` of the session's mu^2.
+This is valid also if other releases and plans come between. Every step is dominated by a fixed pair (randomised
+response or Gaussian), and products of pairs do not depend on their order. A new plan replaces a part of what is
+left of the Gaussian pair by randomised responses that this part dominates. So, by induction over the steps,
+nothing exceeds the Gaussian pair of the whole budget. A round is charged as randomised response, the bound of pure
+eps0-DP. No smaller bound is proven here for queries that do not all move in one direction.
 
-A sampled run. Let a run be e-DP under replace-one, e = n_hits (eps0 + eps0'). On a fresh subset of b of n
-records, uniform, secret and independent of the data, it is ``log(1 + q (e^e - 1))``-DP with q = b/n; on one
-uniformly drawn group of m, with groups as the unit, the same with q = 1/m (Balle, Barthe and Gaboardi
-2018). The proof replaces one sampled record by another, so the e-DP must hold for replace-one: zero-out and
-add-remove are refused.
+A sampled run. Let a run be e-DP under replace-one, e = n_hits (eps0 + eps0'). On a fresh subset of b of n records,
+uniform, secret and independent of the data, it is ``log(1 + q (e^e - 1))``-DP with q = b/n; on one uniformly drawn
+group of m, with groups as the unit, the same with q = 1/m (Balle, Barthe and Gaboardi 2018). The proof replaces
+one sampled record by another, so the e-DP must hold for replace-one: zero-out and add-remove are refused.
 
 Notes
 -----

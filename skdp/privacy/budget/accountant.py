@@ -175,8 +175,7 @@ class BudgetAccountant:
     Raises
     ------
     ValueError
-        If a number is out of range, or the file is not a ledger or has another ceiling or
-        ``allow_seeded``.
+        If a number is out of range, or the file is not a ledger or has another ceiling or ``allow_seeded``.
     PrivacyBudgetExceeded
         If the file is an older copy of a ledger that this process has seen.
 

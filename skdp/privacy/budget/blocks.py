@@ -171,8 +171,8 @@ def left_behind(estimator: object) -> Block | None:
     """The block from which a thread without one may have got ``estimator``.
 
     The estimator was handed over after it was made, so this may be any block that was open since. Where those
-    have several accountants the answer is a block without one. ``estimator=None`` stands for all that a forked
-    process holds: then every block that ever was open counts. A block that this thread entered and left does not.
+    have several accountants the answer is a block without one. ``estimator=None`` means all estimators of a
+    forked process: then every block that ever was open counts. A block that this thread entered and left does not.
     """
     born = 0 if estimator is None else _BORN.get(estimator, 0)
     who, ended = _who(), _ENDED[born:]

@@ -23,17 +23,16 @@ Privacy
 *Claim.* Everything released under one ledger is (E, D)-DP, also when each fit, its cost and the
 time to stop are chosen by looking at earlier results.
 
-*Proof.* Choices made between the fits are functions of what was released and of coins, so
-condition on the coins. Sums only grow with further releases (a row that was handed back released
-nothing), so a history that ends under A was under A all the time, and the same is true for B. If
-the first fit is admitted by C alone, neither A nor B can hold with it later: it stays the only
-one, and its own claim is enough. Otherwise split a set S of histories into those that end under
-B, S_B, and the others, S_A. Take the process that stops at the first fit that would leave B: it is
-M-GDP by the filter for Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben
-and Honkela 2023), and S_B are histories that it does not cut, so P(S_B) <= e^E Q(S_B) + D. On S_A
-every factor of the likelihood ratio is at most e^epsilon_i, and the sum is at most E, so
-P(S_A) <= e^E Q(S_A). Add both. Fits that run at the same time are no exception: the filter is
-applied to the single releases in their order of time, and their reservations were made before.
+*Proof.* Choices made between the fits are functions of what was released and of coins, so condition on the coins.
+Sums only grow with further releases (a row that was handed back released nothing), so a history that ends under A
+was under A all the time, and the same is true for B. If the first fit is admitted by C alone, neither A nor B can
+hold with it later: it stays the only one, and its own claim is enough. Otherwise split a set S of histories into
+those that end under B, S_B, and the others, S_A. Take the process that stops at the first fit that would leave B:
+it is M-GDP by the filter for Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben and Honkela
+2023), and S_B are histories that it does not cut, so P(S_B) <= e^E Q(S_B) + D. On S_A every factor of the
+likelihood ratio is at most e^epsilon_i, and the sum is at most E, so P(S_A) <= e^E Q(S_A). Add both. Fits that run
+at the same time are no exception: the filter is applied to the single releases in their order of time, and their
+reservations were made before.
 
 Under D nothing else can ever hold: a fit without mu is neither pure nor under B, and it stays. So all
 histories of the ledger end under D, and the claim is the filter of basic composition (Rogers et al.

@@ -171,7 +171,7 @@ def remember(identity: str, writes: tuple[Write, ...]) -> None:
 
 
 def set_seen(identity: str, last: Write) -> None:
-    """Keep the last write alone, after a visit that checked all: it stands for those before it."""
+    """Keep the last write only, after a visit that checked all: it includes those before it."""
     with LOCK:
         _SEEN[identity] = {last}
 

@@ -91,8 +91,7 @@ def discrete_laplace(
 ) -> NDArray[np.int64]:
     """Draw independent values of the discrete Laplace distribution, P(k) ~ exp(-|k| / scale).
 
-    Added to an integer statistic of l1 sensitivity Delta it gives (Delta / scale)-differential
-    privacy.
+    Added to an integer statistic of l1 sensitivity Delta it gives (Delta / scale)-differential privacy.
 
     Parameters
     ----------
@@ -122,8 +121,7 @@ def discrete_laplace(
 
     References
     ----------
-    A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy
-    mechanisms" (STOC 2009).
+    A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC 2009).
 
     Examples
     --------

@@ -34,13 +34,11 @@ class KeyStream:
     Parameters
     ----------
     random_state : None, int >= 0, numpy.random.RandomState or numpy.random.Generator, default=None
-        ``None`` takes a 256-bit key from the operating system: the only choice that gives
-        privacy. An integer of any size is expanded to a key by HKDF-SHA256 and gives the same
-        words each time. A RandomState or Generator is asked for 256 bits, so two streams made
-        from one generator differ.
+        ``None`` takes a 256-bit key from the operating system: the only choice that gives privacy. An integer of
+        any size is expanded to a key by HKDF-SHA256 and gives the same words each time. A RandomState or Generator
+        gives 256 bits, so two streams made from one generator differ.
     info : bytes, default=b""
-        Public context (HKDF's ``info``) that separates the streams of one seed. Not used without
-        a seed.
+        Public context (HKDF's ``info``) that separates the streams of one seed. Not used without a seed.
 
     Attributes
     ----------

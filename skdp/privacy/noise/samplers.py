@@ -6,16 +6,15 @@ magnitude m = n + r, n = j W.
 Privacy
 -------
 Acceptance. r is uniform and is accepted with a(r) = exp(-d(r)), so P(r | j) = a(r) / sum(a).
-Laplace: d = r / t is what the distribution asks for. Gaussian (s > 512 only): with h = 1/s and
+Laplace: d = r / t, from the distribution. Gaussian (s > 512 only): with h = 1/s and
 z = m h, the mass of m is h phi(z) M, M = E exp(-z h U - h^2 U^2 / 2), U uniform on [-1/2, 1/2], and
 
     log(phi(z) M) = const - z^2/2 + h^2 z^2/24 - h^4 (z^4/2880 + z^2/720) + R,
 
-so d = (m^2 - n^2) (slope + curve (m^2 + n^2)) with slope = h^2 (1/2 - h^2/24 + h^4/720) and
-curve = h^8 / 2880. The next terms of R are h^6 (z^6/181440 + c4 z^4 + c2 z^2), |c4|, |c2| < 1/5000
-(their exact values are recomputed in the tests); over a bin (W h <= 1/256, |z| <= 13.26) they
-change by less than h^6 * 22 / 256 < 2^-57. The rest has order h^8: log M is analytic in
-(x, y) = (z^2 h^2, h^2) and bounded by 2.7 for |x| <= 16, |y| <= 1/2, where
+so d = (m^2 - n^2) (slope + curve (m^2 + n^2)) with slope = h^2 (1/2 - h^2/24 + h^4/720) and curve = h^8 / 2880.
+The next terms of R are h^6 (z^6/181440 + c4 z^4 + c2 z^2), |c4|, |c2| < 1/5000 (their exact values are recomputed
+in the tests); over a bin (W h <= 1/256, |z| <= 13.26) they change by less than h^6 * 22 / 256 < 2^-57. The rest
+has order h^8: log M is analytic in (x, y) = (z^2 h^2, h^2) and bounded by 2.7 for |x| <= 16, |y| <= 1/2, where
 |M - 1| <= 1.8135 e^(1/16) - 1 < 0.931; so by Cauchy's estimate the coefficient of x^a y^b is below
 2.7 * 2^b / 16^a, and these terms change by less than 2^-60 over a bin.
 
@@ -34,17 +33,16 @@ Cut-off. A bin gets at most 30 attempts, the last one is taken as it is: probabi
 Stopping. A draw starts only if all words that it may need are there, and it is always finished. So the end
 of a buffer does not depend on the value in progress.
 
-Selection. The k largest of score_i + Gumbel(scale), in order, have the law of k draws without
-replacement with weights exp(score_i / scale) (Plackett-Luce; Yellott 1977), so no Gumbel number is
-formed: a binary tree of weight sums is descended k times, the chosen leaf is set to zero and its
-path summed again. With u = 2^-53: a weight exp(-t), t = (max - score) / scale <= 128, carries
-2 u t from the quotient and 4 u from the exponential, 260 u; numerator and denominator 520 u. The
-choice between subtrees a, b is a Bernoulli draw of exactly the float64 a/(a + b) <= 1/2 (bits
-compared as far as needed), off by 2 u; sums of positive numbers over L levels by L u, once along
-the path and once at the root. Together below (520 + 4 L) u < 2^-43 for L <= 50: the log-error of
-every selection's conditional probability. Leaves with t > 128 get weight zero; the weights are
-computed anew, from the largest remaining score, when the root falls below 2^-32, so what a
-selection misses has probability below n e^-128 2^32 < 2^-100.
+Selection. The k largest of score_i + Gumbel(scale), in order, have the law of k draws without replacement with
+weights exp(score_i / scale) (Plackett-Luce; Yellott 1977), so no Gumbel number is formed: a binary tree of weight
+sums is descended k times, the chosen leaf is set to zero and its path summed again. With u = 2^-53: a weight
+exp(-t), t = (max - score) / scale <= 128, carries 2 u t from the quotient and 4 u from the exponential, 260 u;
+numerator and denominator 520 u. The choice between subtrees a, b is a Bernoulli draw of exactly the float64 a/(a +
+b) <= 1/2 (bits compared as far as needed), off by 2 u; sums of positive numbers over L levels by L u, once along
+the path and once at the root. Together below (520 + 4 L) u < 2^-43 for L <= 50: the log-error of every selection's
+conditional probability. Leaves with t > 128 get weight zero; the weights are computed anew, from the largest
+remaining score, when the root falls below 2^-32, so what a selection misses has probability below n e^-128 2^32 <
+2^-100.
 """
 
 from fractions import Fraction

@@ -56,11 +56,10 @@ def gumbel_top_k(
 
     References
     ----------
-    F. McSherry and K. Talwar, "Mechanism design via differential privacy" (FOCS 2007); D. Durfee
-    and R. Rogers, "Practical differentially private top-k selection" (NeurIPS 2019), whose scale
-    Delta / epsilon is for counts to which records only add; J. I. Yellott, "The relationship
-    between Luce's choice axiom, Thurstone's theory of comparative judgment, and the double
-    exponential distribution" (1977).
+    F. McSherry and K. Talwar, "Mechanism design via differential privacy" (FOCS 2007); D. Durfee and R. Rogers,
+    "Practical differentially private top-k selection" (NeurIPS 2019), whose scale Delta / epsilon is for counts to
+    which records only add; J. I. Yellott, "The relationship between Luce's choice axiom, Thurstone's theory of
+    comparative judgment, and the double exponential distribution" (1977).
 
     Examples
     --------

@@ -21,10 +21,9 @@ def numeric_sparse(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Find and release up to ``n_hits`` integers of large absolute value: numeric sparse vector.
 
-    The entries are scanned in a fresh, uniformly random order that does not depend on them. Entry i is
-    above if ``|values[i]| + Lap(query scale) >= threshold + Lap(threshold scale)``; then
-    ``values[i] + Lap(value scale)`` is released, with fresh noise, and the threshold gets new noise. The
-    scan stops at the ``n_hits``-th hit.
+    The entries are scanned in a fresh, uniformly random order that does not depend on them. Entry i is above if
+    ``|values[i]| + Lap(query scale) >= threshold + Lap(threshold scale)``; then ``values[i] + Lap(value scale)``
+    is released, with fresh noise, and the threshold gets new noise. The scan stops at the ``n_hits``-th hit.
 
     Parameters
     ----------
@@ -60,10 +59,9 @@ def numeric_sparse(
 
     References
     ----------
-    C. Dwork and A. Roth, "The algorithmic foundations of differential privacy" (2014), section 3.6;
-    M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy"
-    (VLDB 2017); H. Zhang, I. Mironov and M. Hejazinia, "Wide network learning with differential
-    privacy" (2021), Algorithm 1.
+    C. Dwork and A. Roth, "The algorithmic foundations of differential privacy" (2014), section 3.6; M. Lyu, D. Su
+    and N. Li, "Understanding the sparse vector technique for differential privacy" (VLDB 2017); H. Zhang, I.
+    Mironov and M. Hejazinia, "Wide network learning with differential privacy" (2021), Algorithm 1.
 
     Examples
     --------

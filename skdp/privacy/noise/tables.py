@@ -6,11 +6,10 @@ here is computed in integers; no floating-point function enters a table.
 
 Privacy
 -------
-Bin masses are integers that add up to exactly 2^191; Walker's alias method spreads them over 2^c
-cells of equal mass 2^(191 - c). A draw takes the cell from the first c bits of a 64-bit word and
-compares the next 63 - c bits with the first 63 - c bits of the cell's threshold; the last bit is
-the sign. On a tie, and only then, a second and a third word are compared with the rest of the
-threshold. So bin j has probability mass_j / 2^191 *exactly*.
+Bin masses are integers that add up to exactly 2^191; Walker's alias method spreads them over 2^c cells of equal
+mass 2^(191 - c). A draw takes the cell from the first c bits of a 64-bit word and compares the next 63 - c bits
+with the first 63 - c bits of the cell's threshold; the last bit is the sign. On a tie, and only then, a second and
+a third word are compared with the rest of the threshold. So bin j has probability mass_j / 2^191 *exactly*.
 
 Gaussian: mass_j is proportional to the integral of the normal density from (j W - 1/2)/s to
 ((j + 1) W - 1/2)/s, j = 0 .. J - 1, with J W >= 13.25 s. For W > 1 this counts magnitude 0 with
@@ -18,12 +17,11 @@ both signs; the sampler rejects "minus zero" and starts again, which is exact. F
 of j = 0 is halved instead, and both signs of zero are the same value.
 
 * Cut-off: magnitudes beyond J W have mass below 2 Q(13.25) < 2^-129 and are not drawn.
-* Integrals: bins are divided into strips of width at most s/256. In a strip with centre z (unit:
-  s) and width h the integral is h phi(z) sum_n (h/2)^(2n) He_2n(z) / (2n + 1)!, because
-  phi(z + u) = phi(z) sum_n He_n(z) (-u)^n / n! and odd terms vanish. For |z| <= 13.3, h <= 1/256
-  the terms beyond n = 14 add less than 2^-230. phi(z) at equidistant points is a product of two
-  geometric recurrences. All in 320-bit fixed point: the absolute error is below 2^-290, and as
-  no kept bin has a mass below 2^-138, the relative error is below 2^-150.
+* Integrals: bins are divided into strips of width at most s/256. In a strip with centre z (unit: s) and width h
+  the integral is h phi(z) sum_n (h/2)^(2n) He_2n(z) / (2n + 1)!, because phi(z + u) = phi(z) sum_n He_n(z) (-u)^n
+  / n! and odd terms vanish. For |z| <= 13.3, h <= 1/256 the terms beyond n = 14 add less than 2^-230. phi(z) at
+  equidistant points is a product of two geometric recurrences. All in 320-bit fixed point: the absolute error is
+  below 2^-290, and as no kept bin has a mass below 2^-138, the relative error is below 2^-150.
 * Rounding of mass_j to multiples of 2^-191: relative error below 2^-191 / 2^-138 = 2^-53, and
   below 2^-58 within 13 s; the remainder of all roundings goes to bin 0.
 
@@ -69,9 +67,8 @@ _WORD = (1 << 64) - 1
 class Table:
     """An alias table: thresholds in three parts, aliases, and how bins become magnitudes.
 
-    ``high`` holds the first 63 - ``cell_bits`` bits of each threshold, ``low`` (cells x 2) the
-    rest; a bin is 2^``offset_bits`` magnitudes wide; ``slope`` and ``curve`` give the acceptance
-    of an offset.
+    ``high`` holds the first 63 - ``cell_bits`` bits of each threshold, ``low`` (cells x 2) the rest; a bin is
+    2^``offset_bits`` magnitudes wide; ``slope`` and ``curve`` give the acceptance of an offset.
     """
 
     high: NDArray[np.uint64]

@@ -1,4 +1,4 @@
-"""What follows from a ledger: the claim, its recheck and the report."""
+"""The claim that follows from a ledger, its recheck and the report."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from skdp.privacy.session.ledger import GaussianPlan, Ledger
 
 __all__ = ["make_report", "recheck"]
 
-# What no look at the rows may settle: whether two rows are equal is private.
+# Assumptions that cannot be checked: whether two rows are equal is private.
 _ONCE = {
     "record": "each record appears once: resampling, oversampling or augmentation before fit multiplies "
     "what one person adds",

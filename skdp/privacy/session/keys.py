@@ -24,7 +24,7 @@ class Keys:
 
     @property
     def seeded(self) -> bool:
-        """Whether noise was drawn that somebody who knows a seed can subtract."""
+        """Whether noise was drawn from a seed: whoever knows the seed can subtract it."""
         return self.stream is not None and self.stream.seeded
 
     def commit(self) -> noise.KeyStream:

@@ -1,4 +1,4 @@
-"""The account of a session: what was planned, what may be released, and what was.
+"""The account of a session: its plans, what they may still release, and what was released.
 
 Nothing here draws noise or reads a statistic, and nothing here locks: `PrivacySession` holds its lock around every
 call.
@@ -16,7 +16,7 @@ from skdp.privacy.bounded import Bounded
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
-# What the sampler's proven error may add to the claim; the noise is calibrated to the rest.
+# Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
 _COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate")
 _LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
@@ -73,7 +73,7 @@ class Ledger:
     exact : bool
         No privacy: nothing is counted.
     mu2 : float
-        What plans have shares of; inf without privacy, 0 with delta = 0.
+        Total that plans divide; inf without privacy, 0 with delta = 0.
     rows : list of dict
         What was released.
     plans : list of plans
@@ -186,7 +186,7 @@ class Ledger:
                 "nothing was released"
             )
         self.late = self.late or bool(self.rows)
-        if self.pure and self.pure[-1][0] == epsilon:  # a thousand equal releases are one entry
+        if self.pure and self.pure[-1][0] == epsilon:  # equal releases are one entry
             _, before, paid = self.pure.pop()
             count, mu2 = count + before, mu2 + paid
         self.pure.append((float(epsilon), count, mu2))

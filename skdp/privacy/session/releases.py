@@ -1,4 +1,4 @@
-"""Releases: a statistic, what it costs and the noise come together.
+"""Releases: a statistic, its cost and its noise.
 
 Every function follows one order. First everything that can be refused is refused. Then the plan's
 release is used up and the accountant's reservation is spent (`Keys.commit`). Only then the statistic is computed

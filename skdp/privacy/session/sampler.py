@@ -40,7 +40,7 @@ class MinibatchSampler:
 
     def units(self, plan: BatchPlan, count: int) -> NDArray[np.int64] | None:
         """The units of one batch out of ``count``; None for all."""
-        # Whatever interrupts the draw, no marks are left behind.
+        # An interrupted draw leaves no marks.
         kept, self.bits = self.bits, None
         bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)
         units = draw_units(plan, count, self._keys.commit(), bits)

@@ -1,12 +1,11 @@
 """PrivacySession: owns budget, adjacency, unit, key stream, plans and ledger of one fit.
 
-Plans, not odometers: a plan fixes the number of releases and their noise before the data are touched;
-the claim is the epsilon of what was planned, also when fewer releases were made. Before each release
-the session checks it against its plan and refuses what the plan does not hold: nothing is drawn,
-nothing leaves. `PrivacySession.report` recomputes epsilon from the ledger by other code than the
-calibration.
+A plan fixes the number of releases and their noise before the data are touched. The claim is the epsilon of what
+was planned, also when fewer releases were made. Before each release the session checks it against its plan. It
+refuses what the plan does not hold: nothing is drawn, nothing leaves. `PrivacySession.report` recomputes epsilon
+from the ledger by other code than the calibration.
 
-The currency is Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
+Costs are counted in Gaussian DP. A release that is mu_i-GDP takes mu_i^2 of the total; sums of mu^2 compose
 exactly and stay valid when later releases depend on earlier ones (Smith & Thakurta 2022; Koskela,
 Tobaben & Honkela 2023). A session with delta = 0 holds pure mechanisms only and sums their epsilons.
 """
@@ -119,7 +118,7 @@ class PrivacySession:
         )
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
         self.adjacency, self.unit = adjacency, unit
-        # Without noise there is nothing to keep apart, and a non-private estimator draws the same batches.
+        # Without noise no context is needed, and a non-private estimator draws the same batches.
         drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
         self._keys = Keys(random_state, drawn_for)
         self._parts = Parts(ledger, self._keys, MinibatchSampler(ledger, self._keys))

@@ -109,9 +109,8 @@ def perturbed_minimizer(
 
     Notes
     -----
-    **Privacy.** One record changes the gradient by at most the loss's Lipschitz constant times
-    ``hypot(row_norm, intercept_value)``, twice that under replace-one. The user guide, "Minima perturbation", has
-    the theorem.
+    **Privacy.** One record changes the gradient by at most the loss's Lipschitz constant times ``hypot(row_norm,
+    intercept_value)``, twice that under replace-one. The user guide, "Minima perturbation", has the theorem.
     """
     for name, value in (("penalty", penalty), ("row_norm", row_norm)):
         if not 1e-50 <= value <= 1e50:

@@ -35,8 +35,7 @@ def mean_sup_gradient(
     clip_norm : float
         Largest absolute entry of a row's gradient. inf (no clipping) can only be released without noise.
     units : ndarray of int, default=None
-        Different numbers of records (or groups): the batch, chosen without looking at the records. None
-        takes all.
+        Different numbers of records (or groups): the batch, chosen without looking at the records. None takes all.
     divisor : float, default=None
         A public constant; None takes ``n_units``.
 

@@ -1,9 +1,8 @@
 """The kinds of release as frozen types: what each costs, what its ledger row says, and which proof holds.
 
 A later room adds a mechanism by a class of its own: a subclass of `Release`, decorated with `register`. It
-overrides the costs that are proven and leaves the others, which refuse. Its `pld` may return any
-`DominatingPair`. The recheck reads rows by itself, so a new row needs a reader in
-`skdp.privacy.accounting.recheck` too.
+overrides the costs that are proven and leaves the others, which refuse. Its `pld` may return any `DominatingPair`.
+The recheck reads rows by itself, so a new row needs a reader in `skdp.privacy.accounting.recheck` too.
 """
 
 from skdp.privacy.accounting.releases.approximate import ObjectivePerturbation
