@@ -180,6 +180,10 @@ class Rows:
             raise ValueError("the batch was drawn for other records")
         return batch._units
 
+    def mean_scale(self, batch: Batch | None) -> float:
+        """One over the expected number of units of a mean: a public constant."""
+        return 1.0 / (self.shape.n_units if batch is None else batch.batch_size)
+
     def fine(self, bound: float) -> float:
         """A grid for sums of units of norm ``bound`` where no release has fixed one."""
         return bound * max(2.0**-36, self.shape.usual_units * 2.0**-60)

@@ -11,7 +11,7 @@ from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
 
-__all__ = ["mean_gradient", "mean_of_vectors", "mean_scale", "point"]
+__all__ = ["mean_gradient", "mean_of_vectors", "point"]
 
 # Named once: the annotations of an inner function are worked out at every call.
 Integers = NDArray[np.int64]
@@ -55,10 +55,11 @@ def mean_gradient(
     Integers are added without error. So a unit adds a vector of norm at most ``clip_norm``, and the divisor is
     public.
     """
-    kernel, scale = rows.kernel(loss), mean_scale(rows, batch)
+    kernel = rows.kernel(loss)
     at = point(theta, kernel.shape)
     chosen = None if mask is None else np.array(mask, dtype=bool)
-    clip_norm, units = float(clip_norm), rows.units_of(batch)
+    units, scale = rows.units_of(batch), rows.mean_scale(batch)
+    clip_norm = float(clip_norm)
 
     def on_grid(unit: float) -> Integers:
         return kernel.clipped_sum(at, clip_norm, unit / scale, chosen, units)
@@ -78,11 +79,6 @@ def point(theta: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
     if found.shape != shape:
         raise ValueError(f"theta must have shape {shape}, got {found.shape}")
     return found
-
-
-def mean_scale(rows: Rows, batch: Batch | None) -> float:
-    """One over the expected number of units, a public constant."""
-    return 1.0 / (rows.shape.n_units if batch is None else batch.batch_size)
 
 
 def mean_of_vectors(

@@ -167,14 +167,14 @@ def _count(rows: Rows, values: NDArray[np.float64], bound: float) -> Bounded:
         half = math.floor(0.5 / grid)
         # Clamping a count moves it by no more than the count itself moves, and it does not tell its size.
         most = 2**60 // max(1, half)
-        return np.array([half * max(-most, min(difference(), most))], dtype=np.int64)
+        return np.array([half * max(-most, min(count(), most))], dtype=np.int64)
 
-    def difference() -> int:
+    def count() -> int:
         return 2 * int(np.count_nonzero(values <= bound)) - rows.n_real_units
 
     source = rows.source(
         on_grid,
-        lambda: np.array([0.5 * difference()]),
+        lambda: np.array([0.5 * count()]),
         magnitude=math.inf,  # clamped, so that the grid does not follow from a number of units
         needs_public_n=False,
     )

@@ -9,7 +9,7 @@ from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.mean_gradient import mean_of_vectors, mean_scale
+from skdp.privacy.statistics.mean_gradient import mean_of_vectors
 
 __all__ = ["recursive_gradient"]
 
@@ -66,7 +66,7 @@ def recursive_gradient(
         raise ValueError("clip_norm and clip_diff_norm must both be finite, or both inf")
     # One rounding of this sum upwards, so that it is no less than the exact one.
     radius = large if math.isinf(large) else ((1.0 - g) * small + g * large) * (1.0 + 2.0**-50)
-    units, scale = rows.units_of(batch), mean_scale(rows, batch)
+    units, scale = rows.units_of(batch), rows.mean_scale(batch)
 
     def on_grid(unit: float) -> NDArray[np.int64]:
         return kernel.recursive_sum(now, before, g, large, small, unit / scale, rows=units)
