@@ -1,11 +1,11 @@
 """Gradient sums of many outputs over sparse rows, feature by feature.
 
-With many classes theta and the sum do not fit into the cache, and a pass row by row reads and writes all outputs of
-a feature for every entry of X. Feature by feature each of them is read or written once. What is read for every
+With many classes theta and the sum do not fit into the cache, and a pass row by row reads and writes all outputs
+of a feature for every entry of X. Feature by feature each of them is read or written once. What is read for every
 entry instead is a row of the predictors, and these are few enough to stay in the cache.
 
-Privacy: a row's predictors, norm and factors are the same bits as in the pass row by row, because each row adds its
-entries in ascending order and calls the same functions. The sums are of integers below 2**53, so any order
+Privacy: a row's predictors, norm and factors are the same bits as in the pass row by row, because each row adds
+its entries in ascending order and calls the same functions. The sums are of integers below 2**53, so any order
 gives the same.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp.kernels.gradient.csr_rows import BLOCK, square_of_row
+from skdp.kernels.gradient.passes import bounds
 from skdp.kernels.inputs import frozen, unsigned
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.protocols import Integers, Mask
@@ -153,39 +154,60 @@ class FeatureMajor:
         inverse_unit: float,
     ) -> Integers:
         """The sum of `GradientSums.clipped_sum` over all rows, theta (p, K) in the user's units."""
-        data, indices, begins, ends = self._storage
         kappa, (p, n_outputs), d = constants[-1], theta.shape, len(self._chunks[0][-1]) - 1
         base = theta[d] * kappa if p > d else np.zeros(n_outputs)
         one = kappa * kappa if p > d and (mask.size == 0 or mask[d]) else 0.0
         total = np.zeros((p, n_outputs), dtype=np.int64)
+        for lo, hi, *arrays in self._chunks:
+            factors_of = np.empty((hi - lo, n_outputs)), np.empty(hi - lo, dtype=np.bool_)
+            self._predict(arrays, theta, base, factors_of[0])
+            rest = one, limit, inverse_unit
+            self._turn((lo, hi), vectors, mask, constants, p, rest, factors_of)
+            self._add(arrays, factors_of, mask, total)
+            if p > d and (mask.size == 0 or mask[d]):
+                _intercept_sums(factors_of[0], kappa, total[d])
+        return total
+
+    def _predict(self, arrays: list[Any], theta: Any, base: Any, scores: Any) -> None:
+        """Fill in the predictors: each thread takes some outputs."""
+        n_outputs = scores.shape[1]
         parts = min(n_threads(), n_outputs)
 
-        for lo, hi, *by_feature in self._chunks:
-            c, kept = np.empty((hi - lo, n_outputs)), np.empty(hi - lo, dtype=np.bool_)
+        def one(_slot: int, part: int) -> None:
+            _predictors(*arrays, theta, base, *bounds(n_outputs, parts, part), scores)
 
-            def predict(_slot: int, k: int, c: Any = c, arrays: Any = by_feature) -> None:
-                cuts = n_outputs * k // parts, n_outputs * (k + 1) // parts
-                _predictors(*arrays, theta, base, *cuts, c)
+        run_blocks(one, parts)
 
-            def turn(
-                _slot: int, k: int, c: Any = c, kept: Any = kept, lo: int = lo, hi: int = hi
-            ) -> None:
-                cuts = lo + (hi - lo) * k // PARTS, lo + (hi - lo) * (k + 1) // PARTS
-                _row_factors(
-                    data, indices, begins, ends, lo, *cuts, *vectors, mask, *constants, p, one, limit,
-                    inverse_unit, c, kept,
-                )  # fmt: skip
+    def _turn(
+        self,
+        rows: tuple[int, int],
+        vectors: tuple[Any, Any],
+        mask: Mask,
+        constants: tuple[int, float, float],
+        p: int,
+        rest: tuple[float, float, float],
+        factors_of: tuple[Any, Any],
+    ) -> None:
+        """Turn predictors into factors: each thread takes some rows."""
+        top, end = rows
 
-            def add(
-                _slot: int, k: int, c: Any = c, kept: Any = kept, arrays: Any = by_feature
-            ) -> None:
-                cuts = d * k // PARTS, d * (k + 1) // PARTS
-                _feature_sums(*arrays, c, kept, clean, mask, *cuts, total)
+        def one(_slot: int, part: int) -> None:
+            lo, hi = bounds(end - top, PARTS, part)
+            _row_factors(
+                *self._storage, top, top + lo, top + hi, *vectors, mask, *constants, p, *rest,
+                *factors_of,
+            )  # fmt: skip
 
-            run_blocks(predict, parts)
-            run_blocks(turn, PARTS)
-            clean = bool(kept.all())
-            run_blocks(add, PARTS)
-            if p > d and (mask.size == 0 or mask[d]):
-                _intercept_sums(c, kappa, total[d])
-        return total
+        run_blocks(one, PARTS)
+
+    def _add(
+        self, arrays: list[Any], factors_of: tuple[Any, Any], mask: Mask, total: Integers
+    ) -> None:
+        """Add up: each thread takes some features."""
+        clean = bool(factors_of[1].all())
+
+        def one(_slot: int, part: int) -> None:
+            cuts = bounds(len(arrays[-1]) - 1, PARTS, part)
+            _feature_sums(*arrays, *factors_of, clean, mask, *cuts, total)
+
+        run_blocks(one, PARTS)

@@ -56,7 +56,9 @@ class NoisyGradient:
             task.loss, theta, self._clip_norm, mask=self.mask, batch=batch
         )
         gradient = session.gaussian(mean, plan)
-        gradient += task.penalty.gradient(theta)
+        added = task.penalty.gradient(theta)
+        if not isinstance(added, float) or added:
+            gradient += added
         if self.mask is not None:
             gradient[~self.mask] = 0.0
         if not self.noise_std:
