@@ -141,6 +141,9 @@ class BatchPart:
     plan: BatchPlan
     index: int
 
+    def __init_subclass__(cls) -> None:
+        raise TypeError("BatchPart cannot be subclassed: its noise follows from its plan")
+
     @property
     def noise_multiplier(self) -> float:
         """Standard deviation over l2 sensitivity of this statistic alone; 0 without privacy."""

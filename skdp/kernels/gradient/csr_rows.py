@@ -18,6 +18,8 @@ BLOCK = 128
 
 # Prefetch distance: rows of a group, and entries of a row if there are at least WIDE outputs.
 MEMBERS_AHEAD, ENTRIES_AHEAD, WIDE = 3, np.uint64(6), 16
+# Entries that stay in the second-level cache, where asking ahead costs more than it saves.
+CACHED = 2**16
 
 # Unsigned constants: an unsigned index plus a signed one is signed, and numba checks its sign at every entry.
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -145,8 +147,9 @@ def scores_of(data, indices, start, stop, d, theta, z):
     for k in range(n_outputs):
         z[k] = theta[d * n_outputs + k] if theta.size > d * n_outputs else 0.0
     last = stop - ONE
+    far = n_outputs >= WIDE and theta.size > CACHED
     for e in range(start, stop):
-        if n_outputs >= WIDE:
+        if far:
             ask_feature(theta, indices[min(last, e + ENTRIES_AHEAD)], n_outputs)
         first = np.uint64(indices[e]) * np.uint64(n_outputs)
         for k in range(n_outputs):
@@ -197,8 +200,9 @@ def add_outputs(data, indices, start, stop, d, c, kappa, acc, plain):
     """Add the products of the factors ``c`` and one row, rounded or as they are."""
     n_outputs = c.size
     last = stop - ONE
+    far = n_outputs >= WIDE and acc.size > CACHED
     for e in range(start, stop):
-        if n_outputs >= WIDE:
+        if far:
             ask_feature(acc, indices[min(last, e + ENTRIES_AHEAD)], n_outputs)
         first = np.uint64(indices[e]) * np.uint64(n_outputs)
         if plain:

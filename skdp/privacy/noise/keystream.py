@@ -115,9 +115,10 @@ class KeyStream:
                 "This key stream belongs to another process: a forked child would repeat its "
                 "parent's noise. Make a new KeyStream in the child."
             )
+        n = _whole(n, "n", 0, 2**63)
         with self._lock:
             stop = self._next + n
-            if 0 <= n and stop <= len(self._ahead):
+            if stop <= len(self._ahead):
                 out = self._ahead[self._next : stop].copy()
                 self._next = stop
             else:
@@ -224,7 +225,8 @@ class KeyStream:
 
     def _take(self, out: NDArray[np.uint64]) -> int:
         """Hand out words that were generated before; how many."""
-        count = min(len(self._ahead) - self._next, out.size)
+        # Not below 0: an interruption may have left `_next` beyond a new, shorter array.
+        count = max(0, min(len(self._ahead) - self._next, out.size))
         out[:count] = self._ahead[self._next : self._next + count]
         self._next += count
         return count

@@ -63,35 +63,44 @@ def gaussian_by_engine(
     as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
     sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
     ledger has the same row. The promise is the engine's, and the report lists it as an assumption; its `slack`
-    is charged beside that of the package's own sampler.
+    is charged beside that of the package's own sampler. The row is written before the engine opens anything,
+    because peers may see the sum even if the engine then fails.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         total = _sum_of(statistics)
         for bounded in statistics:
             ledger.check_statistic(bounded)
+        if type(plan) is not GaussianPlan:
+            raise UnsupportedAccounting(
+                "owners' statistics are released with a plan of session.plan_gaussian only"
+            )
         ledger.check_plan(plan, plan.releases)
         if not ledger.exact:
             drawn_with = ledger.noise(total, plan)
             own = noise.gaussian_slack(total.size, plan.noise_multiplier)
             theirs = engine.slack(total.size, plan.noise_multiplier)
+            if not all(0.0 <= part < math.inf for part in theirs):
+                raise ValueError(f"engine.slack must give two finite numbers >= 0, got {theirs!r}")
             ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
         ledger.use(plan)
         if ledger.exact:
             return total._value.plain()
         parts.keys.commit()
         unit, sigma, sensitivity = drawn_with
-        opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
-        if opened.dtype != np.int64 or opened.shape != total.shape:
-            raise TypeError(f"engine must open int64 of shape {total.shape}")
         made = Gaussian(
             noise_multiplier=sigma * unit / sensitivity,
             sensitivity=sensitivity,
             noise_std=sigma * unit,
             grid=unit,
         )
+        # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
         ledger.write(made.describe(), plan.purpose)
         ledger.assume(f"noise was drawn by {engine.name}")
+        opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
+        if opened.dtype != np.int64 or opened.shape != total.shape:
+            raise TypeError(f"engine must open int64 of shape {total.shape}")
         released: NDArray[np.float64] = opened * np.float64(unit)
         return released
 
@@ -105,9 +114,9 @@ def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
         raise UnsupportedAccounting("owners' statistics of batches have no proof")
     if any(b.shape != first.shape or b.adjacency != first.adjacency for b in statistics):
         raise UnsupportedAccounting("owners' statistics must have one shape and one adjacency")
-    if len({id(source.owner) for source in sources if source.owner is not None}) < len(
-        [source for source in sources if source.owner is not None]
-    ):
+    # Records that are derived from others belong to the same family.
+    owners = [source.owner for source in sources if source.owner is not None]
+    if len({id(getattr(owner, "family", owner)) for owner in owners}) < len(owners):
         raise UnsupportedAccounting("two of the statistics are of the same records")
     wraps = any(source.usual is not None for source in sources)
     if wraps and any(source.roundings or math.isinf(source.magnitude) for source in sources):

@@ -90,7 +90,8 @@ def plan_batches(
     >>> plan.rate, round(plan.noise_multiplier, 1)
     (0.02, 1.1)
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         share, n_units = check_share(share), check_number(n_units, "n_units")
         groups = [_checked(group, n_units) for group in groups]
@@ -158,7 +159,8 @@ def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
     Batch
         Secret and for one use: a statistic of ``records`` takes it as ``batch=``.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         return parts.sampler.draw(plan, records)
 
 
@@ -179,7 +181,8 @@ def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partiti
     Partition
         Secret, for `PrivateRecords.support_votes`.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         return parts.sampler.partition(records, n_blocks)
 
 

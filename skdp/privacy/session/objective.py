@@ -72,7 +72,8 @@ def objective_perturbation(
     ValueError
         If the penalty is too small for what is set aside. Nothing was drawn or released.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         if not isinstance(minimizer, PerturbedMinimizer):
             raise TypeError(

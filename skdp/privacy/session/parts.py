@@ -3,6 +3,7 @@
 import os
 import threading
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from skdp.privacy.session.keys import Keys
 from skdp.privacy.session.ledger import Ledger
@@ -14,23 +15,25 @@ __all__ = ["Door", "Parts"]
 class Door:
     """Lets one caller in at a time, while the session is open and in the process that opened it.
 
-    Every function that plans, draws or releases does its work inside ``with parts.door:``.
+    Every function that plans, draws or releases begins with ``with parts.door.lock:`` and ``parts.door.check()``.
+    The lock itself stands in the ``with``: no line of Python runs between taking it and the promise to return it,
+    so an interrupt cannot leave it taken.
+
+    Attributes
+    ----------
+    lock : RLock
     """
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._pid, self._shut = os.getpid(), False
 
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        if self._shut or self._pid != os.getpid():
-            self.lock.release()
-            if self._shut:
-                raise RuntimeError("this session is closed; open another one to release more")
+    def check(self) -> None:
+        """Refuse callers after the end, and in another process."""
+        if self._shut:
+            raise RuntimeError("this session is closed; open another one to release more")
+        if self._pid != os.getpid():
             raise RuntimeError("a session belongs to the process that opened it; open another one")
-
-    def __exit__(self, *error: object) -> None:
-        self.lock.release()
 
     def shut(self) -> None:
         """Refuse every later caller."""
@@ -56,3 +59,8 @@ class Parts:
     keys: Keys
     sampler: MinibatchSampler
     door: Door = field(default_factory=Door)
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("a PrivacySession cannot be copied or pickled: it holds a key")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]

@@ -52,7 +52,8 @@ def plan_gaussian(
     PrivacyBudgetExceeded
         If less than ``share`` is left.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         releases, share = check_number(releases, "releases"), check_share(share)
         ledger.require_gaussian()
@@ -108,7 +109,8 @@ def gaussian(
     PrivacyBudgetExceeded
         If the plan holds no further release. Nothing was drawn or released.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         ledger.check_statistic(bounded, batches=True)
         own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
@@ -129,7 +131,9 @@ def gaussian(
             batch._spent.add(index)
         if ledger.exact:
             return bounded._value.plain()
+        ledger.open_batch = batch
         released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
+        alone = ledger.open_batch is batch
         if isinstance(own, BatchPlan):
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.
             short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
@@ -137,6 +141,11 @@ def gaussian(
             # The first row is that of the whole batch. A statistic with too little noise gets a row of its own.
             line["count"] = int(first or short < 1.0)
         ledger.write(line, plan.purpose)
+        if isinstance(plan, BatchPart) and not alone:  # by a function that `clipped_sum` calls
+            raise UnsupportedAccounting(
+                "something else was released while this part of a batch was computed: the part is charged, "
+                "and not released"
+            )
         ledger.open_batch = batch
         return released
 
@@ -200,7 +209,8 @@ def laplace(
     PrivacyBudgetExceeded
         If the session does not hold the cost. Nothing was drawn or released.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         ledger.check_statistic(bounded)
         if ledger.exact:
@@ -237,7 +247,8 @@ def gumbel_top_k(
     PrivacyBudgetExceeded
         If the session does not hold the cost. Nothing was drawn or released.
     """
-    with parts.door:
+    with parts.door.lock:
+        parts.door.check()
         ledger = parts.ledger
         ledger.check_statistic(bounded)
         if not 1 <= k <= bounded.size:

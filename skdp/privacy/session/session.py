@@ -190,7 +190,8 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._parts.door:
+        with self._parts.door.lock:
+            self._parts.door.check()
             return self._keys.commit().permutation(n, size)
 
     def integers(self, bound: int, size: int) -> NDArray[np.int64]:
@@ -204,7 +205,8 @@ class PrivacySession:
         -------
         ndarray of shape (size,), dtype int64
         """
-        with self._parts.door:
+        with self._parts.door.lock:
+            self._parts.door.check()
             return self._keys.commit().integers(bound, size)
 
     # ---------------------------------------------------------------- report, life and death

@@ -73,7 +73,8 @@ def plan_numeric_sparse(
     >>> round(plan.epsilon_query, 4), round(plan.epsilon_value, 4)
     (0.0327, 0.0065)
     """
-    with session.door:
+    with session.door.lock:
+        session.door.check()
         ledger = session.ledger
         runs, n_hits = check_number(runs, "runs"), check_number(n_hits, "n_hits")
         share, parts = check_share(share), check_number(parts, "parts")
@@ -135,7 +136,8 @@ def numeric_sparse(
     PrivacyBudgetExceeded
         If the plan holds no further run. Nothing was drawn or released.
     """
-    with session.door:
+    with session.door.lock:
+        session.door.check()
         ledger, keys = session.ledger, session.keys
         ledger.check_statistic(bounded)
         ledger.check_plan(plan, plan.runs * plan.parts)

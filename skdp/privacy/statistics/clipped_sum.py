@@ -52,7 +52,7 @@ def clipped_sum(
     rowwise : bool, default=False
         Whether a row's vector has the same bits wherever the row stands and whatever other rows are there. A
         matrix product of BLAS does not promise that. Without the promise the function is called for one row at
-        a time where the number of rows is private (groups, or ``n_public``).
+        a time for a drawn batch, and where the number of rows is private (groups, or ``n_public``).
 
     Returns
     -------
@@ -80,17 +80,20 @@ def clipped_sum(
     4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
 
     Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
-    others add has the same bits on a neighbouring data set: under a public number of rows every row keeps its
-    place and its chunk; under a private one the function sees one row at a time, or promises that places do not
-    matter. A group's vectors are added in the order of its rows.
+    others add has the same bits on a neighbouring data set. Over all units, under a public number of rows, every
+    row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing, so
+    the function sees one row at a time, or promises that places do not matter. A group's vectors are added in the
+    order of its rows.
     """
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:
         raise ValueError("clip_norm must be > 0 and size at least 1")
     if rows.shape.device != "cpu":
         raise ValueError("vectors of another room's function are summed in the host's memory only")
-    at_once = CHUNK if rowwise or rows.shape.n_records is not None else 1
-    made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
+    units = rows.units_of(batch)
+    # Where a unit can come or go, the rows after it would move to other places of what the function is given.
+    at_once = CHUNK if rowwise or (rows.shape.n_records is not None and units is None) else 1
+    made = UnitVectors(rows, function, size, units, at_once)
     made.probe()
 
     def plain() -> NDArray[np.float64]:

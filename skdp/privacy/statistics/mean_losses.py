@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.mean_gradient import Floats, Integers
 
 __all__ = ["mean_losses"]
 
@@ -43,10 +44,10 @@ def mean_losses(rows: Rows, loss: Loss, thetas: ArrayLike, bound: float) -> Boun
     if not 0 < bound < math.inf:
         raise ValueError(f"bound must be finite and > 0, got {bound!r}")
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
+    def on_grid(grid: float) -> Integers:
         return np.asarray(kernel.loss_sums(points, bound, grid))
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         fine = rows.fine(bound)
         return np.asarray(on_grid(fine) * fine)
 

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdp.losses import Loss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.mean_gradient import mean_of_vectors
+from skdp.privacy.statistics.mean_gradient import Floats, Integers, mean_of_vectors
 
 __all__ = ["recursive_gradient"]
 
@@ -68,10 +68,10 @@ def recursive_gradient(
     radius = large if math.isinf(large) else ((1.0 - g) * small + g * large) * (1.0 + 2.0**-50)
     units, scale = rows.units_of(batch), rows.mean_scale(batch)
 
-    def on_grid(unit: float) -> NDArray[np.int64]:
+    def on_grid(unit: float) -> Integers:
         return kernel.recursive_sum(now, before, g, large, small, unit / scale, rows=units)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(radius):
             change = kernel.plain_sum(now, rows=units)
             change -= (1.0 - g) * kernel.plain_sum(before, rows=units)

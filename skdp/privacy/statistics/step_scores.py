@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.mean_gradient import mean_gradient
+from skdp.privacy.statistics.mean_gradient import Integers, mean_gradient
 
 __all__ = ["step_scores"]
 
@@ -54,7 +54,7 @@ def step_scores(
     def scores(moved: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.abs(moved) if moved.ndim == 1 else np.hypot.reduce(moved, axis=1)
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
+    def on_grid(grid: float) -> Integers:
         # Every record is rounded to the finer grid inside its ball, so this grid may be any.
         unit = max(grid / learning_rate / 2.0**10, coarse)
         fine = gradient.on_grid(unit)

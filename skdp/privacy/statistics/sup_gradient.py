@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.mean_gradient import point
+from skdp.privacy.statistics.mean_gradient import Floats, Integers, point
 
 __all__ = ["gradient_scores", "mean_sup_gradient"]
 
@@ -53,10 +53,10 @@ def mean_sup_gradient(
     kernel = rows.sup_kernel(loss)
     at, chosen, clip_norm = point(theta, kernel.shape), rows.rows_of(units), float(clip_norm)
 
-    def on_grid(grid: float) -> NDArray[np.int64]:
+    def on_grid(grid: float) -> Integers:
         return kernel.clipped_sum(at, clip_norm, grid, rows=chosen)
 
-    def plain() -> NDArray[np.float64]:
+    def plain() -> Floats:
         if math.isinf(clip_norm):
             return np.asarray(kernel.plain_sum(at, rows=chosen), dtype=np.float64)
         fine = rows.fine(clip_norm)

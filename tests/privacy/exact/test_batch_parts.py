@@ -106,6 +106,30 @@ def test_nothing_is_released_between_the_parts_of_a_batch(between):
     assert session._keys.stream.counter == counter
 
 
+def test_a_release_inside_the_function_of_a_part_is_one_between_the_parts():
+    session, plan, records = opened(share=0.5)
+    small = session.plan_gaussian(3, 0.1)
+    batch = session.draw(plan, records)
+    session.gaussian(below(records, 1.0, batch), plan.parts[0])
+
+    def nested(X, y):
+        if X.any() and not seen:
+            seen.append(session.gaussian(records.row_norm_count(1.0), small))
+        return np.zeros((len(X), 1))
+
+    seen = []
+    part = records.clipped_sum(nested, 0.5, size=1, batch=batch)
+    with pytest.raises(UnsupportedAccounting, match="while this part of a batch was computed"):
+        session.gaussian(part, plan.parts[1])
+    assert seen
+    session.report()
+
+
+def test_a_part_cannot_be_subclassed():
+    with pytest.raises(TypeError, match="cannot be subclassed"):
+        type("Quiet", (BatchPart,), {"noise_multiplier": 1e-3})
+
+
 def test_parts_of_another_plan_are_refused():
     session, plan, records = opened()
     stranger, other, theirs = opened()

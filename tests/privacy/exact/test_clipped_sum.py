@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.losses import SquaredLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
+from skdp.privacy.batches import Batch
 from skdp.privacy.statistics import clipped_sum as module
 
 CLIP, GRID = 0.7, 2.0**-20
@@ -252,3 +253,39 @@ def test_the_sum_of_a_batch_is_that_of_its_units():
             assert np.array_equal(mine, sum_of(X[rows], y[rows], **few)._value.on_grid(GRID))
         else:
             assert not mine.any()
+
+
+def moves_of_an_absent_unit():
+    """How far a unit whose own vector is 0 moves the sum of a batch, in clip norms: others must not move at all."""
+    rng = np.random.default_rng(0)
+    n, d, m, clip = 2048, 60, 16, 1e-7
+    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    X = (rng.normal(size=(n, 30)) @ basis[:, :30].T).astype(np.float32)
+    X[0], W = 0.0, basis[:, 30 : 30 + m].astype(np.float32)
+    records, moved = PrivateRecords(X), []
+    with PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True, accountant=False) as session:
+        (plan,) = session.plan_batches([BatchGroup(9, n // 2)], n_units=n)
+    for _ in range(3):
+        others = np.flatnonzero(rng.random(n - 1) < 0.5) + 1
+        sums = []
+        for units in (others, np.append(0, others)):
+            batch = Batch._make(plan, units, records._rows.family)
+            # Float32 residuals near 0: the last bits of BLAS, which depend on places, are as large as the clip.
+            made = records.clipped_sum(lambda A, y: A @ W, clip, size=m, batch=batch)
+            sums.append(made._value.on_grid(clip * 2.0**-20))
+        moved.append(unit_norm(sums[0] - sums[1]) * 2.0**-20)
+    return max(moved)
+
+
+def test_a_unit_that_joins_a_batch_does_not_move_what_others_add():
+    assert moves_of_an_absent_unit() == 0
+
+
+def test_a_twin_that_hands_out_chunks_of_a_batch_is_caught(monkeypatch):
+    made = module.UnitVectors
+    monkeypatch.setattr(
+        module,
+        "UnitVectors",
+        lambda rows, f, size, units, at_once: made(rows, f, size, units, 1024),
+    )
+    assert moves_of_an_absent_unit() > 1

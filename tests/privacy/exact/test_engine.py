@@ -153,6 +153,59 @@ def test_refusals_open_nothing():
     assert len(engine.asked) == 1
 
 
+def test_a_plan_of_batches_is_refused():
+    """Its noise is that of a small batch: all records would be released with a fraction of what they need."""
+    s, engine, made = session(minibatches=True), ToyEngine(), statistics(1)
+    (plan,) = s.plan_batches([BatchGroup(200, 2)], n_units=40)
+    for wrong in (plan, plan.parts[0], None, "steps"):
+        with pytest.raises(UnsupportedAccounting, match="plan_gaussian only"):
+            s.gaussian_by_engine(made, wrong, engine)
+    assert (engine.asked, s._ledger.rows) == ([], [])
+
+
+@pytest.mark.parametrize("fault", ["raises", "dtype"])
+def test_what_peers_may_have_seen_is_in_the_ledger(fault):
+    class Failing(ToyEngine):
+        def open(self, integers, sigma):
+            opened = super().open(integers, sigma)
+            if fault == "raises":
+                raise ConnectionError("a server went away")
+            return opened.astype(float)
+
+    s = session()
+    plan = s.plan_gaussian(1, 0.4)
+    with pytest.raises((ConnectionError, TypeError)):
+        s.gaussian_by_engine(statistics(), plan, Failing())
+    (row,) = s._ledger.rows
+    assert row["count"] == 1
+    s.plan_gaussian(1, 0.1)  # planned after something was seen: the whole budget is claimed
+    report = s.report()
+    assert report.epsilon == pytest.approx(1.0)
+    assert "noise was drawn by three toy servers" in report.assumptions
+
+
+def test_derived_records_are_the_same_owner():
+    (records,) = owners(1)
+    twins = [records, records.centered(1.0), records.with_intercept(2.0)]
+    made = [r.mean_gradient(LogisticLoss(), np.zeros(4), 0.5) for r in twins]
+    s, engine = session(), ToyEngine()
+    with pytest.raises(UnsupportedAccounting, match="same records"):
+        s.gaussian_by_engine(made, s.plan_gaussian(1), engine)
+    assert engine.asked == []
+
+
+@pytest.mark.parametrize("slack", [(math.nan, 0.0), (0.0, -1.0), (math.inf, 0.0)])
+def test_an_engines_error_must_be_a_number(slack):
+    class Odd(ToyEngine):
+        def slack(self, n_values, noise_multiplier):
+            return slack
+
+    s, engine = session(), Odd()
+    with pytest.raises(ValueError, match="two finite numbers"):
+        s.gaussian_by_engine(statistics(), s.plan_gaussian(1), engine)
+    assert (engine.asked, s._ledger.slack) == ([], [0.0, 0.0])
+
+
 def test_the_engines_error_is_charged():
     class Rough(ToyEngine):
         def slack(self, n_values, noise_multiplier):

@@ -27,7 +27,7 @@ from skdp.privacy.noise import (
     rounded_gaussian,
     selection_slack,
 )
-from skdp.privacy.noise.keystream import _KEY_BLOCKS
+from skdp.privacy.noise.keystream import _AHEAD, _KEY_BLOCKS
 
 ALARM = 1e-8
 SIGMAS = [0.5, 1.0, 3.7, 300.0, 513.0, 777.7, 2.0**20, 2.0**30, 2.0**40]
@@ -238,6 +238,21 @@ class TestKeyStream:
         pieces = np.concatenate([stream.words(n) for n in sizes])
         assert stream.counter == sum(sizes)
         np.testing.assert_array_equal(pieces, KeyStream(1).words(sum(sizes)))
+
+    def test_requests_around_what_is_generated_together(self):
+        sizes = [_AHEAD - 1, 3, _AHEAD, 1, _AHEAD + 5, 2 * _AHEAD, 7]
+        stream = KeyStream(1)
+        pieces = np.concatenate([stream.words(n) for n in sizes])
+        assert stream.counter == sum(sizes)
+        np.testing.assert_array_equal(pieces, KeyStream(1).words(sum(sizes)))
+
+    def test_words_are_the_callers_own(self):
+        stream = KeyStream(1)
+        first = stream.words(5)
+        kept = first.copy()
+        first[:] = 0
+        stream.words(3)
+        np.testing.assert_array_equal(np.append(kept, 0)[:5], KeyStream(1).words(5))
 
     def test_long_request(self):
         """More than one OpenSSL call; the zero-filled buffer stays zero."""

@@ -1,5 +1,6 @@
 """Plans and filters (REFEREE 4), adjacency (5, 14), selection (10), keys (17), slack (28)."""
 
+import ast
 import contextlib
 import copy
 import dataclasses
@@ -7,15 +8,20 @@ import math
 import pickle
 import threading
 import time
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from scipy.stats import norm
 
 from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, accounting, mechanisms, noise
+from skdp.privacy import session as session_package
 from skdp.privacy.adjacency import factor
+from skdp.privacy.noise import KeyStream
 from skdp.privacy.session.ledger import Ledger
+from skdp.privacy.session.parts import Door
 
 
 def session(**params):
@@ -468,3 +474,27 @@ def test_what_was_set_aside_is_in_every_figure_also_when_it_was_not_released():
     assert report.epsilon == report.epsilon_at(1e-5) == 4.0
     assert report.epsilon_at(1e-9) == report.mu == math.inf
     assert report.delta_at(3.9) == 1.0
+
+
+def test_an_interrupt_leaves_the_lock_free():
+    """The lock stands in the `with` itself: Python code around it could be interrupted with the lock taken."""
+    for module in sorted(Path(session_package.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(module.read_text())):
+            if isinstance(node, ast.With) and "door" in ast.unparse(node.items[0]):
+                assert ast.unparse(node.items[0]).endswith(".door.lock"), module.name
+    assert not hasattr(Door, "__enter__")
+
+
+@pytest.mark.parametrize("copier", [copy.deepcopy, pickle.dumps, joblib.hash])
+def test_bound_methods_cannot_be_copied(copier):
+    s = session()
+    for thing in (s.gaussian, s.draw, s._parts):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            copier(thing)
+
+
+def test_words_of_any_integer_type_are_never_repeated():
+    stream = KeyStream(0)
+    drawn = [stream.words(np.int8(100)) for _ in range(200)]
+    assert {len(words) for words in drawn} == {100}
+    assert len(np.unique(np.concatenate(drawn))) == 20000

@@ -32,6 +32,18 @@ _FIRST = ("purpose", "count")
 _LAST = ("sensitivity", "grid", "sampling", "sampling_rate", "batch_size", "n_records")
 
 
+_KEYS: "dict[type[Release], tuple[str, ...]]" = {}
+
+
+def _row_keys(kind: "type[Release]") -> tuple[str, ...]:
+    """The keys of the rows of a kind of release, in their order; found once."""
+    if kind not in _KEYS:
+        known = [field.name for field in fields(kind)]
+        own = [key for key in known if key not in (*_FIRST, *_LAST)]
+        _KEYS[kind] = (*_FIRST, *own, *(key for key in _LAST if key in known))
+    return _KEYS[kind]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Release:
     """``count`` releases of one mechanism with one noise, each possibly chosen by the results before it.
@@ -101,10 +113,8 @@ class Release:
 
     def describe(self) -> LedgerRow:
         """The ledger row; what is not known is left out."""
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
-        own = [key for key in known if key not in (*_FIRST, *_LAST)]
-        keys = [*_FIRST, *own, *(key for key in _LAST if key in known)]
-        return {"name": self.name} | {key: known[key] for key in keys if known[key] is not None}
+        known = [(key, getattr(self, key)) for key in _row_keys(type(self))]
+        return {"name": self.name} | {key: value for key, value in known if value is not None}
 
     @classmethod
     def variant(cls, row: Row) -> "type[Release]":

@@ -1,0 +1,59 @@
+"""Sums of many outputs over sparse rows feature by feature give the bits of the pass row by row."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skdp.kernels import gradient_kernel
+from skdp.kernels.gradient import feature_major
+from skdp.losses import MultinomialLoss
+
+N, D = 301, 40
+
+
+@pytest.fixture(autouse=True)
+def always(monkeypatch):
+    for name, value in (("LEAST_THETA", 1), ("LEAST_PER_FEATURE", 0), ("MOST_ENTRIES", 10**9)):
+        monkeypatch.setattr(feature_major, name, value)
+
+
+def both(kernel, theta, clip, mask):
+    found = []
+    for turned in (True, False):
+        kernel._may_turn = turned
+        found.append(kernel.clipped_sum(theta, clip, clip * 2.0**-30, mask))
+    return found
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("predictors", [2**20, 400])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_integers(monkeypatch, threads, predictors, dtype):
+    monkeypatch.setenv("SKDP_NUM_THREADS", threads)
+    monkeypatch.setattr(feature_major, "PREDICTORS", predictors)
+    rng = np.random.default_rng(0)
+    for n_classes, intercept, weighted, bad in itertools.product((8, 13), *[(False, True)] * 3):
+        X = sp.random(N, D, 0.2, format="csr", random_state=1, dtype=dtype)
+        if bad:
+            odd = np.array([np.inf, np.nan, 1e30, -np.inf, 1e-300], dtype=dtype)
+            X.data[rng.integers(0, X.data.size, 15)] = np.tile(odd, 3)
+        kernel = gradient_kernel(
+            X, rng.integers(0, n_classes, N).astype(float), MultinomialLoss(n_classes),
+            fit_intercept=intercept, intercept_value=0.37,
+            sample_weight=rng.random(N) if weighted else None,
+        )  # fmt: skip
+        assert kernel._may_turn
+        theta = rng.normal(size=kernel.shape)
+        for mask, clip in itertools.product((None, rng.random(D + intercept) < 0.5), (1e-3, 10.0)):
+            turned, straight = both(kernel, theta, clip, mask)
+            np.testing.assert_array_equal(turned, straight)
+            assert turned.dtype == np.int64
+            assert turned.any()
+
+
+def test_only_where_it_pays():
+    pays = feature_major.FeatureMajor.pays
+    assert not pays(0, 0, 10, 10)
+    assert not pays(100, 1000, 10, 2)
