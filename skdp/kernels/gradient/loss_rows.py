@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from skdp.kernels.gradient.csr_rows import ask_member, scores_of
+from skdp.kernels.gradient.csr_rows import CACHED, ask_member, scores_of
 from skdp.kernels.gradient.dense_rows import (
     ask_row,
     column_scores,
@@ -109,6 +109,18 @@ def column_losses(
 
 
 @jit
+def _scores_at(data, indices, start, stop, d, theta, z):
+    """Linear predictors of one row at a few points: theta (p, K) stays in the cache, nothing is asked ahead."""
+    p, n_outputs = theta.shape
+    for k in range(n_outputs):
+        z[k] = theta[d, k] if p > d else 0.0
+    for e in range(start, stop):
+        j = indices[e]
+        for k in range(n_outputs):
+            z[k] += data[e] * theta[j, k]
+
+
+@jit
 def csr_losses(
     data, indices, begins, ends, d, y, weight, lo, hi, theta, n_outputs, code, parameter, kappa,
     bound, inverse_unit, top, acc,
@@ -117,8 +129,12 @@ def csr_losses(
     points = theta.reshape(theta.size)
     z = np.empty(theta.shape[1])
     scores = z.reshape((z.size, 1))
+    far = z.size > 1 and theta.size > CACHED
     for i in range(lo, hi):
-        scores_of(data, indices, begins[i], ends[i], d, points, z)
+        if far:
+            scores_of(data, indices, begins[i], ends[i], d, points, z)
+        else:
+            _scores_at(data, indices, begins[i], ends[i], d, theta, z)
         _add_losses(
             scores, i, 1, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip
