@@ -334,10 +334,12 @@ def check_loss(loss: Any) -> None:
         for name in ("value", "derivative")
         if getattr(type(loss), name, None) in (None, getattr(Loss, name))
     ]
-    if missing or isinstance(loss, type):
+    if isinstance(loss, type):
+        raise TypeError(f"loss must be an instance: pass {loss.__name__}(), not the class")
+    if missing:
         raise TypeError(
-            f"loss must be one of {[cls.name for cls in _SHIPPED]} or an object like skdp.losses.Loss, got "
-            f"{type(loss).__name__}" + (f" without {', '.join(missing)}" if missing else "")
+            f"loss must be one of {[cls.name for cls in _SHIPPED]} or inherit from skdp.losses.Loss, got "
+            f"{type(loss).__name__} without {', '.join(missing)}"
         )
     if loss.n_outputs != 1:
         raise TypeError("a loss of your own has one linear predictor: n_outputs must be 1")

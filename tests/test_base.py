@@ -8,7 +8,7 @@ import pytest
 
 from skdp import BudgetAccountant, DPIGHTClassifier
 from skdp.base import ExactFit, PrivateFit, Problem, Solution, planned, unpaid
-from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.exceptions import PrivacyAccountingError, PrivacyBudgetExceeded
 from skdp.privacy import Bounded, PrivacySession, PublicShape
 
 WORDS = 6
@@ -290,3 +290,46 @@ def test_the_exact_twin_shares_both_methods():
     assert not hasattr(model, "privacy_")
     with pytest.raises(TypeError, match="has no unit"):
         model.fit(OWNERS, groups=[0] * 40)
+
+
+# ------------------------------------------------------------------ what an author may get wrong
+
+
+class Forgets(NoisyMean):
+    """Returns the exact mean: the noise was forgotten."""
+
+    def solve(self, session, problem):
+        return Solution(np.mean(problem.records.data, axis=0))
+
+
+class ReturnsAnArray(NoisyMean):
+    def solve(self, session, problem):
+        return super().solve(session, problem).theta
+
+
+class ReadsATuple(NoisyMean):
+    def read(self, X, y=None, groups=None):
+        return X, y
+
+
+@pytest.mark.parametrize(
+    ("cls", "error", "words"),
+    [
+        (Forgets, PrivacyAccountingError, "released nothing through the session"),
+        (ReturnsAnArray, TypeError, r"solve must return a skdp\.base\.Solution, got ndarray"),
+        (ReadsATuple, TypeError, r"read must return a skdp\.base\.Problem, got tuple"),
+    ],
+)
+def test_an_authors_mistakes_are_named(cls, error, words):
+    accountant = BudgetAccountant(1.0, 1e-5)
+    model = cls(accountant=accountant)
+    with pytest.raises(error, match=words):
+        model.fit(np.zeros((9, 3)))
+    assert not [name for name in vars(model) if name.endswith("_")]
+    if cls is not ReturnsAnArray:  # its release is paid
+        assert accountant.spent() == (0.0, 0.0)
+
+
+def test_a_plan_is_asked_of_estimators_that_have_one():
+    with pytest.raises(TypeError, match="DPIGHTClassifier has no method plan"):
+        planned(DPIGHTClassifier(classes=(0, 1)), PublicShape("record", 9, 3))

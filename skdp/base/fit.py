@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp._compat import around_this_fit, warn_user
 from skdp.base.parameters import check_groups, check_privacy
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.privacy import (
     AmbientAccountantMixin,
     BudgetAccountant,
@@ -162,14 +162,17 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         PrivacyAccountingError
-            If the ledger costs more than the claim: a bug in skdp. The result is discarded.
+            If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
+            The result is discarded.
         """
         self._check_before_data(groups)
         with self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
+            _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
             self._warn_before(session, problem)
             solution = self.solve(session, problem)
+            _check_returned(solution, Solution, "solve")
             self._warn_after(solution)
             report = self._report(session, problem)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
@@ -292,6 +295,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         )
         for message, _ in around:
             warn_user(message, PrivacyLeakWarning)
+        if not session.exact and not session.released:
+            raise PrivacyAccountingError(
+                "solve released nothing through the session, so no epsilon covers what it returned; release a "
+                "Bounded by session.gaussian or another mechanism"
+            )
         return session.report(
             public={**public, **self._public_facts(problem)},
             assumptions=assumptions,
@@ -332,6 +340,13 @@ class ExactFit(_Fit[ProblemT]):
         return self
 
 
+def _check_returned(found: object, wanted: type, method: str) -> None:
+    if not isinstance(found, wanted):
+        raise TypeError(
+            f"{method} must return a skdp.base.{wanted.__name__}, got {type(found).__name__}"
+        )
+
+
 def unpaid(estimator: EstimatorT) -> EstimatorT:
     """Return an unfitted clone whose fits charge no accountant, also inside ``with accountant:``.
 
@@ -357,6 +372,10 @@ def planned(estimator: _Planner[PlanT], shape: PublicShape) -> PlanT:
     The estimator is a `PrivateFit` whose method ``plan(session, shape)`` plans all releases from public numbers.
     Its `solve` calls ``plan`` with the shape of the records.
     """
+    if not callable(getattr(estimator, "plan", None)):
+        raise TypeError(
+            f"{type(estimator).__name__} has no method plan(session, shape), so its plan is not known before a fit"
+        )
     twin = unpaid(estimator)
     twin.set_params(random_state=None)
     twin._check_before_data(groups=() if shape.unit == "group" else None)

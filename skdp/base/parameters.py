@@ -47,7 +47,7 @@ def check_groups(unit: str, groups: object) -> None:
             "unit='group' needs groups= in fit: who each row belongs to. scikit-learn hands groups "
             "to a search's splitter only; route them with "
             "sklearn.set_config(enable_metadata_routing=True) and then set_fit_request(groups=True), "
-            "or cross_validate(params={'groups': ...})"
+            "or give both cross_validate(groups=g, params={'groups': g})"
         )
     if unit == "record" and groups is not None:
         raise ValueError(

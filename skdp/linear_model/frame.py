@@ -57,7 +57,6 @@ class _LinearModel:
 class LinearFit(_LinearModel, PrivateFit[Problem]):
     """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
 
-    _record_checks = "finite, numeric, label among the classes"
     _free_if_none = frozenset({"coef_init"})
     # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
     _poor_score = True
@@ -84,7 +83,8 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             facts["max_weight"] = float(self.max_weight)
         facts.update(self._public(problem))
         if getattr(self, "classes", None) is not None:
-            facts["classes"] = [str(label) for label in np.asarray(problem.fitted["classes_"])]
+            labels = np.asarray(problem.fitted["classes_"]).tolist()
+            facts["classes"] = [x if isinstance(x, (str, int, float)) else str(x) for x in labels]
         return facts
 
     def _starts_from(self) -> tuple[str, ...]:

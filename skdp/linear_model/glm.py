@@ -156,6 +156,8 @@ class GLMModel:
 class GLMClassifier(GLMModel, ClassifierMixin):
     """Targets and predictions of binary (logistic) and multiclass (softmax) models."""
 
+    _record_checks = "finite, numeric, label among the classes"
+
     def _check_targets(self) -> None:
         self._declared_classes()
 

@@ -161,7 +161,7 @@ def test_what_is_missing_is_named():
 
     for wrong, message in (
         (NoFacts(), "without smoothness"),
-        (Declared, "must be one of"),
+        (Declared, r"must be an instance: pass Declared\(\)"),
         (Unhashable(), "hashable"),
         (3, "must be one of"),
     ):

@@ -211,6 +211,11 @@ class PrivacySession:
 
     # ---------------------------------------------------------------- report, life and death
 
+    @property
+    def released(self) -> bool:
+        """Whether anything was released."""
+        return bool(self._ledger.rows)
+
     def report(
         self,
         *,

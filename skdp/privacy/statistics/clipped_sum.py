@@ -81,9 +81,9 @@ def clipped_sum(
 
     Integers are added exactly modulo 2**64, as in `mean_gradient`. So one unit adds at most ``clip_norm``. What
     others add has the same bits on a neighbouring data set. Over all units, under a public number of rows, every
-    row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing, so
-    the function sees one row at a time, or promises that places do not matter. A group's vectors are added in the
-    order of its rows.
+    row keeps its place and its chunk. In a drawn batch, and under a private number of rows, a unit can be missing.
+    There the function sees one row at a time, or promises that places do not matter. A group's vectors are added
+    in the order of its rows.
     """
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:

@@ -256,7 +256,7 @@ def test_the_sum_of_a_batch_is_that_of_its_units():
 
 
 def moves_of_an_absent_unit():
-    """How far a unit whose own vector is 0 moves the sum of a batch, in clip norms: others must not move at all."""
+    """How far a unit whose own vector is 0 moves the sum of a batch, in clip norms; others must not move."""
     rng = np.random.default_rng(0)
     n, d, m, clip = 2048, 60, 16, 1e-7
     basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
