@@ -40,7 +40,13 @@ def search(estimator, name="n_nonzero_coefs", n_jobs=1):
 
 @pytest.mark.parametrize("how", ["parameter", "pipeline", "one-vs-rest", "with"])
 @pytest.mark.parametrize(
-    ("n_jobs", "backend"), [(1, "loky"), (2, "loky"), (2, "threading"), (2, "multiprocessing")]
+    ("n_jobs", "backend"),
+    [
+        (1, "loky"),
+        pytest.param(2, "loky", marks=pytest.mark.slow),
+        (2, "threading"),
+        (2, "multiprocessing"),
+    ],
 )
 def test_grid_search_charges_sixteen_fits(how, n_jobs, backend):
     accountant = BudgetAccountant(100.0, 1e-3)

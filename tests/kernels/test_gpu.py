@@ -109,7 +109,7 @@ def problem(loss, dtype, seed=0):
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_cuda_source_gives_the_sums_of_the_cpu_kernel(on_host, loss, dtype, storage):
     rng, X, y, theta = problem(loss, dtype)
@@ -140,6 +140,7 @@ def both_sums(device, cpu, theta, rows):
     yield [kernel.loss_sums([theta, -theta], 0.5, UNIT, rows=rows) for kernel in (device, cpu)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("storage", ["dense", "csr"])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_cuda_source_sums_over_chosen_units(on_host, loss, storage):

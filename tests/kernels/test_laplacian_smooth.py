@@ -83,7 +83,18 @@ def test_impulse_response_is_the_inverse(d):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("s", [1e-20, 0.3, 3.0, 300.0, 1e3, 1.1e3, 1e6, 1e12, 1e300, 1.7e308])
+@pytest.mark.parametrize(
+    "s",
+    [
+        0.3,
+        1.1e3,
+        1.7e308,
+        *(
+            pytest.param(s, marks=pytest.mark.slow)
+            for s in (1e-20, 3.0, 300.0, 1e3, 1e6, 1e12, 1e300)
+        ),
+    ],
+)
 def test_every_length_and_smoothing(dtype, s):
     rng = np.random.default_rng(2)
     for d in LENGTHS:

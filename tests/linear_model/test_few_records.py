@@ -33,7 +33,15 @@ def test_the_share_of_the_scales_grows_where_units_are_few_by_public_numbers():
 
 
 @pytest.mark.parametrize(
-    "kind", ["DPIGHT", "DPSLKT", "DPAdaSSP", "DPTwoStage", "DPFrankWolfe", "DPAMP"]
+    "kind",
+    [
+        "DPIGHT",
+        "DPFrankWolfe",
+        *(
+            pytest.param(kind, marks=pytest.mark.slow)
+            for kind in ("DPSLKT", "DPAdaSSP", "DPTwoStage", "DPAMP")
+        ),
+    ],
 )
 def test_few_records_make_no_nonsense(kind):
     for seed in range(20):

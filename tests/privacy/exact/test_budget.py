@@ -307,6 +307,7 @@ def test_parameter_goes_before_the_block(accountant, data):
     assert other.ledger() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["parameter", "with"])
 def test_model_loaded_elsewhere_predicts_and_does_not_fit(how, tmp_path):
     make = """

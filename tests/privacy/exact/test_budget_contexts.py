@@ -548,6 +548,7 @@ def test_forks(accountant, other, monkeypatch):
     assert fits(accountant, other) == [4, 0]
 
 
+@pytest.mark.slow
 def test_pickles_made_in_threads_without_a_block(accountant, other):
     """As those of the queues of loky and multiprocessing."""
     model = dummy.DummyClassifier()
@@ -571,6 +572,7 @@ def test_pickles_made_in_threads_without_a_block(accountant, other):
     assert fits(accountant, other) == [2, 0]
 
 
+@pytest.mark.slow
 def test_skops_files_made_in_a_block(accountant, tmp_path):
     with accountant:
         model = real().fit(X, Y > 0)

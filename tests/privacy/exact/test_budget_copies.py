@@ -102,6 +102,7 @@ def test_a_release_under_a_restored_copy_is_refused(path):
         reservation.commit()
 
 
+@pytest.mark.slow
 def test_a_restored_copy_that_others_charged_further_is_refused(path):
     """Its counter is past what was seen, so only the token of the write that was seen tells."""
     accountant = BudgetAccountant(1.0, 0.0, path=path)
@@ -167,6 +168,7 @@ def test_what_was_seen_travels_in_pickles(path):
         accountant.spent()
 
 
+@pytest.mark.slow
 def test_carried_handles_of_workers(path, monkeypatch):
     """A loky worker that never saw the file knows from the handle that it is a restored one."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ROOT, HERE]))
@@ -260,7 +262,10 @@ def test_a_file_of_version_1_is_upgraded_when_it_is_opened(path):
 # Races
 
 
-@pytest.mark.parametrize(("start", "workers"), [("fork", 2), ("fork", 4), ("spawn", 3)])
+@pytest.mark.parametrize(
+    ("start", "workers"),
+    [("fork", 2), ("fork", 4), pytest.param("spawn", 3, marks=pytest.mark.slow)],
+)
 def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     """However many: what is granted is exactly what the ceiling holds, and no copy is suspected."""
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([ROOT, HERE]))
@@ -283,6 +288,7 @@ def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     assert len({row["pid"] for row in accountant.ledger()}) == sum(count > 0 for count in granted)
 
 
+@pytest.mark.slow
 def test_reports_of_fits_in_workers(path):
     """The report of a fit in a worker comes back whole, with the plan of its cost."""
     rng = np.random.default_rng(0)

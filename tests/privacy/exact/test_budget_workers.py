@@ -212,7 +212,7 @@ def test_refusal_inside_a_search(n_jobs, data):
     assert len(accountant.ledger()) == 2
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_search_never_passes_its_ceiling(n_jobs, delta, data):
     """REFEREE 16: 5 folds x 3 candidates of epsilon=1 under a ceiling."""

@@ -211,7 +211,7 @@ def test_second_moments_are_rounded_alike_whatever_the_number_of_rows(threshold,
         )
 
 
-@pytest.mark.parametrize("rows", [2, 2**14 + 1, 2**23])
+@pytest.mark.parametrize("rows", [2, 2**14 + 1, pytest.param(2**23, marks=pytest.mark.slow)])
 def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
     """Once an exception after the budget was charged, which one group could cause."""
     from skdp.privacy.statistics.moments import RowMoments
