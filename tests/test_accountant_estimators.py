@@ -45,7 +45,7 @@ def search(estimator, name="n_nonzero_coefs", n_jobs=1):
         (1, "loky"),
         pytest.param(2, "loky", marks=pytest.mark.slow),
         (2, "threading"),
-        (2, "multiprocessing"),
+        pytest.param(2, "multiprocessing", marks=pytest.mark.slow),
     ],
 )
 def test_grid_search_charges_sixteen_fits(how, n_jobs, backend):
@@ -77,6 +77,7 @@ def test_fits_after_the_block_are_free():
     assert len(accountant.ledger()) == 1
 
 
+@pytest.mark.slow
 def test_a_search_never_passes_the_ceiling():
     accountant = BudgetAccountant(3.0, 1e-5)  # holds about ten of the sixteen
     estimator = model(epsilon=1.0, delta=1e-6, accountant=accountant)
@@ -103,6 +104,7 @@ def test_refusal_inside_a_search_follows_error_score():
         cross_val_score(estimator, X, Y, cv=10, error_score="raise")
 
 
+@pytest.mark.slow
 def test_two_workers_racing_for_a_ceiling_never_pass_it():
     accountant = BudgetAccountant(1.0, 1e-5)
     estimator = model(epsilon=0.2, delta=1e-6, accountant=accountant)

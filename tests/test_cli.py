@@ -321,6 +321,7 @@ def short_demo(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):
     said = text("demo", "--out", str(tmp_path / "new"))
     lines = said.splitlines()

@@ -137,6 +137,12 @@ def slow_for(*slow):
     "DPSparseERM",
     "DPSparseERMClassifier",
     "DPSparseERMRegressor",
+    "DPAMPRegressor",
+    "DPFrankWolfeRegressor",
+    "DPLSSGDClassifier",
+    "DPLSSGDRegressor",
+    "DPSLKTRegressor",
+    "DPTwoStageRegressor",
 )
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():

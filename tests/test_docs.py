@@ -237,6 +237,7 @@ def test_unknown_texts_and_papers_are_refused(doc):
         make(doc)
 
 
+@pytest.mark.slow
 def test_without_docstrings():
     code = "import skdp; print({cls.__doc__ for name, cls in skdp.all_estimators()})"
     done = subprocess.run(

@@ -94,11 +94,13 @@ def leaked(cls):
     return mu_lower(down, up, (down.mean() + up.mean()) / 2)
 
 
+@pytest.mark.slow
 def test_neighbours_are_as_far_apart_as_claimed_and_no_further():
     """False alarm below 1e-6. One record, replaced by its opposite, moves theta by 2 G / (n alpha)."""
     assert 0.6 * MU < leaked(DPHuberRegressor) <= MU
 
 
+@pytest.mark.slow
 def test_the_audit_finds_half_of_the_sensitivity():
     assert leaked(HalfTheSensitivity) > MU
 

@@ -69,6 +69,7 @@ def pip(*arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_installed_wheel_has_its_data(wheel, tmp_path):
     target = tmp_path / "site"
     pip("install", "--no-deps", "--no-compile", "--quiet", "--target", str(target), str(wheel))

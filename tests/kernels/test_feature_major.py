@@ -27,7 +27,7 @@ def both(kernel, theta, clip, mask):
     return found
 
 
-@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "3"])
 @pytest.mark.parametrize("predictors", [2**20, 400])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_same_integers(monkeypatch, threads, predictors, dtype):

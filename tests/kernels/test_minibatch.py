@@ -47,7 +47,7 @@ def problem(loss, dtype, n=213, d=19, seed=0):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_sums_over_the_parts_add_up_to_the_whole(loss, dtype, storage):
     rng, X, y, theta = problem(loss, dtype)

@@ -102,6 +102,7 @@ def test_chosen_rows_of_a_batch(layout, loss):
     assert np.array_equal(sums[0] + sums[1], alone)
 
 
+@pytest.mark.slow
 @each_loss
 @each_layout
 def test_sup_norm_sums_and_paths_of_vertices(layout, loss):

@@ -229,6 +229,7 @@ def test_rounds_sharpen_the_fit_and_are_all_in_the_report():
     assert error[3] < 0.5 * error[1]
 
 
+@pytest.mark.slow
 def test_a_whole_fit_with_half_the_noise_is_caught(monkeypatch):
     import skdp.privacy.mechanisms
 

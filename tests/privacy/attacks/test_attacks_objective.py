@@ -235,6 +235,7 @@ def worst_pair(loss, adjacency, epsilon, delta, penalty, **options):
     return search, search.pair(search.run(12, 40, given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS, ids=IDS)
 def test_no_pair_in_the_plane_passes_the_claim(setting):
     loss, _, epsilon, delta, penalty = setting

@@ -150,6 +150,7 @@ def test_broken_twin_is_caught(breaks, monkeypatch):
     assert shown(*attack("ridge", monkeypatch, runs=150, size=20.0)) > CLAIM
 
 
+@pytest.mark.slow
 def test_twin_of_the_private_support_is_caught(monkeypatch):
     half_the_noise(monkeypatch)
     assert shown(*attack("private-support", monkeypatch, runs=150)) > CLAIM

@@ -129,6 +129,7 @@ def test_honest_step_stays_below_its_claim_and_the_pair_hurts(monkeypatch):
     assert found >= 0.6 * EPSILON, f"the worst event shows only {found:.2f} of {EPSILON}"
 
 
+@pytest.mark.slow
 def test_the_law_is_what_the_sampler_draws(monkeypatch):
     for seed, sign in enumerate((1.0, -1.0)):
         X, y = pair(sign)
@@ -312,6 +313,7 @@ def test_one_step_over_fixed_groups_stays_below_ours_and_breaks_the_papers_claim
     assert found > amplified_epsilon(EPSILON, 1 / M_GROUPS)
 
 
+@pytest.mark.slow
 def test_planning_fixed_groups_with_the_papers_rate_is_caught():
     claim = 0.5
     assert shown_over_groups(PaperParts, claim) > claim

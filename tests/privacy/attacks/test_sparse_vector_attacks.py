@@ -241,6 +241,7 @@ def test_the_worst_pair_reaches_most_of_the_claim(split, known_order):
     assert 0.6 * CHAIN_EPSILON <= all_below_but_one(split) <= CHAIN_EPSILON
 
 
+@pytest.mark.slow
 def test_twin_with_half_the_threshold_noise_is_caught(known_order, monkeypatch):
     draw, first = noise.discrete_laplace, []
 

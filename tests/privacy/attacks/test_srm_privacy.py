@@ -158,7 +158,13 @@ TWINS = {
 SETTINGS = {"the difference is not paid for": {"momentum": 0.2, "C2": 4.0}}
 
 
-@pytest.mark.parametrize("name", sorted(TWINS))
+@pytest.mark.parametrize(
+    "name",
+    [
+        "half the noise",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in sorted(TWINS) if n != "half the noise"),
+    ],
+)
 def test_twins_on_full_batches_are_caught(name, monkeypatch):
     TWINS[name](monkeypatch)
     low, high, _ = attack(runs=400, **SETTINGS.get(name, {}))
@@ -285,6 +291,7 @@ def test_a_whole_fit_stays_below_its_claim_and_comes_near():
     assert accounting.gaussian_epsilon(found, DELTA) >= 0.6 * EPSILON
 
 
+@pytest.mark.slow
 def test_a_whole_fit_with_the_printed_sensitivity_is_caught(monkeypatch):
     TWINS[SWAPPED](monkeypatch)
     assert fit_attack(250, first=1) > MU  # the first release has no momentum yet

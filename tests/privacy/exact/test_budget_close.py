@@ -193,6 +193,7 @@ def test_a_report_waits_for_a_release_of_another_thread(accountant, monkeypatch)
     assert reporting.result.event_for("pld") is not None
 
 
+@pytest.mark.slow
 def test_close_and_release_in_a_race(accountant):
     """Whatever the order: what was released is charged, and what was not is handed back."""
     rounds = {"spent": 0, "returned": 0}

@@ -419,6 +419,7 @@ def test_a_template_that_two_threads_share_charges_no_wrong_ledger(accountant, o
     assert fits(accountant, other) == [1, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [False, True])
 def test_queues_that_pickle_after_the_block_charge_it_or_refuse(later, accountant, other):
     """Items are handed to a pool inside a block, and pickled by its thread when the block has ended."""
@@ -440,6 +441,7 @@ def test_queues_that_pickle_after_the_block_charge_it_or_refuse(later, accountan
         assert fits(accountant) == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "charged"), [("threading", 0), ("loky", 6)])
 def test_bagging_is_charged_or_refused(backend, charged, accountant):
     """Its workers look at `fit` of the estimator that they clone, as one outside of the block might."""

@@ -151,6 +151,7 @@ def test_reading_sees_as_well(path):
         accountant.spent()
 
 
+@pytest.mark.slow
 def test_what_was_seen_travels_in_pickles(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     shutil.copy(path, path.with_suffix(".bak"))

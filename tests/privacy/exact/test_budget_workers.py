@@ -39,7 +39,11 @@ def data():
     return X, np.arange(60) % 3
 
 
-BACKENDS = [("loky", 1), *((name, 2) for name in ("loky", "threading", "multiprocessing"))]
+BACKENDS = [
+    ("loky", 1),
+    ("threading", 2),
+    *(pytest.param(name, 2, marks=pytest.mark.slow) for name in ("loky", "multiprocessing")),
+]
 GRID = [0.0, 0.1, 0.2]
 
 
@@ -89,6 +93,7 @@ def test_one_vs_rest_in_workers(backend, accountant, data):
     assert len(accountant.ledger()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_workers_charge_the_same_ledger(start, accountant, data, monkeypatch):
     X, y = data

@@ -444,7 +444,10 @@ def quietly(fit):
 
 
 @pytest.mark.parametrize("kind", sorted(EXTREMES))
-@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+@pytest.mark.parametrize(
+    "adjacency",
+    ["add-remove", *(pytest.param(a, marks=pytest.mark.slow) for a in ("replace-one", "zero-out"))],
+)
 @each_private
 def test_extreme_records_print_nothing(name, adjacency, kind):
     """A warning that only some data cause is an output that no epsilon covers."""
