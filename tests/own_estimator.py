@@ -12,7 +12,7 @@ from skdp.linear_model.glm import GLMRegressor
 
 
 class DPHuberRegressor(GLMRegressor, LinearFit):
-    """Ridge regression with Huber's loss, whose minimiser is released once with Gaussian noise.
+    """Huber regression by output perturbation: the minimiser with Gaussian noise.
 
     Parameters
     ----------
@@ -30,17 +30,22 @@ class DPHuberRegressor(GLMRegressor, LinearFit):
 
     Notes
     -----
-    **Privacy.** Let F be the mean over n units of convex losses l_i, plus lambda / 2 ||theta||^2. Let G bound the
-    norm of every gradient of every l_i: here G = huber_threshold * sqrt(row_norm^2 + 1), because the slope of
-    Huber's loss is at most its threshold, and a row has norm at most row_norm, with 1 for the intercept. F is
-    lambda-strongly convex, so each theta is within ||grad F(theta)|| / lambda of the minimiser. Replace one unit,
-    and put the old minimiser into the new F. The gradient there was 0; now 1/n of one unit's gradient has gone and
-    1/n of another's has come. Its norm is at most 2 G / n, so the minimisers differ by at most
+    **Privacy.** Let F be the mean over n units of convex losses l_i, plus
+    lambda / 2 ||theta||^2. Let G bound the norm of every gradient of every l_i:
+    here G = huber_threshold * sqrt(row_norm^2 + 1), because the slope of
+    Huber's loss is at most its threshold, and a row has norm at most row_norm,
+    with 1 for the intercept. F is lambda-strongly convex, so each theta is
+    within ||grad F(theta)|| / lambda of the minimiser. Replace one unit, and
+    put the old minimiser into the new F. The gradient there was 0; now 1/n of
+    one unit's gradient has gone and 1/n of another's has come. Its norm is at
+    most 2 G / n, so the minimisers differ by at most
 
         2 G / (n lambda),
 
-    the l2 sensitivity of theta under replace-one. `PrivateRecords.ridge_minimizer` is this statistic. It clips the
-    rows, and it adds to the sensitivity what the solver's stopping rule leaves of the gradient.
+    the l2 sensitivity of theta under replace-one.
+    `PrivateRecords.ridge_minimizer` is this statistic. It clips the rows, and
+    it adds to the sensitivity what the solver's stopping rule leaves of the
+    gradient.
     """
 
     loss = "huber"
