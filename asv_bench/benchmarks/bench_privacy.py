@@ -55,5 +55,4 @@ class Ledger:
             delta=0.0,
             adjacency="replace-one",
             unit="record",
-            pure=True,
         ).commit()

@@ -247,9 +247,7 @@ class BudgetAccountant:
         adjacency: str,
         unit: str,
         mu: float | None = None,
-        pure: bool = False,
         noise_error: tuple[float, float] = (0.0, 0.0),
-        samples: bool = False,
         seeded: bool = False,
     ) -> Reservation:
         """Charge one fit, before it reads a value. The row is on file when this returns.
@@ -260,19 +258,15 @@ class BudgetAccountant:
             Name, for the ledger.
         epsilon : float > 0
         delta : float in [0, 1)
-            What the fit claims by itself, noise error included.
+            What the fit claims by itself, noise error included. With 0 it is pure epsilon-DP.
         adjacency, unit : str
             The same for all fits of one ledger.
         mu : float > 0, default=None
-            The fit, with exact noise, is mu-GDP. None with ``pure=False`` says that no mu is proven. Such a fit
-            can be paid by basic composition only, in a ledger that began with such a fit.
-        pure : bool, default=False
-            The fit is pure epsilon-DP; `delta` is 0 and `mu` not needed.
+            The fit, with exact noise, is mu-GDP. A pure fit needs none. Else None says that no mu is proven: such
+            a fit can be paid by basic composition only, in a ledger that began with such a fit.
         noise_error : (float >= 0, float >= 0), default=(0, 0)
             On one data set the drawn noise agrees with the exact one up to a factor exp(first), except for outputs
             of probability (second) that a neighbouring data set might never draw.
-        samples : bool, default=False
-            Whether no mu is proven because of minibatches. A refusal then says so; nothing else follows from it.
         seeded : bool, default=False
             Whether the noise comes from a seed.
 
@@ -287,7 +281,7 @@ class BudgetAccountant:
             another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
             its file is gone or an older copy. Nothing is charged.
         """
-        fit = check_charge(estimator, epsilon, delta, mu, pure, noise_error)
+        fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
             if seeded:
@@ -295,7 +289,7 @@ class BudgetAccountant:
             check_kind(connection, adjacency, unit)
             charged = charged_fits(connection)
             if not admits([*charged, fit], ceiling):
-                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling, samples))
+                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
             row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)

@@ -94,14 +94,6 @@ __all__ = [
 ]
 
 _TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
-# Why a fit has no mu, and what helps; by whether it samples.
-_NO_MU = {
-    False: ("as for all minima perturbation (also by second_stage='amp')", "Give"),
-    True: (
-        "because it draws minibatches",
-        "Full batches (batch_size of at least the number of records) keep their mu; or give",
-    ),
-}
 
 
 class Ceiling(NamedTuple):
@@ -270,17 +262,15 @@ def check_charge(
     return Charge(epsilon, delta, mu, False, error, tail)
 
 
-def refusal(
-    estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling, samples: bool = False
-) -> str:
-    """Message for a fit that is not admitted; `samples` says why it has no mu."""
+def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
+    """Message for a fit that is not admitted."""
     if fit.approximate and charged and not charged[0].approximate:
-        cause, cure = _NO_MU[samples]
         return (
-            f"{estimator} was refused before it read a value: no mu is given for it, {cause}, and this"
-            " ledger, which began with another kind of fit, adds up mu^2 or pure epsilons."
-            f" {cure} it an accountant of its own, or one in which such a fit comes first: all is then"
-            " added by basic composition."
+            f"{estimator} was refused before it read a value: it has no proven mu, and this ledger, which began "
+            "with another kind of fit, adds up mu^2 or pure epsilons. A fit has no mu if it draws minibatches or "
+            "perturbs minima (AMP, second_stage='amp'). Use full batches (batch_size of at least the number of "
+            "records), or give the fit an accountant of its own, or one in which such a fit comes first: all is "
+            "then added by basic composition."
         )
     spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
     return (

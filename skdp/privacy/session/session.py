@@ -311,9 +311,7 @@ class PrivacySession:
             adjacency=self.adjacency,
             unit=self.unit,
             mu=math.sqrt(ledger.mu2) if gaussian else None,
-            pure=self.delta == 0,
             noise_error=errors if gaussian else (0.0, 0.0),
-            samples=ledger.minibatches,
             seeded=seeded,
         )
 

@@ -51,7 +51,6 @@ class DummyClassifier(ClassifierMixin, AmbientAccountantMixin, BaseEstimator):
                 adjacency="replace-one",
                 unit="record",
                 mu=mu,
-                pure=mu is None,
             ).commit()
         X, y = validate_data(self, X, y)
         self.classes_ = np.unique(y)
@@ -74,7 +73,6 @@ def charge(accountant, epsilon=1.0):
         delta=0.0,
         adjacency="replace-one",
         unit="record",
-        pure=True,
     ).commit()
     return os.getpid()
 
@@ -107,7 +105,6 @@ def reserve_and_die(accountant):
         delta=0.0,
         adjacency="replace-one",
         unit="record",
-        pure=True,
     )
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -218,7 +218,7 @@ def test_close_and_release_in_a_race(accountant):
 def test_a_reservation_changes_in_one_thread_at_a_time(first, accountant, monkeypatch):
     """Its state and that in the file agree, and one of the two threads is told that it came too late."""
     reservation = accountant.reserve(
-        estimator="fit", epsilon=1.0, delta=0.0, adjacency="replace-one", unit="record", pure=True
+        estimator="fit", epsilon=1.0, delta=0.0, adjacency="replace-one", unit="record"
     )
     name = {"commit": "_mark", "release": "_hand_back"}[first]
     gate = Gate(getattr(accountant, name))

@@ -95,7 +95,7 @@ def test_a_release_under_a_restored_copy_is_refused(path):
     accountant = BudgetAccountant(1.0, 0.0, path=path)
     shutil.copy(path, path.with_suffix(".bak"))
     reservation = accountant.reserve(
-        estimator="fit", epsilon=1.0, delta=0.0, adjacency="replace-one", unit="record", pure=True
+        estimator="fit", epsilon=1.0, delta=0.0, adjacency="replace-one", unit="record"
     )
     shutil.copy(path.with_suffix(".bak"), path)
     with pytest.raises(PrivacyBudgetExceeded, match="nothing may be released"):
