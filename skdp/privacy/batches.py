@@ -169,11 +169,12 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
-    __slots__ = ("_family", "_plan", "_spent", "_units")
+    __slots__ = ("_counted", "_family", "_plan", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
     _spent: set[int]  # parts of the plan that it was released with
+    _counted: bool  # whether a row of the ledger counts it
     _units: NDArray[np.int64] | None
 
     def __init__(self) -> None:
@@ -183,6 +184,7 @@ class Batch:
     def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, family: object) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
+        made._counted = False
         return made
 
     @property

@@ -57,3 +57,21 @@ def test_only_where_it_pays():
     pays = feature_major.FeatureMajor.pays
     assert not pays(0, 0, 10, 10)
     assert not pays(100, 1000, 10, 2)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_sums_that_float64_might_not_hold_go_row_by_row(masked):
+    """Which pass runs follows from private numbers, so neither may refuse what the other gives."""
+    rng = np.random.default_rng(0)
+    X = sp.random(N, D, 0.2, format="csr", random_state=1)
+    kernel = gradient_kernel(X, rng.integers(0, 8, N).astype(float), MultinomialLoss(8))
+    theta, mask = (
+        rng.normal(size=kernel.shape),
+        rng.random(kernel.shape[0]) < 0.5 if masked else None,
+    )
+    found = []
+    for turned in (True, False):
+        kernel._may_turn = turned
+        found.append(kernel.clipped_sum(theta, 1.0, 2.0**-49, mask))
+    np.testing.assert_array_equal(*found)
+    assert found[0].any()

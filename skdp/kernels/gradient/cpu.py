@@ -264,10 +264,10 @@ class SparseKernel(CpuKernel):
         """See `GradientKernel`."""
         if rows is not None or not self._may_turn:
             return super().clipped_sum(theta, clip_norm, unit, mask, rows)
-        mask = self._check_mask(mask)
+        given, mask = mask, self._check_mask(mask)
         limit, clip_units = self._limit(clip_norm, unit, mask)
         if self.n_rows > 2.0**53 / clip_units:  # a float64 might not hold the sum
-            return super().clipped_sum(theta, clip_norm, unit, mask)
+            return super().clipped_sum(theta, clip_norm, unit, given)
         theta = np.ascontiguousarray(theta, dtype=np.float64)
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")

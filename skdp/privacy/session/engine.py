@@ -67,22 +67,25 @@ def gaussian_by_engine(
     because peers may see the sum even if the engine then fails.
     """
     with parts.door.lock:
-        parts.door.check()
-        ledger = parts.ledger
-        total = _sum_of(statistics)
-        for bounded in statistics:
-            ledger.check_statistic(bounded)
+        ledger, statistics = parts.ledger, tuple(statistics)
         if type(plan) is not GaussianPlan:
             raise UnsupportedAccounting(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
+        total, name, theirs = _sum_of(statistics), str(engine.name), (0.0, 0.0)
+        if not ledger.exact:
+            theirs = engine.slack(total.size, plan.noise_multiplier)
+            theirs = float(theirs[0]), float(theirs[1])
+            if not all(0.0 <= part < math.inf for part in theirs):
+                raise ValueError(f"engine.slack must give two finite numbers >= 0, got {theirs!r}")
+        # The engine's code has run; from here to the charge only the package's own does.
+        parts.door.check()
+        for bounded in statistics:
+            ledger.check_statistic(bounded)
         ledger.check_plan(plan, plan.releases)
         if not ledger.exact:
             drawn_with = ledger.noise(total, plan)
             own = noise.gaussian_slack(total.size, plan.noise_multiplier)
-            theirs = engine.slack(total.size, plan.noise_multiplier)
-            if not all(0.0 <= part < math.inf for part in theirs):
-                raise ValueError(f"engine.slack must give two finite numbers >= 0, got {theirs!r}")
             ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
         ledger.use(plan)
         if ledger.exact:
@@ -97,7 +100,7 @@ def gaussian_by_engine(
         )
         # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
         ledger.write(made.describe(), plan.purpose)
-        ledger.assume(f"noise was drawn by {engine.name}")
+        ledger.assume(f"noise was drawn by {name}")
         opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
         if opened.dtype != np.int64 or opened.shape != total.shape:
             raise TypeError(f"engine must open int64 of shape {total.shape}")

@@ -186,10 +186,13 @@ class Ledger:
                 "nothing was released"
             )
         self.late = self.late or bool(self.rows)
-        if self.pure and self.pure[-1][0] == epsilon:  # equal releases are one entry
-            _, before, paid = self.pure.pop()
-            count, mu2 = count + before, mu2 + paid
-        self.pure.append((float(epsilon), count, mu2))
+        if (
+            self.pure and self.pure[-1][0] == epsilon
+        ):  # equal releases are one entry, replaced at once
+            _, before, paid = self.pure[-1]
+            self.pure[-1] = (float(epsilon), count + before, mu2 + paid)
+        else:
+            self.pure.append((float(epsilon), count, mu2))
 
     def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
@@ -269,9 +272,10 @@ class Ledger:
         self.open_batch = None
         line = {"name": line.pop("name"), "purpose": purpose, "count": 1, **line}
         cost = tuple(map(line.get, _COST_KEYS))
-        known = self._by_cost.setdefault(cost, line)
-        if known is line:
+        known = self._by_cost.get(cost)
+        if known is None:  # the row first: an interrupt may then cost a second row, and never one
             self.rows.append(line)
+            self._by_cost[cost] = line
             return
         known["count"] = int(known["count"]) + int(line["count"])
         for key in _LARGEST:

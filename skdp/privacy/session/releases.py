@@ -113,6 +113,8 @@ def gaussian(
         parts.door.check()
         ledger = parts.ledger
         ledger.check_statistic(bounded, batches=True)
+        if isinstance(plan, BatchPart) and type(plan) is not BatchPart:
+            raise TypeError("a part of a batch is one of plan.parts, not of a subclass")
         own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
         batch = _check_plan(ledger, bounded, own, index)
         if isinstance(plan, BatchPlan) and len(plan.shares) > 1:
@@ -132,6 +134,7 @@ def gaussian(
         if ledger.exact:
             return bounded._value.plain()
         ledger.open_batch = batch
+        counted = batch is not None and batch._counted
         released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
         alone = ledger.open_batch is batch
         if isinstance(own, BatchPlan):
@@ -139,8 +142,10 @@ def gaussian(
             short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
             line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
             # The first row is that of the whole batch. A statistic with too little noise gets a row of its own.
-            line["count"] = int(first or short < 1.0)
+            line["count"] = int(not counted or short < 1.0)
         ledger.write(line, plan.purpose)
+        if batch is not None:
+            batch._counted = True
         if isinstance(plan, BatchPart) and not alone:  # by a function that `clipped_sum` calls
             raise UnsupportedAccounting(
                 "something else was released while this part of a batch was computed: the part is charged, "
@@ -170,7 +175,7 @@ def _check_plan(
         )
     if batch._plan is not plan:
         raise UnsupportedAccounting("the statistic's batch was drawn from another plan")
-    if not 0 <= index < len(plan.shares):
+    if type(index) is not int or not 0 <= index < len(plan.shares):
         raise ValueError(f"the plan has {len(plan.shares)} parts, got index {index!r}")
     if index in batch._spent:
         raise PrivacyBudgetExceeded("this batch was used already; draw a new one")

@@ -128,6 +128,31 @@ def test_a_release_inside_the_function_of_a_part_is_one_between_the_parts():
 def test_a_part_cannot_be_subclassed():
     with pytest.raises(TypeError, match="cannot be subclassed"):
         type("Quiet", (BatchPart,), {"noise_multiplier": 1e-3})
+    allows = type("Allows", (), {"__init_subclass__": classmethod(lambda cls: None)})
+    quiet = type("Quiet", (allows, BatchPart), {"noise_multiplier": 1e-3})
+    session, plan, records = opened()
+    counted = below(records, 1.0, session.draw(plan, records))
+    with pytest.raises(TypeError, match="not of a subclass"):
+        session.gaussian(counted, quiet(plan, 0))
+    with pytest.raises(ValueError, match="2 parts"):
+        session.gaussian(counted, BatchPart(plan, type("Index", (int,), {"__hash__": id})(0)))
+    assert session._ledger.rows == []
+
+
+def test_a_batch_is_counted_by_its_first_row():
+    session, plan, records = opened()
+    batch = session.draw(plan, records)
+
+    def fails(X, y):
+        if X.any():
+            raise KeyboardInterrupt
+        return np.zeros((len(X), 1))
+
+    with pytest.raises(KeyboardInterrupt):
+        session.gaussian(records.clipped_sum(fails, 0.5, size=1, batch=batch), plan.parts[0])
+    session.gaussian(below(records, 1.0, batch), plan.parts[1])
+    (row,) = session.report().mechanisms
+    assert row["count"] == 1
 
 
 def test_parts_of_another_plan_are_refused():

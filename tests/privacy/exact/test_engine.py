@@ -16,6 +16,8 @@ from skdp.privacy import (
     noise,
 )
 
+FAULTS = pytest.mark.parametrize("fault", ["raises", "dtype"])
+
 
 class ToyEngine:
     """Three servers hold additive shares; each is a uniform integer by itself. The noise is shared as well."""
@@ -163,7 +165,33 @@ def test_a_plan_of_batches_is_refused():
     assert (engine.asked, s._ledger.rows) == ([], [])
 
 
-@pytest.mark.parametrize("fault", ["raises", "dtype"])
+@pytest.mark.parametrize("what", ["closes", "releases", "changes the list"])
+def test_an_engine_cannot_act_between_the_checks_and_the_charge(what):
+    class Meddling(ToyEngine):
+        def slack(self, n_values, noise_multiplier):
+            if what == "closes":
+                s.close()
+            elif what == "releases" and not self.asked:
+                s.gaussian_by_engine(statistics(), plan, ToyEngine())
+            elif what == "changes the list":
+                made[:] = [Bounded(np.ones(4), l2=100.0)]
+            return 0.0, 0.0
+
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
+    s, engine, made = session(accountant=accountant), Meddling(), statistics()
+    plan = s.plan_gaussian(1)
+    if what == "changes the list":
+        s.gaussian_by_engine(made, plan, engine)
+        (row,) = s.report().mechanisms
+        assert row["sensitivity"] == pytest.approx(2 * 0.5 / 40 / 3)
+        return
+    with pytest.raises((RuntimeError, PrivacyBudgetExceeded)):
+        s.gaussian_by_engine(made, plan, engine)
+    assert engine.asked == []
+    assert len(s._ledger.rows) == (what == "releases")
+
+
+@FAULTS
 def test_what_peers_may_have_seen_is_in_the_ledger(fault):
     class Failing(ToyEngine):
         def open(self, integers, sigma):
