@@ -129,6 +129,7 @@ def test_two_workers_racing_for_a_ceiling_never_pass_it():
     assert accountant.spent()[0] <= 1.0
 
 
+@pytest.mark.slow
 def test_a_model_loaded_elsewhere_predicts_but_is_not_refitted(tmp_path):
     accountant = BudgetAccountant(1.0, 1e-3, path=tmp_path / "ledger")
     estimator = model(accountant=accountant).fit(X, Y)

@@ -586,6 +586,7 @@ def test_callback_and_verbose_see_released_values(name, capsys):
     assert "skdp" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @each_ight
 def test_numbers_of_the_user_are_honoured_literally(name):
     """max_iter=1, learning_rate=1.0, refit=0 is one noisy step: -(mean clipped gradient + noise)."""
@@ -769,6 +770,7 @@ def test_grid_search(cls):
     assert search.best_params_["n_nonzero_coefs"] == 5
 
 
+@pytest.mark.slow
 @each_private
 def test_a_search_is_named_as_unpaid(name):
     X, y = data(name)

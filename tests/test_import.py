@@ -45,6 +45,7 @@ def test_import_skdp_loads_no_room():
     assert run(code) == "['skdp', 'skdp._lazy', 'skdp._version', 'skdp.registry']"
 
 
+@pytest.mark.slow
 def test_full_batch_fit_does_not_import_dp_accounting():
     found = run(
         """

@@ -126,6 +126,7 @@ def test_inferred_number_of_classes(route):
     assert holds(messages, "PrivacyLeakWarning: the number of classes was inferred")
 
 
+@pytest.mark.slow
 @each_private
 @each_route
 def test_tiny_scales_and_too_many_coefficients(name, route):

@@ -42,6 +42,7 @@ def test_bytes_are_those_of_the_source(source):
     assert hashlib.sha256(source).hexdigest() == SOURCE_SHA256
 
 
+@pytest.mark.slow
 def test_data_equal_the_source(columns):
     hie = load_rand_hie()
     assert hie.data.shape == (20190, 30)

@@ -173,6 +173,7 @@ def cancelling(rng, d):
     return row
 
 
+@pytest.mark.slow
 @each_layout
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_row_that_is_left_alone_adds_what_it_added(layout, grouped):

@@ -184,6 +184,7 @@ def test_scaling_the_features_changes_nothing_but_the_units(cls, scale):
     assert scores[0] > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cls", EACH)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_fits_are_good_with_defaults(cls, n_classes):

@@ -86,6 +86,7 @@ def test_the_warning_names_parameters_that_would_help():
     assert any("40 groups at epsilon=1 are few" in m for m in messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_that_are_mostly_empty_are_named(name):
     cls = PRIVATE[name]

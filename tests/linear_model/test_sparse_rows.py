@@ -31,6 +31,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("density", "least"), [(0.01, -0.1), (0.03, 0.3)])
 @pytest.mark.parametrize(("kind", "params"), KINDS)
 def test_regression_on_rows_that_are_mostly_empty(kind, params, density, least):

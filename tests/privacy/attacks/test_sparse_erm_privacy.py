@@ -307,6 +307,7 @@ def shown_over_groups(kind, epsilon):
     return log_ratio_lower(*seen)
 
 
+@pytest.mark.slow
 def test_one_step_over_fixed_groups_stays_below_ours_and_breaks_the_papers_claim():
     found = shown_over_groups(PublicParts, EPSILON)
     assert found <= EPSILON

@@ -584,6 +584,7 @@ def two_sided_delta(rate, sigma, epsilon):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "sigma"), [(0.01, 1.0), (0.1, 2.0), (0.5, 0.7), (0.9, 5.0)])
 def test_replace_one_poisson_pair_by_our_own_quadrature(rate, sigma):
     # sigma is std / C; our multiplier is std / (2C).

@@ -356,6 +356,7 @@ def test_generators_hold_blocks_across_yields(accountant, other):
 # Stamps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["grid", "scores", "one-vs-rest", "pipeline", "voting", "bare clone"]
 )

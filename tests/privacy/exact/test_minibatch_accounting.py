@@ -76,6 +76,7 @@ def exact_epsilon(z, rate, adjacency, delta):
     return brentq(excess, 0.0, 60.0, xtol=1e-9) if excess(0.0) > 0 else 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     ("z", "rate", "delta"),
@@ -408,6 +409,7 @@ def ledger(groups, scale, sampling, mu):
     return [*rows, {"name": "gaussian", "noise_multiplier": 1 / mu, "count": 1}] if mu else rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "share", "groups", "adjacency", "sampling"), SETTINGS)
 def test_calibration_is_safe_tight_and_passes_the_recheck(
     epsilon, delta, share, groups, adjacency, sampling
