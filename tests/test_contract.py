@@ -143,6 +143,9 @@ def slow_for(*slow):
     "DPLSSGDRegressor",
     "DPSLKTRegressor",
     "DPTwoStageRegressor",
+    "DPIGHTRegressor",
+    "DPSGDRegressor",
+    "IGHTRegressor",
 )
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():

@@ -127,6 +127,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("name", sorted(PRIVATE))
+@pytest.mark.slow
 def test_no_choice_of_any_estimator_sees_a_wrapped_integer(name, monkeypatch):
     watch = Watch(monkeypatch)
     rng = np.random.default_rng(0)

@@ -268,6 +268,7 @@ def test_twin_that_releases_the_noise_of_the_comparison_is_caught(known_order, m
     assert value_bounds_the_threshold(4.0) > 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [False, True])
 def test_twin_that_releases_one_value_more_is_caught(twin, monkeypatch):
     """ERRATUM v1 (count > c1). Both entries are always above; each value shows its own move."""

@@ -443,7 +443,10 @@ def quietly(fit):
         return fit()
 
 
-@pytest.mark.parametrize("kind", sorted(EXTREMES))
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=pytest.mark.slow) if i else k for i, k in enumerate(sorted(EXTREMES))],
+)
 @pytest.mark.parametrize(
     "adjacency",
     ["add-remove", *(pytest.param(a, marks=pytest.mark.slow) for a in ("replace-one", "zero-out"))],
