@@ -140,7 +140,7 @@ def _noise(s: float, multiplier: float, spread: float, size: int, magnitude: flo
 def gaussian(
     bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream
 ) -> tuple[NDArray[np.float64], LedgerRow]:
-    """Release ``bounded`` with the noise that `gaussian_grid` gave for it.
+    """Compute the integers of ``bounded``, draw the noise that `gaussian_grid` gave for it, and add.
 
     Returns
     -------

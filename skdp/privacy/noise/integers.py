@@ -171,7 +171,7 @@ def _draw(
     """Fill an array from ``table``, block by block: each block has words of its own.
 
     Several blocks are filled at once where there are threads. A block whose words run out ends early, and the
-    next one begins there. This hardly ever happens. The words are then handed out as if every block had been
+    next one begins there; that is rare. The words are then handed out as if every block had been
     filled after the one before it.
     """
     from skdp.privacy.noise.samplers import fill_offset, fill_plain
