@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",
         "PublicShape": "skdp.privacy.shape",
+        "Standardization": "skdp.privacy.standardization",
         "VertexScores": "skdp.privacy.statistics.vertices",
         "WITHOUT_REPLACEMENT": "skdp.privacy.accounting.sampled",
         "canonical_csr": "skdp.privacy.statistics.linear_map",

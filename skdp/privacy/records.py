@@ -4,6 +4,7 @@ Every public name returns a `Bounded`, another `PrivateRecords` or a public shap
 statistic is a function of `skdp.privacy.statistics`, with its proof; the method of the same name calls it.
 """
 
+import math
 from typing import NoReturn
 
 import numpy as np
@@ -13,6 +14,8 @@ from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.standardization import Standardization
+from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
@@ -186,6 +189,7 @@ class PrivateRecords:
     perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")
     support_votes = Delegated(support_votes, "_rows")
     clipped_sum = Delegated(clipped_sum, "_rows")
+    class_counts = Delegated(class_counts, "_rows")
 
     # ---------------------------------------------------------------- other records
 
@@ -252,6 +256,46 @@ class PrivateRecords:
             Its statistics have one entry a chosen feature, and the intercept.
         """
         return PrivateRecords._of(self._rows.restricted(features))
+
+    def standardized(self, columns: Standardization) -> "PrivateRecords":
+        """Return the same records with clipped, centred and scaled features.
+
+        Parameters
+        ----------
+        columns : Standardization
+            Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            Of float64, in the host's memory; X is copied. A CSR matrix stays one.
+        """
+        return PrivateRecords._of(self._rows.standardized(columns))
+
+    def of_targets(self) -> "PrivateRecords":
+        """Return the same records with their targets as the only feature, and without targets."""
+        return PrivateRecords._of(self._rows.of_targets())
+
+    def averaged(self, norm: float = math.inf) -> "PrivateRecords":
+        """Return the same records with weights of their own: a unit's rows share the weight 1.
+
+        Parameters
+        ----------
+        norm : float, default=inf
+            A row that is longer, with the intercept's feature, weighs ``norm`` over its norm. Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            A row's weight is a function of this row, and of the number of rows of its group. A sum over a group
+            is then a weighted mean of its rows. Weights enter no bound: statistics clip after weighting.
+
+        Raises
+        ------
+        ValueError
+            If the records have weights already.
+        """
+        return PrivateRecords._of(self._rows.averaged(float(norm)))
 
     def __repr__(self) -> str:
         names = ("n_records", "n_groups", "n_public", "n_features")

@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.losses import Loss
+from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, issparse
 from skdp.privacy.shape import PublicShape
+from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
     from skdp.privacy.noise import KeyStream
@@ -83,6 +84,44 @@ class Rows:
             few = in_rows(few)
         shape = self.shape.with_features(few.shape[1])
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
+
+    def standardized(self, columns: Standardization) -> "Rows":
+        """The same records with clipped, centred and scaled features, in float64 and the host's memory."""
+        few = columns.of(self.matrix)
+        shape = replace(self.shape, dtype="float64", device="cpu")
+        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
+
+    def of_targets(self) -> "Rows":
+        """The same records with their targets as the only feature, and no targets."""
+        column = self.targets_less(0.0).reshape(-1, 1)
+        shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
+        return replace(self, X=column, y=None, shape=shape, _of_X={}, _of_y={}, _norms={})
+
+    def averaged(self, norm: float) -> "Rows":
+        """The same records with weights: a long row weighs ``norm`` over its norm, and a group's rows share 1."""
+        if self.weight is not None:
+            raise ValueError("these records have weights already")
+        weight = np.ones(self.X.shape[0])
+        if norm < math.inf:
+            long = self.kernel_norms(fit_intercept=self.fit_intercept)
+            with np.errstate(all="ignore"):
+                weight = np.where(long > norm, norm / long, 1.0)
+        share = self.balance()
+        weight = weight if share is None else weight * share
+        return replace(self, weight=weight, _of_y={}, _norms={})
+
+    def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
+        """Norm of every row, with the intercept's feature or without: a function of this row alone."""
+        from skdp.kernels import gradient_kernel
+
+        # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
+        ones = np.full(self.X.shape[0], -1.0)
+        made = gradient_kernel(
+            self.matrix, ones, SquaredLoss(), fit_intercept=fit_intercept,
+            intercept_value=self.intercept_value,
+        )  # fmt: skip
+        size = self.shape.n_features + fit_intercept
+        return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
 
     # ---------------------------------------------------------------- what statistics ask for
 

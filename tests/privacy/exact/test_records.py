@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, Standardization
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -52,6 +52,10 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
         "residual": lambda: r.residual(theta),
         "centered": lambda: r.centered(0.5),
+        "standardized": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)),
+        "of_targets": lambda: r.of_targets(),
+        "averaged": lambda: r.averaged(2.0),
+        "class_counts": lambda: r.class_counts(2, adjacency="replace-one"),
         "target_count": lambda: r.target_count(1.0),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
