@@ -16,6 +16,8 @@ from skdp.linear_model.descent.estimators import DPGDClassifier as DPGDClassifie
 from skdp.linear_model.descent.estimators import DPRRPSGDClassifier as DPRRPSGDClassifier
 from skdp.linear_model.frank_wolfe import DPFrankWolfeClassifier as DPFrankWolfeClassifier
 from skdp.linear_model.frank_wolfe import DPFrankWolfeRegressor as DPFrankWolfeRegressor
+from skdp.linear_model.front.estimators import DPLinearRegression as DPLinearRegression
+from skdp.linear_model.front.estimators import DPLogisticRegression as DPLogisticRegression
 from skdp.linear_model.ight.estimators import DPIGHTClassifier as DPIGHTClassifier
 from skdp.linear_model.ight.estimators import DPIGHTRegressor as DPIGHTRegressor
 from skdp.linear_model.ight.estimators import IGHTClassifier as IGHTClassifier

@@ -23,6 +23,8 @@ ESTIMATORS = {
     "DPIGHTRegressor": "skdp.linear_model.ight.estimators",
     "DPLSSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPLSSGDRegressor": "skdp.linear_model.sgd.estimators",
+    "DPLinearRegression": "skdp.linear_model.front.estimators",
+    "DPLogisticRegression": "skdp.linear_model.front.estimators",
     "DPRRPSGDClassifier": "skdp.linear_model.descent.estimators",
     "DPSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPSGDRegressor": "skdp.linear_model.sgd.estimators",

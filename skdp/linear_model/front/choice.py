@@ -1,0 +1,69 @@
+"""Which method a fit takes: a rule that reads public numbers only."""
+
+import math
+from dataclasses import dataclass
+
+from skdp.privacy import PublicShape, accounting
+
+__all__ = ["Choice", "choose", "relative_noise"]
+
+# Largest `relative_noise` for which moments are released; see "Which method" in the user guide.
+MOST = 1.0
+WIDE = (
+    256  # features from which a dense table is taken for a signal, whose neighbours belong together
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method of a fit.
+
+    Attributes
+    ----------
+    solver : {"moments", "ight", "lssgd"}
+    reason : str
+        For the report.
+    """
+
+    solver: str
+    reason: str
+
+
+def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
+    """Size of the noise of a released Gram matrix against its eigenvalues: ``(d + 1)^1.5 / (n mu)``."""
+    mu = accounting.gaussian_mu(epsilon, delta)
+    return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
+
+
+def choose(
+    solver: str, shape: PublicShape, epsilon: float, delta: float, n_nonzero_coefs: int | None
+) -> Choice:
+    """Choose the method of a fit.
+
+    Parameters
+    ----------
+    solver : {"auto", "moments", "ight", "lssgd"}
+        Anything but "auto" is taken as it is.
+    shape : PublicShape
+    epsilon, delta : float
+    n_nonzero_coefs : int or None
+
+    Returns
+    -------
+    Choice
+    """
+    if solver != "auto":
+        return Choice(solver, "it was asked for")
+    noise = relative_noise(shape, epsilon, delta) if math.isfinite(epsilon) else 0.0
+    told = f"(d + 1)^1.5 / (n mu) = {noise:.2g}"
+    if shape.device != "cpu":
+        return Choice("ight", "X lies on a device")
+    if n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features:
+        return Choice("ight", "n_nonzero_coefs asks for a sparse model")
+    if noise <= MOST:
+        return Choice("moments", f"{told} is at most {MOST:g}: moments are known well enough")
+    if shape.container == "dense" and shape.n_features >= WIDE:
+        return Choice(
+            "lssgd", f"{told} is above {MOST:g}, and X is dense with {WIDE} features or more"
+        )
+    return Choice("ight", f"{told} is above {MOST:g}: too many features for moments")

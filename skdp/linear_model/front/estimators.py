@@ -1,0 +1,377 @@
+"""The front door: `DPLogisticRegression` and `DPLinearRegression`."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdp._docs import document
+from skdp.base import check_choice, check_number
+from skdp.base.fit import Solution
+from skdp.linear_model.frame import LinearFit
+from skdp.linear_model.front.choice import Choice, choose
+from skdp.linear_model.front.classification import moment_classification
+from skdp.linear_model.front.regression import moment_regression
+from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.checks import check_features
+from skdp.privacy import PrivacySession
+
+__all__ = ["DPLinearRegression", "DPLogisticRegression"]
+
+SOLVERS = ("auto", "moments", "ight", "lssgd")
+
+
+class FrontDoor(LinearFit):
+    """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
+
+    solver: str
+    n_nonzero_coefs: int | None
+    verbose: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("solver", self.solver, SOLVERS)
+        check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
+
+    def _choice(self, problem: Problem) -> Choice:
+        return choose(
+            self.solver, problem.records.shape, self.epsilon, self.delta, self.n_nonzero_coefs
+        )
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        """The unfitted estimator of a specialist."""
+        raise NotImplementedError
+
+    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+        """The method of moments."""
+        raise NotImplementedError
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        check_features(self.n_nonzero_coefs, problem.records.n_features)
+        choice = self._choice(problem)
+        if choice.solver == "moments":
+            found = self._moments(session, problem)
+        else:
+            found = self._specialist(choice.solver, problem).solve(session, problem)
+        return replace(found, attributes={"solver_": choice.solver})
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        choice = self._choice(problem)
+        return {"solver": f"{choice.solver}: {choice.reason}"}
+
+
+@document()
+class DPLogisticRegression(GLMClassifier, FrontDoor):
+    """Logistic or softmax regression that is differentially private, for any table.
+
+    Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
+    released numbers. The words are those of `sklearn.linear_model.LogisticRegression`.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta}
+    C : float, default=inf
+        Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
+        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
+        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise.
+    l1_ratio : float, default=0.0
+        Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.
+    {n_nonzero_coefs}
+    class_weight : dict of {label: weight}, default=None
+        Public numbers > 0; a label that is left out weighs 1. Each class counts as if it were that much more
+        frequent: the logarithm of its weight is added to its intercept. It costs no budget.
+    {fit_intercept}
+    solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
+        "moments" is the method described below. "ight" is `DPIGHTClassifier`, for sparse models and for many
+        features. "lssgd" is `DPLSSGDClassifier`, for dense tables of many features that are neighbours, such as
+        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
+    {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
+
+    Attributes
+    ----------
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
+    n_iter_ : int
+        Number of gradients that were released.
+    solver_ : str
+        The method that was taken.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPLinearRegression : The same for numbers as targets.
+    DPIGHTClassifier : Sparse models, with all parameters of the method.
+    DPFrankWolfeClassifier : A bound on the l1 norm.
+
+    Notes
+    -----
+    **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
+
+    * Windows of the columns: noisy binary searches. A question counts in each column the records below a point:
+      each adds 1/2 or -1/2 to each of d counts, a vector of norm sqrt(d) / 2.
+    * Means and variances of the columns inside their windows: vectors of norm sqrt(d) and sqrt(d) / 2.
+    * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
+    * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
+      norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
+    * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
+
+    A group contributes the mean over its rows to each of them. What is released before decides windows, scales and
+    clip norms of what follows, which Gaussian DP allows. Solving and shrinking are post-processing.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Balle2018]
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = DPLogisticRegression(epsilon=4.0, classes=(0, 1)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.8), model.solver_
+    (True, 'moments')
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        C=math.inf,
+        l1_ratio=0.0,
+        n_nonzero_coefs=None,
+        class_weight=None,
+        fit_intercept=True,
+        solver="auto",
+        classes=None,
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.classes = classes
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("C", self.C, Real, low=0, strict=True)
+        if self.l1_ratio not in (0, None):
+            raise ValueError(
+                f"l1_ratio must be 0, got {self.l1_ratio!r}: for a model with a bound on its l1 norm use "
+                "DPFrankWolfeClassifier(radius=...), for a number of coefficients n_nonzero_coefs="
+            )
+        check_class_weight(self.class_weight, self.fit_intercept)
+
+    def _alpha(self, problem: Problem) -> float:
+        return 1.0 / (float(self.C) * problem.records.n_units)
+
+    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+        k = np.asarray(problem.fitted["classes_"]).size
+        return moment_classification(
+            session, problem.records, problem.loss, k, self._alpha(problem)
+        )
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        common = dict(
+            alpha=self._alpha(problem), fit_intercept=self.fit_intercept, classes=self.classes,
+            verbose=self.verbose,
+        )  # fmt: skip
+        common.update(
+            {
+                name: getattr(self, name)
+                for name in ("epsilon", "delta", "adjacency", "unit", "n_public")
+            }
+        )
+        if solver == "ight":
+            from skdp.linear_model.ight.estimators import DPIGHTClassifier
+
+            return DPIGHTClassifier(n_nonzero_coefs=self.n_nonzero_coefs, **common)
+        from skdp.linear_model.sgd.estimators import DPLSSGDClassifier
+
+        return DPLSSGDClassifier(**common)
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Fit, then add the logarithms of the class weights to the intercepts."""
+        log = log_weights(self.class_weight, problem.fitted["classes_"])
+        found = super().solve(session, problem)
+        if log is not None:
+            found.theta[-1] += log[1] - log[0] if found.theta.ndim == 1 else log
+        return found
+
+
+def check_class_weight(class_weight: Any, fit_intercept: bool) -> None:
+    """Raise TypeError or ValueError unless the weights are public numbers > 0 by label."""
+    if class_weight is None:
+        return
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} would read the class counts, which no epsilon covers: give public "
+            "numbers, for example {0: 1, 1: 20}, or release the class counts first"
+        )
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            f"class_weight must be a dict of label and weight or None, got {type(class_weight).__name__}"
+        )
+    for label, weight in class_weight.items():
+        check_number(f"class_weight[{label!r}]", weight, Real, low=0, strict=True, high=1e100)
+    if not fit_intercept:
+        raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
+
+
+def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
+    """Logarithms of the weights of the classes, of mean 0; None without weights."""
+    if class_weight is None:
+        return None
+    known = {label.item() if hasattr(label, "item") else label for label in classes}
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
+    of = {k: float(v) for k, v in class_weight.items()}
+    log = np.log([of.get(c.item() if hasattr(c, "item") else c, 1.0) for c in classes])
+    return np.asarray(log - log.mean())
+
+
+@document(DPLogisticRegression)
+class DPLinearRegression(GLMRegressor, FrontDoor):
+    """Linear regression that is differentially private, for any table.
+
+    Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
+    comparable scales by released numbers. The words are those of `sklearn.linear_model.LinearRegression`.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta}
+    n_nonzero_coefs : int, default=None
+        Number of features to keep. None keeps all. The intercept is always kept.
+    {fit_intercept}
+    solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
+        "moments" is the method described below. "ight" is `DPIGHTRegressor`, for sparse models and for many
+        features. "lssgd" is `DPLSSGDRegressor`, for dense tables of many features that are neighbours, such as
+        pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
+    {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
+
+    Attributes
+    ----------
+    {coef_.regressor} {intercept_.regressor} {support_}
+    n_iter_ : int
+        Number of rounds.
+    solver_ : str
+        The method that was taken.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPLogisticRegression : The same for classes.
+    DPIGHTRegressor : Sparse models, with all parameters of the method.
+    DPAdaSSPRegressor : Where public bounds are known.
+
+    Notes
+    -----
+    **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
+
+    * Windows of the columns and of the targets: noisy binary searches. A question counts in each column the
+      records below a point: each adds 1/2 or -1/2 to each of d counts, a vector of norm sqrt(d) / 2.
+    * Means and variances of the columns inside their windows: vectors of norm sqrt(d) and sqrt(d) / 2.
+    * Whether the window of the targets holds most of them: one count. If it does not, the window is searched for
+      again with a larger share of the budget. So a later share depends on an earlier release. All shares add up
+      to at most 1 in both cases, and sums of mu^2 compose adaptively [Smith2022]_.
+    * Second moments of (row, residual) in rounds. Both are scaled to norm C at most, so that the matrix moves by
+      at most 2 sqrt(2) C^2 in Frobenius norm, or by 2 C^2: both contributions are positive semidefinite with
+      trace at most 2 C^2.
+    * The mean square of the residuals, each clipped to b^2: it moves by at most b^2 / n.
+
+    A group contributes the mean over its rows to each of them. Solving and shrinking are post-processing.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Balle2018]
+    .. [Smith2022]
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skdp import DPLinearRegression
+    >>> X, y = make_regression(5000, 8, noise=10.0, random_state=0)
+    >>> model = DPLinearRegression(epsilon=1.0).fit(1e3 * X, y + 1e5)
+    >>> bool(model.score(1e3 * X, y + 1e5) > 0.9), model.solver_
+    (True, 'moments')
+    """
+
+    loss = "squared"
+    huber_threshold = 1.0
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        n_nonzero_coefs=None,
+        fit_intercept=True,
+        solver="auto",
+        adjacency="replace-one",
+        unit="record",
+        n_public=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
+        return moment_regression(session, problem.records)
+
+    def _specialist(self, solver: str, problem: Problem) -> LinearFit:
+        common = {
+            name: getattr(self, name)
+            for name in (
+                "epsilon",
+                "delta",
+                "adjacency",
+                "unit",
+                "n_public",
+                "fit_intercept",
+                "verbose",
+            )
+        }
+        if solver == "ight":
+            from skdp.linear_model.ight.estimators import DPIGHTRegressor
+
+            return DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
+        from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
+
+        return DPLSSGDRegressor(**common)
