@@ -20,6 +20,7 @@ from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
 from skdp.privacy.statistics.column_sums import column_sums
 from skdp.privacy.statistics.histogram import histogram
+from skdp.privacy.statistics.magnitude_counts import magnitude_counts
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
@@ -196,6 +197,7 @@ class PrivateRecords:
     support_votes = Delegated(support_votes, "_rows")
     clipped_sum = Delegated(clipped_sum, "_rows")
     class_counts = Delegated(class_counts, "_rows")
+    magnitude_counts = Delegated(magnitude_counts, "_rows")
 
     # ---------------------------------------------------------------- other records
 
@@ -264,7 +266,7 @@ class PrivateRecords:
         return PrivateRecords._of(self._rows.restricted(features))
 
     def standardized(self, columns: Standardization) -> "PrivateRecords":
-        """Return the same records with clipped, centred and scaled features.
+        """Return the same records with centred and scaled features.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ class Rows:
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
 
     def standardized(self, columns: Standardization) -> "Rows":
-        """The same records with clipped, centred and scaled features, in float64 and the host's memory."""
+        """The same records with centred and scaled features, in float64 and the host's memory."""
         few = columns.of(self.matrix)
         shape = replace(self.shape, dtype="float64", device="cpu")
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})

@@ -11,12 +11,13 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front.columns import standardize
+from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["moment_classification"]
 
-WINDOWS, MOMENTS, COUNTS = 0.12, 0.09, 0.03  # shares of mu^2
+COUNTS = 0.03  # share of mu^2
 GRAM = 0.2  # part of what is left
 ROUNDS = (0.3, 0.3, 0.4)  # parts of the rest
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
@@ -40,12 +41,12 @@ def moment_classification(
     Solution
         Its theta is in the user's units.
     """
-    columns = standardize(session, records, WINDOWS, MOMENTS)
-    frequency = _frequencies(session, records, n_classes)
-    rows = columns.records.with_intercept(1.0)
-    left = 1.0 - WINDOWS - MOMENTS - COUNTS
-    values, vectors = _curvature(session, rows, left * GRAM)
-    left *= 1.0 - GRAM
+    shares = Shares(session)
+    columns = standardize(shares, records)
+    frequency = _frequencies(shares, records, n_classes)
+    rows = columns.rows(records)
+    values, vectors = _curvature(shares, rows, shares.left * GRAM)
+    left = shares.left
     theta = _start(rows, loss, frequency)
     basis, spread = _between(frequency)
     e = np.outer(values, spread) + alpha
@@ -55,7 +56,7 @@ def moment_classification(
     weighted = rows.averaged(norm)
     for part in ROUNDS:
         mean = weighted.mean_gradient(loss, theta, clip)
-        plan = session.plan_gaussian(1, left * part, purpose="gradient")
+        plan = shares.plan(left * part, "gradient")
         gradient = session.gaussian(mean, plan)
         noise = session.noise_std(mean, plan)
         gradient[: rows.n_features] += alpha * theta[: rows.n_features]
@@ -68,26 +69,25 @@ def moment_classification(
     return Solution(columns.outward(theta), len(ROUNDS))
 
 
-def _frequencies(session: PrivacySession, records: PrivateRecords, n_classes: int) -> np.ndarray:
+def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int) -> np.ndarray:
     """Release the class frequencies; none is below two standard deviations of its noise."""
+    session = shares.session
     counts = records.class_counts(n_classes, adjacency=session.adjacency)
-    plan = session.plan_gaussian(1, COUNTS, purpose="class counts")
+    plan = shares.plan(COUNTS, "class counts")
     found = session.gaussian(counts, plan)
     found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
     return np.asarray(found / found.sum())
 
 
-def _curvature(
-    session: PrivacySession, rows: PrivateRecords, share: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _curvature(shares: Shares, rows: PrivateRecords, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Release the Gram matrix of the rows; return its eigenvalues, lifted above their noise, and its vectors."""
-    p, n = rows.n_parameters, rows.n_units
+    session, p, n = shares.session, rows.n_parameters, rows.n_units
     norm = ROW_NORM * math.sqrt(p)
     constant = 1.0 if rows.fit_intercept else 0.0
     moment = rows.second_moment(
         math.sqrt(norm**2 - constant), 1.0, adjacency=session.adjacency, target_weight=0.0
     )
-    plan = session.plan_gaussian(1, share, purpose="Gram matrix")
+    plan = shares.plan(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n * math.sqrt(2.0 * p)
     values, vectors = np.linalg.eigh(0.5 * (released + released.T))

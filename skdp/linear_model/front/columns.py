@@ -1,87 +1,198 @@
-"""Columns in units of their own: released windows, means and deviations, and the way back to the user's units."""
+"""Columns in units of their own: reaches, means and deviations are released; the model stays linear in x.
+
+1. Reach. Each column's records are counted by octaves of their magnitude. The reach is the upper end of the
+   highest octave that clearly holds records. A column without any is never seen: its coefficients are 0.
+2. Moments of u = x / reach, held between -1 and 1: the sums of u and of its squared distance from the mean.
+3. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: a median, and a window
+   around it.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
-from skdp.linear_model.front.windows import released_windows
-from skdp.privacy import PrivacySession, PrivateRecords, Standardization
+from skdp.linear_model.front.search import column_search
+from skdp.linear_model.front.shares import Shares
+from skdp.privacy import PrivateRecords, Standardization
 
-__all__ = ["Columns", "standardize"]
+__all__ = ["Columns", "released_reaches", "standardize"]
 
-WIDE = 0.012  # part of a normal column that lies outside of its window
+REACH, MOMENTS, ZOOM = 0.08, 0.08, 0.06  # shares of mu^2
+LOW, HIGH = -34, 48  # octaves
+USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
+EVIDENCE_USUAL, EVIDENCE_HIGHER = 3.0, 2.5  # standard deviations of the noise
+ALARM = 0.01  # probability that an empty octave of any column seems to hold records
+ABOVE = 5  # octaves above the fullest one in which the highest is looked for
+MARGIN = 1.25  # of a reach
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
+FAR, UNSEEN = (
+    0.6,
+    4.0,
+)  # part of the records in the two highest octaves; deviations of the variance's noise
+LINE = np.linspace(-1.0, 1.0, 1025)  # centres of a zoom, in reaches
+ZOOMS = 2.0 ** np.arange(-10, 6.1, 0.5)  # median deviations of a zoom, in reaches
+ZOOM_PARTS = (0.25, 0.2, 0.35, 0.2)  # of its share: median, deviation, atoms, moments
+QUESTIONS = (9, 7)
+BINS, ATOM = 24, 0.35  # of the window of a zoom; a part of the records in one bin that is too large
 
 
-@dataclass(frozen=True)
+@dataclass
 class Columns:
-    """The records in standard units, and the way back.
+    """What is released of the columns.
 
     Attributes
     ----------
-    records : PrivateRecords
-        Standardized.
-    scaled : Standardization
-        Its numbers are public or released.
+    center, reach : ndarray of shape (n_features,)
+        Of the windows; reach is inf for columns that are not seen.
+    mean, deviation : ndarray of shape (n_features,)
+        Of u = (x - center) / reach.
     """
 
-    records: PrivateRecords
-    scaled: Standardization
+    center: np.ndarray
+    reach: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The columns that are seen; the first one if none is, with a scale of inf."""
+        found = np.flatnonzero(np.isfinite(self.reach))
+        return found if found.size else np.zeros(1, dtype=np.intp)
+
+    def _scaled(self) -> tuple[np.ndarray, np.ndarray]:
+        """Centre and scale of the columns that are seen."""
+        j = self.seen
+        shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
+        return self.center[j] + shift, self.reach[j] * self.deviation[j]
+
+    def rows(self, records: PrivateRecords) -> PrivateRecords:
+        """Standardized records of the columns that are seen; the intercept's feature is 1."""
+        seen = self.seen
+        few = records if seen.size == records.n_features else records.restricted(seen)
+        return few.standardized(Standardization.make(*self._scaled())).with_intercept(1.0)
 
     def outward(self, theta: np.ndarray) -> np.ndarray:
-        """Turn parameters for standard units into those for the user's units.
+        """Turn parameters for the rows above into those for the user's rows.
 
         Parameters
         ----------
-        theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
 
         Returns
         -------
-        ndarray of the same shape
+        ndarray
+            With a row for every column.
         """
-        d = self.scaled.center.size
-        each = (self.scaled.scale * self.scaled.reach).reshape(-1, *[1] * (theta.ndim - 1))
-        found = theta.copy()
-        found[:d] = theta[:d] / each
-        if len(theta) > d:
-            offset = self.scaled.center + self.scaled.mean * self.scaled.reach
-            found[d] = theta[d] - offset @ found[:d]
+        seen, (center, scale) = self.seen, self._scaled()
+        d, more = self.center.size, len(theta) - self.seen.size
+        found = np.zeros((d + more, *theta.shape[1:]))
+        found[seen] = (theta[: seen.size].T / scale).T
+        if more:
+            found[d] = theta[-1] - center @ found[seen]
         return found
 
 
-def standardize(
-    session: PrivacySession, records: PrivateRecords, share_windows: float, share_moments: float
-) -> Columns:
-    """Release windows and moments of the columns, and standardize the records with them.
+def standardize(shares: Shares, records: PrivateRecords) -> Columns:
+    """Release reaches, means and deviations of the columns.
 
     Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
 
-    Parameters
-    ----------
-    share_windows, share_moments : float
-        Shares of the session's mu^2.
-
     Notes
     -----
-    **Privacy.** u = clip((x - c) / h, -1, 1) has d entries of at most 1, so a unit adds a vector of norm at most
-    sqrt(d) to their sum. The entries of min((u - m)^2, 1) - 1/2 lie between -1/2 and 1/2: norm sqrt(d) / 2. A
-    group adds the means of its rows, which are no longer.
+    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), sums of u and of
+    min((u - m)^2, 1) (`column_sums`), for a zoom counts (`column_counts`) and a histogram. Which columns are
+    zoomed in to is decided by what was released.
     """
-    d, n = records.n_features, records.n_units
+    d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    windows = released_windows(session, records, share_windows, tail=WIDE, centered=centered)
-    mean, error = np.zeros(d), 0.0
-    part = share_moments / 2 if centered else share_moments
+    counts, reach = released_reaches(shares, records, REACH)
+    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d))
+    if not np.isfinite(reach).any():
+        return columns
+    variance, noise = _moments(shares, records, columns, columns.seen, MOMENTS, centered)
     if centered:
-        plan = session.plan_gaussian(1, part, purpose="column means")
-        total = records.column_sums(windows.center, windows.reach)
+        top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
+        two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
+        unseen = np.isfinite(reach) & (variance < UNSEEN * noise)
+        far = np.flatnonzero(unseen & (two > FAR * records.n_units))
+        if far.size:
+            _zoom(shares, records, columns, far)
+    return columns
+
+
+def released_reaches(
+    shares: Shares, records: PrivateRecords, share: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Release octave counts; return them, and the reach of every column, inf where nothing is seen."""
+    session = shares.session
+    bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(share, "octaves")
+    counts = session.gaussian(bounded, plan)
+    noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
+    octave = np.arange(LOW, HIGH + 1)
+    usual = (octave >= USUAL[0]) & (octave <= USUAL[1])
+    need = np.where(usual, EVIDENCE_USUAL, -ndtri(ALARM / counts.size)) * noise
+    evidence = counts / need
+    fullest = evidence.argmax(axis=1)[:, None]
+    place = np.arange(octave.size)
+    higher = (place >= fullest) & (place <= fullest + ABOVE) & (counts > EVIDENCE_HIGHER * noise)
+    top = np.where(higher, place, fullest).max(axis=1)
+    reach = np.where(evidence.max(axis=1) > 1.0, MARGIN * 2.0 ** octave[top], np.inf)
+    return counts, reach
+
+
+def _moments(
+    shares: Shares,
+    records: PrivateRecords,
+    columns: Columns,
+    chosen: np.ndarray,
+    share: float,
+    centered: bool,
+) -> tuple[np.ndarray, float]:
+    """Release means and deviations of the chosen columns; return all variances (else 0), and their noise."""
+    session, n = shares.session, records.n_units
+    variance = np.zeros(columns.center.size)
+    few = records if chosen.size == records.n_features else records.restricted(chosen)
+    window = columns.center[chosen], columns.reach[chosen]
+    mean, error = np.zeros(chosen.size), 0.0
+    part = share / 2 if centered else share
+    if centered:
+        total = few.column_sums(*window)
+        plan = shares.plan(part, "column means")
         mean = np.clip(session.gaussian(total, plan) / n, -1.0, 1.0)
         error = session.noise_std(total, plan) / n
-    plan = session.plan_gaussian(1, part, purpose="column variances")
-    squares = records.column_sums(windows.center, windows.reach, around=mean)
-    variance = np.maximum(session.gaussian(squares, plan) / n + 0.5, 0.0)
+    squares = few.column_sums(*window, around=mean)
+    plan = shares.plan(part, "column variances")
+    found = np.maximum(session.gaussian(squares, plan) / n + 0.5, 0.0)
     noise = session.noise_std(squares, plan) / n
-    # A column that cannot be told from its noise becomes small, and so does what it adds to a model.
-    scale = np.sqrt(np.maximum(variance, noise + error**2 + LEAST_VARIANCE))
-    scaled = Standardization.make(windows.center, windows.reach, mean, scale)
-    return Columns(records.standardized(scaled), scaled)
+    columns.mean[chosen] = mean
+    # A column whose variance cannot be told from its noise becomes small, and so does what it adds to a model.
+    columns.deviation[chosen] = np.sqrt(np.maximum(found, noise + error**2 + LEAST_VARIANCE))
+    variance[chosen] = found
+    return variance, noise
+
+
+def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:
+    """Move the windows of columns that are far from 0 to where their records are."""
+    session, n = shares.session, records.n_units
+    few, reach = records.restricted(far), columns.reach[far]
+    plans = [
+        shares.plan(ZOOM * part, "zoom", questions)
+        for part, questions in zip(ZOOM_PARTS[:2], QUESTIONS)
+    ]
+    center = column_search(session, few, plans[0], LINE[:, None] * reach)
+    deviation = column_search(session, few, plans[1], ZOOMS[:, None] * reach, center, upper=0.7)
+    width = deviation / 0.6745 * 3.0  # three standard deviations of a normal column
+    good = np.flatnonzero((deviation > 2.0**-8 * reach) & (width < 0.5 * reach))
+    if good.size:
+        # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
+        # hundreds of deviations away.
+        steps = np.linspace(-1.0, 1.0, BINS + 1)
+        edges = center[good, None] + width[good, None] * steps
+        bins = few.restricted(good).histogram(edges, adjacency=session.adjacency)
+        counts = session.gaussian(bins, shares.plan(ZOOM * ZOOM_PARTS[2], "atoms"))
+        good = good[counts.max(axis=1) < ATOM * n]
+    if good.size:
+        columns.center[far[good]], columns.reach[far[good]] = center[good], width[good]
+        _moments(shares, records, columns, far[good], ZOOM * ZOOM_PARTS[3], True)

@@ -1,7 +1,8 @@
 """Linear regression by moments of standardized rows, in rounds.
 
-The method is ours (`DPLinearRegression` has its description). Stages: windows and moments of the columns, the
-range of the targets, then rounds. Each round releases the second moments of (row, residual of the last round).
+The method is ours (`DPLinearRegression` has its description). Stages: reaches and moments of the columns, the
+range of the targets, rounds, and the mean residual. Each round releases the second moments of (row, residual of the
+last round).
 """
 
 import math
@@ -10,19 +11,17 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front.columns import standardize
-from skdp.linear_model.front.windows import released_windows
+from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.targets import released_target_range
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["moment_regression"]
+__all__ = ["moment_regression", "stein_ridge"]
 
-WINDOWS, MOMENTS, RANGE = 0.13, 0.06, 0.08  # shares of mu^2
-GUARD, AGAIN = 0.02, 0.3  # shares of mu^2: of the count that checks the range; of a second search
-FOUND = 0.6  # part of the targets that a good range covers
-TARGET_TAIL, TARGET_LEAST = 0.02, (0.15, 0.02)
-ROUNDS = (0.2, 0.3, 0.5)  # parts of what is left
-REACH_PART = 0.03  # of a round, for the mean square of the residuals
+ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
+LAST = 0.06  # share of mu^2 for the mean residual, which a clip may have biased
+BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
-REACH = 2.0  # bound of the residuals, over their root mean square
+BOUND = 2.0  # of the residuals, over their root mean square
 
 
 def moment_regression(session: PrivacySession, records: PrivateRecords) -> Solution:
@@ -33,94 +32,64 @@ def moment_regression(session: PrivacySession, records: PrivateRecords) -> Solut
     Solution
         Its theta is in the user's units.
     """
-    columns = standardize(session, records, WINDOWS, MOMENTS)
-    center, reach, left = _target_range(session, records)
-    rows = columns.records.with_intercept(1.0).centered(center)
-    theta = _rounds(session, rows, reach, left)
+    shares = Shares(session)
+    columns = standardize(shares, records)
+    center, reach = released_target_range(shares, records)
+    rows = columns.rows(records).centered(center)
+    theta, bound = _rounds(shares, rows, reach)
     if records.fit_intercept:
-        theta[-1] += center
+        theta[-1] += _mean_residual(shares, rows.residual(theta), bound) + center
     return Solution(columns.outward(theta), len(ROUNDS))
 
 
-def _target_range(session: PrivacySession, records: PrivateRecords) -> tuple[float, float, float]:
-    """Release centre and reach of the targets; also return the share of mu^2 that is left.
-
-    One count tells whether the range holds most targets. If not, the search is repeated with more budget. So a
-    later share depends on an earlier release. Shares are of mu^2, and their sum is at most 1 in both cases: such
-    a sum may be composed adaptively.
-    """
-    targets = records.of_targets()
-    left = 1.0 - WINDOWS - MOMENTS
-
-    def search(share: float) -> tuple[float, float]:
-        found = released_windows(
-            session, targets, share, tail=TARGET_TAIL, least=TARGET_LEAST,
-            centered=records.fit_intercept,
-        )  # fmt: skip
-        return float(found.center[0]), float(found.reach[0])
-
-    center, reach = search(RANGE)
-    plan = session.plan_gaussian(1, GUARD, purpose="range check")
-    count = targets.column_counts(np.array([reach]), np.array([center]), absolute=True)
-    left -= RANGE + GUARD
-    if session.gaussian(count, plan)[0] < (FOUND - 0.5) * records.n_units:
-        center, reach = search(AGAIN)
-        left -= AGAIN
-    return center, reach, left
-
-
-def _rounds(session: PrivacySession, rows: PrivateRecords, reach: float, left: float) -> np.ndarray:
+def _rounds(shares: Shares, rows: PrivateRecords, bound: float) -> tuple[np.ndarray, float]:
     """Release moments of (row, residual) in rounds, and follow the normal equations.
 
     The Gram matrices of all rounds are averaged with inverse variances.
     """
-    p, n = rows.n_parameters, rows.n_units
+    session, p, n = shares.session, rows.n_parameters, rows.n_units
     norm = ROW_NORM * math.sqrt(p)
-    constant = 1.0 if rows.fit_intercept else 0.0
-    theta, bound = np.zeros(p), reach
-    gram, weight = np.zeros((p, p)), 0.0
+    row_norm = math.sqrt(norm**2 - rows.fit_intercept)
+    left = shares.left - LAST * rows.fit_intercept
+    theta, gram, weight = np.zeros(p), np.zeros((p, p)), 0.0
     for k, part in enumerate(ROUNDS):
         share, now = left * part, rows.residual(theta)
         if k:
-            bound = _residual_bound(session, now, bound, REACH_PART * share)
-            share *= 1.0 - REACH_PART
-        moment = now.second_moment(
-            math.sqrt(norm**2 - constant), bound, adjacency=session.adjacency
-        )
-        plan = session.plan_gaussian(1, share, purpose="second moments")
+            bound = _smaller(shares, now, bound, BOUND_PART * share)
+            share *= 1.0 - BOUND_PART
+        moment = now.second_moment(row_norm, bound, adjacency=session.adjacency)
+        plan = shares.plan(share, "second moments")
         released = session.gaussian(moment, plan) / n
         noise = session.noise_std(moment, plan) / n
         both = 0.5 * (released + released.T)
-        add = 1.0 / max(noise, 1e-12) ** 2
-        weight += add
-        gram += (both[:p, :p] - gram) * (add / weight)
+        precision = 1.0 / max(noise, 1e-12) ** 2
+        weight += precision
+        gram += (both[:p, :p] - gram) * (precision / weight)
         to_target = bound / norm
         theta = theta + stein_ridge(
             gram, both[:p, p] * to_target, weight**-0.5, noise / math.sqrt(2.0) * to_target
         )
-    return theta
+    return theta, bound
 
 
-def _residual_bound(
-    session: PrivacySession, rows: PrivateRecords, bound: float, share: float
-) -> float:
+def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> float:
     """Release the mean square of the targets, clipped to ``bound``; return twice its root, at most ``bound``."""
-    squares = rows.averaged().clipped_sum(_Square(bound), bound**2 / 2, size=1, rowwise=True)
-    plan = session.plan_gaussian(1, share, purpose="residuals")
-    mean = session.gaussian(squares, plan)[0] / rows.n_units + bound**2 / 2
-    noise = session.noise_std(squares, plan) / rows.n_units
-    return min(bound, REACH * math.sqrt(max(mean, 2.0 * noise, 1e-12 * bound**2)))
+    session, n = shares.session, rows.n_units
+    squares = rows.of_targets().column_sums(0.0, bound, around=0.0)
+    plan = shares.plan(share, "residuals")
+    mean = float(session.gaussian(squares, plan)[0]) / n + 0.5
+    noise = session.noise_std(squares, plan) / n
+    return bound * min(1.0, BOUND * math.sqrt(max(mean, 2.0 * noise, 1e-24)))
 
 
-class _Square:
-    """min(y^2, b^2) - b^2 / 2 of the targets y; b is released."""
-
-    def __init__(self, bound: float) -> None:
-        self.bound = bound
-
-    def __call__(self, X, y):
-        square = np.minimum(np.asarray(y) ** 2, self.bound**2) - self.bound**2 / 2
-        return square.reshape(-1, 1)
+def _mean_residual(shares: Shares, rows: PrivateRecords, bound: float) -> float:
+    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise."""
+    session, n = shares.session, rows.n_units
+    total = rows.of_targets().column_sums(0.0, bound)
+    plan = shares.plan(LAST, "mean residual")
+    mean = float(session.gaussian(total, plan)[0]) / n
+    noise = session.noise_std(total, plan) / n
+    return bound * mean * max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def stein_ridge(
@@ -140,15 +109,14 @@ def stein_ridge(
     """
     values, vectors = np.linalg.eigh(gram)
     along, p = vectors.T @ cross, cross.size
-    best, step = 0.0, np.zeros(p)
-    for ridge in max(values.max(), 1e-9) * 2.0 ** np.arange(-14, 8):
-        if ridge + values[0] <= 0.5 * gram_noise * math.sqrt(2 * p):
-            continue
-        inverse = 1.0 / (values + ridge)
-        found = inverse * along
-        size, trace = float(found @ found), float(inverse.sum())
-        risk = float(values @ found**2 - 2 * along @ found) + 2 * cross_noise**2 * trace
-        risk += gram_noise**2 * (trace * size + float(inverse @ found**2))
-        if risk < best:
-            best, step = risk, found
-    return vectors @ step
+    ridge = max(values[-1], 1e-9) * 2.0 ** np.arange(-14, 8)
+    ridge = ridge[ridge + values[0] > 0.5 * gram_noise * math.sqrt(2 * p)]
+    if not ridge.size:
+        return np.zeros(p)
+    inverse = 1.0 / (values[:, None] + ridge)
+    found = inverse * along[:, None]
+    square, trace = found**2, inverse.sum(axis=0)
+    risk = values @ square - 2.0 * along @ found + 2.0 * cross_noise**2 * trace
+    risk += gram_noise**2 * (trace * square.sum(axis=0) + (inverse**2 * square).sum(axis=0))
+    best = risk.argmin()
+    return vectors @ found[:, best] if risk[best] < 0 else np.zeros(p)

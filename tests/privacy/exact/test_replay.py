@@ -19,6 +19,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.linear_model.amp import PerturbedFit
+from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
@@ -143,6 +144,8 @@ def make(name, epsilon=4.0, **params):
     settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
     if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
         del settings["max_iter"]  # its "auto" takes rounds
+    if issubclass(cls, FrontDoor):  # "auto" takes another method for so few records
+        settings.update(solver="moments", n_nonzero_coefs=None)
     settings = {k: v for k, v in {**settings, **params}.items() if k in known}
     return cls(epsilon=epsilon, delta=1e-3, **settings)
 
@@ -209,6 +212,11 @@ VARIANTS = [
     ("DPGDClassifier", {"classes": (0, 1, 2)}, {}),
     ("DPRRPSGDClassifier", {"batch_size": 20, "random_state": 4}, {}),
     ("DPRRPSGDClassifier", {"batch_size": 20, "sampling": "without_replacement"}, {}),
+    ("DPLinearRegression", {"solver": "auto"}, {}),
+    ("DPLinearRegression", {"fit_intercept": False}, {}),
+    ("DPLogisticRegression", {"solver": "auto"}, {}),
+    ("DPLogisticRegression", {"fit_intercept": False}, {}),
+    ("DPLogisticRegression", {"classes": (0, 1, 2), "class_weight": {1: 5.0}, "C": 1.0}, {}),
 ]
 
 
