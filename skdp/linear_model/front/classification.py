@@ -1,15 +1,17 @@
 """Logistic and softmax regression by a released Gram matrix and a few noisy gradients of standardized rows.
 
-The method is ours (`DPLogisticRegression` has its description). Stages: windows and moments of the columns, class
-counts, the Gram matrix, then gradients. Each gradient is turned into a step by the inverse of (Gram matrix x
-covariance of the classes), and the step is shrunk by what is known of its noise.
+The method is ours (`DPLogisticRegression` has its description). Stages: magnitudes and moments of the columns,
+class counts, the Gram matrix, gradients, and the mean residual. Each gradient is turned into a step by the inverse
+of (Gram matrix x covariance of the classes), and the step is shrunk by what is known of its noise.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
@@ -17,13 +19,16 @@ from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["moment_classification"]
 
-COUNTS = 0.03  # share of mu^2
-GRAM = 0.2  # part of what is left
+COUNTS = 0.03  # share of mu^2 for the class counts
+GRAM = 0.1  # part of what is left
 ROUNDS = (0.3, 0.3, 0.4)  # parts of the rest
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
-CLIP = 1.2  # clip norm of the gradients, over a typical norm under the released model
+CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
 FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
-PRIORS = 2.0 ** np.arange(-10, 6, 0.5)  # variances of steps that are tried
+LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
+FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
+LATER = 2.0 ** np.arange(-1, 2)
+BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
 def moment_classification(
@@ -45,54 +50,21 @@ def moment_classification(
     columns = standardize(shares, records)
     frequency = _frequencies(shares, records, n_classes)
     rows = columns.rows(records)
-    values, vectors = _curvature(shares, rows, shares.left * GRAM)
-    left = shares.left
-    theta = _start(rows, loss, frequency)
-    basis, spread = _between(frequency)
-    e = np.outer(values, spread) + alpha
-    norm = ROW_NORM * math.sqrt(rows.n_parameters)
-    typical = math.sqrt(max(1.0 - float(frequency @ frequency), 0.05) * rows.n_parameters)
-    clip = CLIP * typical / (math.sqrt(2.0) if loss.n_outputs == 1 else 1.0)
-    weighted = rows.averaged(norm)
-    for part in ROUNDS:
-        mean = weighted.mean_gradient(loss, theta, clip)
-        plan = shares.plan(left * part, "gradient")
-        gradient = session.gaussian(mean, plan)
-        noise = session.noise_std(mean, plan)
-        gradient[: rows.n_features] += alpha * theta[: rows.n_features]
-        if gradient.ndim == 1:  # that of class 1; of the two classes it is (-g, g)
-            gradient = np.column_stack([-gradient, gradient])
-        g = vectors.T @ gradient @ basis
-        noise *= math.sqrt(2.0) if loss.n_outputs == 1 else 1.0
-        step = vectors @ _shrunk(g, e, noise) @ basis.T
-        theta = theta - (step[:, 1] - step[:, 0] if theta.ndim == 1 else step)
-    return Solution(columns.outward(theta), len(ROUNDS))
-
-
-def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int) -> np.ndarray:
-    """Release the class frequencies; none is below two standard deviations of its noise."""
-    session = shares.session
-    counts = records.class_counts(n_classes, adjacency=session.adjacency)
-    plan = shares.plan(COUNTS, "class counts")
-    found = session.gaussian(counts, plan)
-    found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
-    return np.asarray(found / found.sum())
-
-
-def _curvature(shares: Shares, rows: PrivateRecords, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Release the Gram matrix of the rows; return its eigenvalues, lifted above their noise, and its vectors."""
-    session, p, n = shares.session, rows.n_parameters, rows.n_units
-    norm = ROW_NORM * math.sqrt(p)
-    constant = 1.0 if rows.fit_intercept else 0.0
-    moment = rows.second_moment(
-        math.sqrt(norm**2 - constant), 1.0, adjacency=session.adjacency, target_weight=0.0
+    last = records.fit_intercept and intercepts.is_worth(shares, rows, loss)
+    values, vectors = _gram(shares, rows, (shares.left - last * intercepts.SHARE) * GRAM)
+    theta = _steps(
+        shares,
+        rows,
+        loss,
+        _start(rows, loss, frequency),
+        _Curvature.of((values, vectors), frequency, alpha),
+        _clip_norm(frequency, rows.n_parameters),
+        alpha,
+        shares.left - last * intercepts.SHARE,
     )
-    plan = shares.plan(share, "Gram matrix")
-    released = session.gaussian(moment, plan)[:p, :p] / n
-    noise = session.noise_std(moment, plan) / n * math.sqrt(2.0 * p)
-    values, vectors = np.linalg.eigh(0.5 * (released + released.T))
-    lifted = values + max(FLOOR * noise, FLOOR * noise - values[0])
-    return np.maximum(lifted, 1e-6), vectors
+    if last:
+        theta = intercepts.corrected(shares, rows, loss, theta, vectors * values @ vectors.T)
+    return Solution(columns.outward(theta), len(ROUNDS))
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:
@@ -105,26 +77,119 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
     return theta
 
 
-def _between(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Principal directions of the classes' indicators, of sum 0, and the variances along them."""
-    k = frequency.size
-    plane = np.linalg.qr(np.eye(k) - 1.0 / k)[0][:, : k - 1]
-    covariance = np.diag(frequency) - np.outer(frequency, frequency)
-    spread, turned = np.linalg.eigh(plane.T @ covariance @ plane)
-    return plane @ turned, np.maximum(spread, 1e-12)
+def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int) -> np.ndarray:
+    """Release the class frequencies; none is below two standard deviations of its noise."""
+    session = shares.session
+    counts = records.class_counts(n_classes, adjacency=session.adjacency)
+    plan = shares.plan(COUNTS, "class counts")
+    found = session.gaussian(counts, plan)
+    found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
+    return np.asarray(found / found.sum())
 
 
-def _shrunk(gradient: np.ndarray, curvature: np.ndarray, noise: float) -> np.ndarray:
-    """Return the posterior mean of the step ``gradient / curvature``.
+def _gram(shares: Shares, rows: PrivateRecords, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Release the Gram matrix of the rows; return its eigenvalues and eigenvectors.
 
-    The wanted step is normal with variance t in every direction; t is the one of greatest marginal likelihood.
+    Columns are standardized, so the matrix is shrunk towards the identity. The noise off the diagonal, where two
+    triangles are averaged, is known: what the entries' mean square exceeds it by is their signal.
     """
-    square, noise2 = gradient**2, max(noise, 1e-12) ** 2
-    signal = curvature**2
+    session, p, n = shares.session, rows.n_parameters, rows.n_units
+    norm = math.sqrt(ROW_NORM**2 * p - rows.fit_intercept)
+    moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
+    plan = shares.plan(share, "Gram matrix")
+    released = session.gaussian(moment, plan)[:p, :p] / n
+    noise = session.noise_std(moment, plan) / n
+    away = 0.5 * (released + released.T) - np.eye(p)
+    square = np.mean(away[~np.eye(p, dtype=bool)] ** 2)
+    kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
+    values, vectors = np.linalg.eigh(np.eye(p) + kept * away)
+    ridge = FLOOR * kept * noise * math.sqrt(2 * p)
+    return np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE), vectors
 
-    def likelihood(t: float) -> float:
-        variance = signal * t + noise2
-        return -float((np.log(variance) + square / variance).sum())
 
-    best = max(PRIORS, key=likelihood)
-    return np.asarray(curvature * best / (signal * best + noise2) * gradient)
+@dataclass(frozen=True)
+class _Curvature:
+    """The Hessian at the frequencies, Gram matrix x covariance of the classes, by its eigenvectors.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_parameters, n_classes - 1)
+    of_features : ndarray of shape (n_parameters, n_parameters)
+    of_classes : ndarray of shape (n_classes, n_classes - 1)
+    """
+
+    values: np.ndarray
+    of_features: np.ndarray
+    of_classes: np.ndarray
+
+    @classmethod
+    def of(
+        cls, gram: tuple[np.ndarray, np.ndarray], frequency: np.ndarray, alpha: float
+    ) -> "_Curvature":
+        """Make it of the released Gram matrix, the released frequencies and the weight of the penalty."""
+        k = frequency.size
+        plane = np.linalg.qr(np.eye(k) - 1.0 / k)[0][:, : k - 1]  # scores that add up to 0
+        covariance = np.diag(frequency) - np.outer(frequency, frequency)
+        spread, turned = np.linalg.eigh(plane.T @ covariance @ plane)
+        values = np.outer(gram[0], np.maximum(spread, 1e-12)) + alpha
+        return cls(values, gram[1], plane @ turned)
+
+
+def _clip_norm(frequency: np.ndarray, n_parameters: int) -> float:
+    """Between the norm of a typical gradient at the frequencies, and that of a record of the rarest class."""
+    square = float(frequency @ frequency)
+    rarest = float((1.0 - 2.0 * frequency + square).max())
+    return CLIP * math.sqrt(n_parameters) * ((1.0 - square) * rarest) ** 0.25
+
+
+def _steps(
+    shares: Shares,
+    rows: PrivateRecords,
+    loss: Loss,
+    theta: np.ndarray,
+    curvature: _Curvature,
+    clip_norm: float,
+    alpha: float,
+    left: float,
+) -> np.ndarray:
+    """Release gradients, and take the posterior mean of the step that each asks for."""
+    session, binary = shares.session, theta.ndim == 1
+    p, to_both = rows.n_parameters, math.sqrt(2.0) if binary else 1.0
+    weighted = rows.averaged(ROW_NORM * math.sqrt(p))
+    prior, scales = np.full(curvature.values.shape, 1.0 / p), FIRST
+    for part in ROUNDS:
+        mean = weighted.mean_gradient(loss, theta, clip_norm / to_both)
+        plan = shares.plan(left * part, "gradient")
+        gradient = session.gaussian(mean, plan)
+        noise = session.noise_std(mean, plan) * to_both
+        gradient[: rows.n_features] += alpha * theta[: rows.n_features]
+        if binary:  # of the second class; that of the first one is its negative
+            gradient = np.column_stack([-gradient, gradient])
+        turned = curvature.of_features.T @ gradient @ curvature.of_classes
+        step, variance = _posterior(turned, curvature.values, noise, prior, scales)
+        # What this round left unknown, and what the bend of the loss makes of its step.
+        prior, scales = variance + BENT * step**2, LATER
+        step = curvature.of_features @ step @ curvature.of_classes.T
+        theta = theta - (step[:, 1] - step[:, 0] if binary else step)
+    return theta
+
+
+def _posterior(
+    gradient: np.ndarray,
+    curvature: np.ndarray,
+    noise: float,
+    prior: np.ndarray,
+    scales: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean and variance of the wanted steps b, of which ``curvature * b`` is released with noise.
+
+    The prior of b is normal with variance t times ``prior``; t is one of ``scales``, each with the weight of its
+    marginal likelihood.
+    """
+    signal, noise2 = curvature**2 * prior, max(noise, 1e-12) ** 2
+    spread = signal * scales[:, None, None] + noise2  # of the gradient, for every scale
+    likelihood = -0.5 * (np.log(spread) + gradient**2 / spread).sum(axis=(1, 2))
+    weight = np.exp(likelihood - likelihood.max())
+    weight = (weight / weight.sum() * scales)[:, None, None]
+    mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
+    return mean, (weight * prior * noise2 / spread).sum(axis=0)

@@ -1,7 +1,7 @@
 """Linear regression by moments of standardized rows, in rounds.
 
 The method is ours (`DPLinearRegression` has its description). Stages: reaches and moments of the columns, the
-range of the targets, rounds, and the mean residual. Each round releases the second moments of (row, residual of the
+range of the targets, rounds, and the mean residual. Each round releases the second moments of (row, residual of
 last round).
 """
 
