@@ -58,11 +58,10 @@ def choose(
     told = f"(d + 1)^1.5 / (n mu) = {noise:.2g}"
     if shape.device != "cpu":
         return Choice("ight", "X lies on a device")
-    if n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features:
-        return Choice("ight", "n_nonzero_coefs asks for a sparse model")
     if noise <= MOST:
         return Choice("moments", f"{told} is at most {MOST:g}: moments are known well enough")
-    if shape.container == "dense" and shape.n_features >= WIDE:
+    sparse = n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features
+    if not sparse and shape.container == "dense" and shape.n_features >= WIDE:
         return Choice(
             "lssgd", f"{told} is above {MOST:g}, and X is dense with {WIDE} features or more"
         )

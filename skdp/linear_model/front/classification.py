@@ -6,13 +6,13 @@ of (Gram matrix x covariance of the classes), and the step is shrunk by what is 
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
+from skdp.linear_model.front.regression import largest_rows
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -32,7 +32,13 @@ BENT = 0.3  # part of a squared step that the next gradient is expected to corre
 
 
 def moment_classification(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, n_classes: int, alpha: float = 0.0
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    n_classes: int,
+    *,
+    alpha: float = 0.0,
+    n_nonzero_coefs: int | None = None,
 ) -> Solution:
     """Fit a logistic or softmax regression.
 
@@ -40,6 +46,8 @@ def moment_classification(
     ----------
     alpha : float, default=0.0
         Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
+    n_nonzero_coefs : int, default=None
+        Features that are kept after the first step; None keeps all.
 
     Returns
     -------
@@ -51,20 +59,19 @@ def moment_classification(
     frequency = _frequencies(shares, records, n_classes)
     rows = columns.rows(records)
     last = records.fit_intercept and intercepts.is_worth(shares, rows, loss)
-    values, vectors = _gram(shares, rows, (shares.left - last * intercepts.SHARE) * GRAM)
-    theta = _steps(
-        shares,
-        rows,
-        loss,
-        _start(rows, loss, frequency),
-        _Curvature.of((values, vectors), frequency, alpha),
-        _clip_norm(frequency, rows.n_parameters),
-        alpha,
-        shares.left - last * intercepts.SHARE,
-    )
+    left = shares.left - last * intercepts.SHARE
+    gram = _gram(shares, rows, left * GRAM)
+    left *= 1.0 - GRAM
+    model = _Steps(shares, rows, loss, frequency, gram, alpha)
+    model.take(left * ROUNDS[0])
+    kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+    model.restrict(kept)
+    for part in ROUNDS[1:]:
+        model.take(left * part)
+    theta = model.theta
     if last:
-        theta = intercepts.corrected(shares, rows, loss, theta, vectors * values @ vectors.T)
-    return Solution(columns.outward(theta), len(ROUNDS))
+        theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
+    return Solution(columns.outward(theta, kept), len(ROUNDS))
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:
@@ -87,8 +94,8 @@ def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int) -> np.
     return np.asarray(found / found.sum())
 
 
-def _gram(shares: Shares, rows: PrivateRecords, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """Release the Gram matrix of the rows; return its eigenvalues and eigenvectors.
+def _gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
+    """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
     Columns are standardized, so the matrix is shrunk towards the identity. The noise off the diagonal, where two
     triangles are averaged, is known: what the entries' mean square exceeds it by is their signal.
@@ -100,78 +107,91 @@ def _gram(shares: Shares, rows: PrivateRecords, share: float) -> tuple[np.ndarra
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
     away = 0.5 * (released + released.T) - np.eye(p)
-    square = np.mean(away[~np.eye(p, dtype=bool)] ** 2)
+    square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
     kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
     values, vectors = np.linalg.eigh(np.eye(p) + kept * away)
     ridge = FLOOR * kept * noise * math.sqrt(2 * p)
-    return np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE), vectors
+    values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
+    return np.asarray(vectors * values @ vectors.T)
 
 
-@dataclass(frozen=True)
-class _Curvature:
-    """The Hessian at the frequencies, Gram matrix x covariance of the classes, by its eigenvectors.
+def _between(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal directions of the classes' indicators among scores of sum 0, and the variances along them."""
+    k = frequency.size
+    plane = np.linalg.qr(np.eye(k) - 1.0 / k)[0][:, : k - 1]
+    covariance = np.diag(frequency) - np.outer(frequency, frequency)
+    spread, turned = np.linalg.eigh(plane.T @ covariance @ plane)
+    return plane @ turned, np.maximum(spread, 1e-12)
+
+
+class _Steps:
+    """The model that steps along released gradients improve.
+
+    The Hessian at the frequencies is the Gram matrix x the covariance of the classes; its eigenvectors turn a
+    gradient into numbers that are known one by one.
 
     Attributes
     ----------
-    values : ndarray of shape (n_parameters, n_classes - 1)
-    of_features : ndarray of shape (n_parameters, n_parameters)
-    of_classes : ndarray of shape (n_classes, n_classes - 1)
+    theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+    gram : ndarray of shape (n_parameters, n_parameters)
     """
 
-    values: np.ndarray
-    of_features: np.ndarray
-    of_classes: np.ndarray
+    def __init__(
+        self,
+        shares: Shares,
+        rows: PrivateRecords,
+        loss: Loss,
+        frequency: np.ndarray,
+        gram: np.ndarray,
+        alpha: float,
+    ) -> None:
+        self.shares, self.rows, self.gram = shares, rows, gram
+        self._loss, self._alpha = loss, alpha
+        self.theta = _start(rows, loss, frequency)
+        self._of_classes, self._spread = _between(frequency)
+        # Between a typical gradient at the frequencies and that of a record of the rarest class.
+        square = float(frequency @ frequency)
+        rarest = float((1.0 - 2.0 * frequency + square).max())
+        self._clip = CLIP * ((1.0 - square) * rarest) ** 0.25
+        p = rows.n_parameters
+        self._scales, self._variance = FIRST, np.full((p, frequency.size - 1), 1.0 / p)
+        self._turn()
 
-    @classmethod
-    def of(
-        cls, gram: tuple[np.ndarray, np.ndarray], frequency: np.ndarray, alpha: float
-    ) -> "_Curvature":
-        """Make it of the released Gram matrix, the released frequencies and the weight of the penalty."""
-        k = frequency.size
-        plane = np.linalg.qr(np.eye(k) - 1.0 / k)[0][:, : k - 1]  # scores that add up to 0
-        covariance = np.diag(frequency) - np.outer(frequency, frequency)
-        spread, turned = np.linalg.eigh(plane.T @ covariance @ plane)
-        values = np.outer(gram[0], np.maximum(spread, 1e-12)) + alpha
-        return cls(values, gram[1], plane @ turned)
+    def _turn(self) -> None:
+        values, self._of_features = np.linalg.eigh(self.gram)
+        self._curvature = np.outer(values, self._spread) + self._alpha
+        self._weighted = self.rows.averaged(ROW_NORM * math.sqrt(self.rows.n_parameters))
 
+    def restrict(self, kept: np.ndarray) -> None:
+        """Keep some features only."""
+        if kept.size == self.rows.n_features:
+            return
+        j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
+        self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
+        self.rows = self.rows.restricted(kept)
+        self._variance = np.full((j.size, self._variance.shape[1]), self._variance.mean())
+        self._turn()
 
-def _clip_norm(frequency: np.ndarray, n_parameters: int) -> float:
-    """Between the norm of a typical gradient at the frequencies, and that of a record of the rarest class."""
-    square = float(frequency @ frequency)
-    rarest = float((1.0 - 2.0 * frequency + square).max())
-    return CLIP * math.sqrt(n_parameters) * ((1.0 - square) * rarest) ** 0.25
-
-
-def _steps(
-    shares: Shares,
-    rows: PrivateRecords,
-    loss: Loss,
-    theta: np.ndarray,
-    curvature: _Curvature,
-    clip_norm: float,
-    alpha: float,
-    left: float,
-) -> np.ndarray:
-    """Release gradients, and take the posterior mean of the step that each asks for."""
-    session, binary = shares.session, theta.ndim == 1
-    p, to_both = rows.n_parameters, math.sqrt(2.0) if binary else 1.0
-    weighted = rows.averaged(ROW_NORM * math.sqrt(p))
-    prior, scales = np.full(curvature.values.shape, 1.0 / p), FIRST
-    for part in ROUNDS:
-        mean = weighted.mean_gradient(loss, theta, clip_norm / to_both)
-        plan = shares.plan(left * part, "gradient")
+    def take(self, share: float) -> None:
+        """Release a gradient, and take the posterior mean of the step that it asks for."""
+        session, binary = self.shares.session, self.theta.ndim == 1
+        d, p = self.rows.n_features, self.rows.n_parameters
+        to_both = math.sqrt(2.0) if binary else 1.0
+        mean = self._weighted.mean_gradient(
+            self._loss, self.theta, self._clip * math.sqrt(p) / to_both
+        )
+        plan = self.shares.plan(share, "gradient")
         gradient = session.gaussian(mean, plan)
         noise = session.noise_std(mean, plan) * to_both
-        gradient[: rows.n_features] += alpha * theta[: rows.n_features]
+        gradient[:d] += self._alpha * self.theta[:d]
         if binary:  # of the second class; that of the first one is its negative
             gradient = np.column_stack([-gradient, gradient])
-        turned = curvature.of_features.T @ gradient @ curvature.of_classes
-        step, variance = _posterior(turned, curvature.values, noise, prior, scales)
-        # What this round left unknown, and what the bend of the loss makes of its step.
-        prior, scales = variance + BENT * step**2, LATER
-        step = curvature.of_features @ step @ curvature.of_classes.T
-        theta = theta - (step[:, 1] - step[:, 0] if binary else step)
-    return theta
+        turned = self._of_features.T @ gradient @ self._of_classes
+        step, unknown = _posterior(turned, self._curvature, noise, self._variance, self._scales)
+        # What this gradient left unknown, and what the bend of the loss makes of its step.
+        self._variance, self._scales = unknown + BENT * step**2, LATER
+        moved = self._of_features @ step @ self._of_classes.T
+        self.theta = self.theta - (moved[:, 1] - moved[:, 0] if binary else moved)
 
 
 def _posterior(

@@ -72,24 +72,26 @@ class Columns:
         few = records if seen.size == records.n_features else records.restricted(seen)
         return few.standardized(Standardization.make(*self._scaled())).with_intercept(1.0)
 
-    def outward(self, theta: np.ndarray) -> np.ndarray:
+    def outward(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Turn parameters for the rows above into those for the user's rows.
 
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
+        kept : ndarray of int
+            Which of the rows' features theta holds.
 
         Returns
         -------
         ndarray
             With a row for every column.
         """
-        seen, (center, scale) = self.seen, self._scaled()
-        d, more = self.center.size, len(theta) - self.seen.size
+        center, scale = (part[kept] for part in self._scaled())
+        place, d, more = self.seen[kept], self.center.size, len(theta) - kept.size
         found = np.zeros((d + more, *theta.shape[1:]))
-        found[seen] = (theta[: seen.size].T / scale).T
+        found[place] = (theta[: kept.size].T / scale).T
         if more:
-            found[d] = theta[-1] - center @ found[seen]
+            found[d] = theta[-1] - center @ found[place]
         return found
 
 

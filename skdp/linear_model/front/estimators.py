@@ -189,8 +189,9 @@ class DPLogisticRegression(GLMClassifier, FrontDoor):
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         k = np.asarray(problem.fitted["classes_"]).size
         return moment_classification(
-            session, problem.records, problem.loss, k, self._alpha(problem)
-        )
+            session, problem.records, problem.loss, k, alpha=self._alpha(problem),
+            n_nonzero_coefs=self.n_nonzero_coefs,
+        )  # fmt: skip
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = dict(
@@ -353,7 +354,7 @@ class DPLinearRegression(GLMRegressor, FrontDoor):
         self.verbose = verbose
 
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        return moment_regression(session, problem.records)
+        return moment_regression(session, problem.records, self.n_nonzero_coefs)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = {

@@ -15,7 +15,7 @@ from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.targets import released_target_range
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["moment_regression", "stein_ridge"]
+__all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 LAST = 0.06  # share of mu^2 for the mean residual, which a clip may have biased
@@ -24,8 +24,15 @@ ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square no
 BOUND = 2.0  # of the residuals, over their root mean square
 
 
-def moment_regression(session: PrivacySession, records: PrivateRecords) -> Solution:
+def moment_regression(
+    session: PrivacySession, records: PrivateRecords, n_nonzero_coefs: int | None = None
+) -> Solution:
     """Fit a linear regression.
+
+    Parameters
+    ----------
+    n_nonzero_coefs : int, default=None
+        Features that are kept after the first round; None keeps all.
 
     Returns
     -------
@@ -36,40 +43,75 @@ def moment_regression(session: PrivacySession, records: PrivateRecords) -> Solut
     columns = standardize(shares, records)
     center, reach = released_target_range(shares, records)
     rows = columns.rows(records).centered(center)
-    theta, bound = _rounds(shares, rows, reach)
+    left = shares.left - LAST * records.fit_intercept
+    model = _Rounds(shares, rows, reach)
+    model.follow(left * ROUNDS[0])
+    kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
+    model.restrict(kept)
+    for part in ROUNDS[1:]:
+        model.shrink_bound(BOUND_PART * part * left)
+        model.follow((1.0 - BOUND_PART) * part * left)
+    theta = model.theta
     if records.fit_intercept:
-        theta[-1] += _mean_residual(shares, rows.residual(theta), bound) + center
-    return Solution(columns.outward(theta), len(ROUNDS))
+        theta[-1] += _mean_residual(shares, model.rows.residual(theta), model.bound) + center
+    return Solution(columns.outward(theta, kept), len(ROUNDS))
 
 
-def _rounds(shares: Shares, rows: PrivateRecords, bound: float) -> tuple[np.ndarray, float]:
-    """Release moments of (row, residual) in rounds, and follow the normal equations.
+class _Rounds:
+    """The model that rounds of released second moments improve.
 
-    The Gram matrices of all rounds are averaged with inverse variances.
+    Attributes
+    ----------
+    theta : ndarray of shape (n_parameters,)
+    bound : float
+        Of the residuals.
+    gram : ndarray of shape (n_parameters, n_parameters)
+        Mean of the rounds' Gram matrices with inverse variances.
     """
-    session, p, n = shares.session, rows.n_parameters, rows.n_units
-    norm = ROW_NORM * math.sqrt(p)
-    row_norm = math.sqrt(norm**2 - rows.fit_intercept)
-    left = shares.left - LAST * rows.fit_intercept
-    theta, gram, weight = np.zeros(p), np.zeros((p, p)), 0.0
-    for k, part in enumerate(ROUNDS):
-        share, now = left * part, rows.residual(theta)
-        if k:
-            bound = _smaller(shares, now, bound, BOUND_PART * share)
-            share *= 1.0 - BOUND_PART
-        moment = now.second_moment(row_norm, bound, adjacency=session.adjacency)
-        plan = shares.plan(share, "second moments")
+
+    def __init__(self, shares: Shares, rows: PrivateRecords, bound: float) -> None:
+        p = rows.n_parameters
+        self.shares, self.rows, self.bound = shares, rows, bound
+        self.theta, self.gram, self._weight = np.zeros(p), np.zeros((p, p)), 0.0
+
+    def restrict(self, kept: np.ndarray) -> None:
+        """Keep some features only."""
+        if kept.size == self.rows.n_features:
+            return
+        j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
+        self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
+        self.rows = self.rows.restricted(kept)
+
+    def shrink_bound(self, share: float) -> None:
+        """Release a bound of the residuals that is not larger than the last one."""
+        self.bound = _smaller(self.shares, self.rows.residual(self.theta), self.bound, share)
+
+    def follow(self, share: float) -> None:
+        """Release moments of (row, residual), and follow the normal equations."""
+        session, p, n = self.shares.session, self.rows.n_parameters, self.rows.n_units
+        norm = ROW_NORM * math.sqrt(p)
+        moment = self.rows.residual(self.theta).second_moment(
+            math.sqrt(norm**2 - self.rows.fit_intercept), self.bound, adjacency=session.adjacency
+        )
+        plan = self.shares.plan(share, "second moments")
         released = session.gaussian(moment, plan) / n
         noise = session.noise_std(moment, plan) / n
         both = 0.5 * (released + released.T)
         precision = 1.0 / max(noise, 1e-12) ** 2
-        weight += precision
-        gram += (both[:p, :p] - gram) * (precision / weight)
-        to_target = bound / norm
-        theta = theta + stein_ridge(
-            gram, both[:p, p] * to_target, weight**-0.5, noise / math.sqrt(2.0) * to_target
+        self._weight += precision
+        self.gram += (both[:p, :p] - self.gram) * (precision / self._weight)
+        to_target = self.bound / norm
+        self.theta = self.theta + stein_ridge(
+            self.gram, both[:p, p] * to_target, self._weight**-0.5, noise / math.sqrt(2) * to_target
         )
-    return theta, bound
+
+
+def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
+    """Numbers of the rows of largest norm, sorted; all of them for None."""
+    size = np.abs(theta) if theta.ndim == 1 else np.linalg.norm(theta, axis=1)
+    if count is None or count >= size.size:
+        return np.arange(size.size)
+    return np.sort(np.argsort(-size, kind="stable")[:count])
 
 
 def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> float:

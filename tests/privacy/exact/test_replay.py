@@ -213,9 +213,9 @@ VARIANTS = [
     ("DPRRPSGDClassifier", {"batch_size": 20, "random_state": 4}, {}),
     ("DPRRPSGDClassifier", {"batch_size": 20, "sampling": "without_replacement"}, {}),
     ("DPLinearRegression", {"solver": "auto"}, {}),
-    ("DPLinearRegression", {"fit_intercept": False}, {}),
+    ("DPLinearRegression", {"fit_intercept": False, "n_nonzero_coefs": 3}, {}),
     ("DPLogisticRegression", {"solver": "auto"}, {}),
-    ("DPLogisticRegression", {"fit_intercept": False}, {}),
+    ("DPLogisticRegression", {"fit_intercept": False, "n_nonzero_coefs": 3}, {}),
     ("DPLogisticRegression", {"classes": (0, 1, 2), "class_weight": {1: 5.0}, "C": 1.0}, {}),
 ]
 
