@@ -6,16 +6,13 @@ the path, and with them the log likelihood ratio of all that was released togeth
 sets better (Neyman and Pearson). The twin is the shipped fit with half the noise.
 """
 
-import math
 import warnings
 
 import numpy as np
 import pytest
 
 from skdp import DPLinearRegression, DPLogisticRegression
-from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting, mechanisms
-from skdp.privacy.session import claim
 from tests.privacy.audit import mu_lower
 
 EPSILON, DELTA = 6.0, 1e-2
