@@ -88,14 +88,14 @@ class _Inside:
 
     def __init__(self, at: Floats, center: Floats | None, absolute: bool) -> None:
         self.at, self.center, self.absolute = at, center, absolute
-        self.of_zeros = self._cells(np.zeros((1, at.size)), slice(None))[0].astype(np.int64)
+        self.of_zeros = self._cells(np.zeros(at.size), at, center).astype(np.int64)
 
-    def _cells(self, values: Floats, columns: slice | NDArray[np.int64]) -> NDArray[np.bool_]:
+    def _cells(self, values: Floats, at: Floats, center: Floats | None) -> NDArray[np.bool_]:
         """Compare values with the numbers of their columns; no value makes a warning."""
         with np.errstate(all="ignore"):
-            if self.center is not None:
-                values = values - self.center[columns]
-            return np.asarray((np.abs(values) if self.absolute else values) <= self.at[columns])
+            if center is not None:
+                values = values - center
+            return np.asarray((np.abs(values) if self.absolute else values) <= at)
 
     def count(self, X: Matrix) -> Integers:
         """Rows inside, for each column."""
@@ -106,7 +106,8 @@ class _Inside:
         total = np.zeros(self.at.size, dtype=np.int64)
         step = max(1, CELLS // max(1, self.at.size))
         for first in range(0, X.shape[0], step):
-            total += self._cells(X[first : first + step], slice(None)).sum(axis=0, dtype=np.int32)
+            inside = self._cells(X[first : first + step], self.at, self.center)
+            total += inside.sum(axis=0, dtype=np.int32)
         return total
 
     def groups_on_grid(self, X: Matrix, groups: Integers, n_groups: int, half: int) -> Integers:
@@ -118,8 +119,9 @@ class _Inside:
         step = max(1, CELLS // max(1, X.shape[0]))
         for first in range(0, self.at.size, step):
             columns = slice(first, min(first + step, self.at.size))
-            inside = self._cells(X[:, columns], columns).T.astype(np.float64, order="C")
-            for j, cells in enumerate(inside, start=first):
+            center = None if self.center is None else self.center[columns]
+            inside = self._cells(X[:, columns], self.at[columns], center)
+            for j, cells in enumerate(inside.T.astype(np.float64, order="C"), start=first):
                 k = np.bincount(groups, weights=cells, minlength=n_groups)
                 total[j] = _means(k, sizes, half).sum()
         return total
@@ -132,8 +134,9 @@ class _Inside:
         places = (np.ones(groups.size), (groups, np.arange(groups.size)))
         found = (sp.csr_matrix(places, shape=(sizes.size, groups.size)) @ moved).tocoo()
         j, size = found.col, sizes[found.row]
-        of_zeros: Floats = (self.of_zeros[j] * size).astype(np.float64)
-        change = _means(of_zeros + found.data, size, half) - _means(of_zeros, size, half)
+        of_zeros = (self.of_zeros[j] * size).astype(np.float64)
+        k = np.asarray(of_zeros + found.data, dtype=np.float64)
+        change = _means(k, size, half) - _means(of_zeros, size, half)
         empty = np.int64(half) * (2 * self.of_zeros - 1)
         total = empty * np.count_nonzero(sizes)
         np.add.at(total, j, change)
@@ -141,8 +144,9 @@ class _Inside:
 
     def _stored(self, X: SparseMatrix) -> Floats:
         """Of each stored value: how far it is inside more than a zero is, -1, 0 or 1."""
-        inside = self._cells(X.data, X.indices).astype(np.float64)
-        return inside - self.of_zeros[X.indices]
+        j = X.indices
+        center = None if self.center is None else self.center[j]
+        return np.asarray(self._cells(X.data, self.at[j], center) - self.of_zeros[j], np.float64)
 
 
 def _means(k: Floats, sizes: Integers, half: int) -> Integers:
