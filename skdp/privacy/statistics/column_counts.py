@@ -12,7 +12,7 @@ from skdp.privacy.rows import Rows
 
 __all__ = ["column_counts"]
 
-CELLS = 2**20  # cells of X that are compared at once; a choice, not tuned
+CELLS = 2**17  # cells of X that are compared at once; a choice, not tuned
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -122,7 +122,7 @@ class _Inside:
             center = None if self.center is None else self.center[columns]
             inside = self._cells(X[:, columns], self.at[columns], center)
             for j, cells in enumerate(inside.T.astype(np.float64, order="C"), start=first):
-                k = np.bincount(groups, weights=cells, minlength=n_groups)
+                k = np.bincount(groups, cells, n_groups).astype(np.float64)
                 total[j] = _means(k, sizes, half).sum()
         return total
 
@@ -134,7 +134,7 @@ class _Inside:
         places = (np.ones(groups.size), (groups, np.arange(groups.size)))
         found = (sp.csr_matrix(places, shape=(sizes.size, groups.size)) @ moved).tocoo()
         j, size = found.col, sizes[found.row]
-        of_zeros = (self.of_zeros[j] * size).astype(np.float64)
+        of_zeros: Floats = np.asarray(self.of_zeros[j] * size, dtype=np.float64)
         k = np.asarray(of_zeros + found.data, dtype=np.float64)
         change = _means(k, size, half) - _means(of_zeros, size, half)
         empty = np.int64(half) * (2 * self.of_zeros - 1)
