@@ -15,6 +15,8 @@ from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
+from skdp.privacy.statistics.column_sums import column_sums
+from skdp.privacy.statistics.histogram import histogram
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
@@ -183,6 +185,8 @@ class PrivateRecords:
     gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
     target_count = Delegated(target_count, "_rows")
     column_counts = Delegated(column_counts, "_rows")
+    column_sums = Delegated(column_sums, "_rows")
+    histogram = Delegated(histogram, "_rows")
     second_moment = Delegated(second_moment, "_rows")
     ridge_minimizer = Delegated(ridge_minimizer, "_rows")
     perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")

@@ -59,14 +59,11 @@ def column_counts(
     other unit changes them. An empty group adds 0.
     """
     d = rows.shape.n_features
-    at = _numbers("thresholds", thresholds, d)
-    center = None if centers is None else _numbers("centers", centers, d)
+    at = numbers("thresholds", thresholds, d)
+    center = None if centers is None else numbers("centers", centers, d)
     if np.isnan(at).any() or (center is not None and not np.isfinite(center).all()):
         raise ValueError("thresholds must not be NaN, and centers must be finite")
-    if rows.shape.device != "cpu":
-        raise ValueError(
-            "columns are counted in the host's memory only; pass X as a NumPy array or a SciPy CSR matrix"
-        )
+    host_only(rows)
     inside = _Inside(at, center, bool(absolute))
 
     def on_grid(unit: float) -> Integers:
@@ -156,7 +153,17 @@ def _means(k: Floats, sizes: Integers, half: int) -> Integers:
     return np.clip(nearest, -half, half)
 
 
-def _numbers(name: str, given: ArrayLike, size: int) -> Floats:
+def host_only(rows: Rows) -> None:
+    """Refuse X on a device."""
+    if rows.shape.device != "cpu":
+        raise ValueError(
+            "statistics of columns are computed in the host's memory only; pass X as a NumPy array or a SciPy "
+            "CSR matrix"
+        )
+
+
+def numbers(name: str, given: ArrayLike, size: int) -> Floats:
+    """One number for each column."""
     values = np.asarray(given, dtype=np.float64)
     if values.shape not in ((), (size,)):
         raise ValueError(f"{name} must be a number or of shape ({size},)")

@@ -54,6 +54,8 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "centered": lambda: r.centered(0.5),
         "target_count": lambda: r.target_count(1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
+        "column_sums": lambda: r.column_sums(0.0, 1.0),
+        "histogram": lambda: r.histogram([0.0, 1.0], adjacency="replace-one"),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),
         "ridge_minimizer": lambda: r.ridge_minimizer(
