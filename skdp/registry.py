@@ -23,6 +23,7 @@ ESTIMATORS = {
     "DPIGHTRegressor": "skdp.linear_model.ight.estimators",
     "DPLSSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPLSSGDRegressor": "skdp.linear_model.sgd.estimators",
+    "DPQuantileScaler": "skdp.preprocessing.scalers",
     "DPRRPSGDClassifier": "skdp.linear_model.descent.estimators",
     "DPSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPSGDRegressor": "skdp.linear_model.sgd.estimators",
@@ -32,11 +33,13 @@ ESTIMATORS = {
     "DPSparseERM": "skdp.linear_model.sparse_erm.estimators",
     "DPSparseERMClassifier": "skdp.linear_model.sparse_erm.estimators",
     "DPSparseERMRegressor": "skdp.linear_model.sparse_erm.estimators",
+    "DPStandardScaler": "skdp.preprocessing.scalers",
     "DPTwoStageClassifier": "skdp.linear_model.two_stage.estimators",
     "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
     "IGHTClassifier": "skdp.linear_model.ight.estimators",
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",
+    "PublicScaler": "skdp.preprocessing.public_scaler",
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 
