@@ -16,8 +16,8 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 __all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_column"]
 
 Array = NDArray[np.float64]
-# Least units times mu over the root of the number of columns. Below it the searches end far from the scale.
-FEW = 70.0
+# Least units times mu over the root of the number of columns. Below it one search in ten ends far from the scale.
+FEW = 30.0
 
 
 class ColumnProblem(Problem):
