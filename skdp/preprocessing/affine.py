@@ -24,7 +24,6 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
     """The transformations of a scaler; a subclass gives `_numbers`."""
 
     n_features_in_: int
-    learns_from_data = False  # nothing that its own report does not cover; see `skdp._compat`
 
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
         """Centre and scale of each column, and the bounds to which values are clipped."""

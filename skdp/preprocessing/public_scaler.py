@@ -108,6 +108,8 @@ class PublicScaler(AffineTransformer, BaseEstimator):
                 delattr(self, name)
         return self
 
+    learns_from_data = False  # `skdp._compat` asks what stands before a private fit
+
     def _check_parameters(self) -> None:
         if self.bounds is not None:
             if self.center is not None or self.scale is not None:

@@ -65,6 +65,12 @@ class ColumnScaler(AffineTransformer, ColumnFit):
         """
         return super().fit(X, None, groups=groups)
 
+    @property
+    def learns_from_data(self) -> bool:
+        """Whether it learnt what its own report does not cover; `skdp._compat` asks before a private fit."""
+        report = getattr(self, "privacy_", None)
+        return report is None or report.guarantee != "proven"
+
     def _fitted(self, problem: ColumnProblem, solution: Solution) -> dict[str, object]:
         return {**problem.fitted, **solution.attributes}
 
