@@ -69,7 +69,7 @@ class ColumnScaler(AffineTransformer, ColumnFit):
     def learns_from_data(self) -> bool:
         """Whether it learnt what its own report does not cover; `skdp._compat` asks before a private fit."""
         report = getattr(self, "privacy_", None)
-        return report is None or report.guarantee != "proven"
+        return report is not None and report.guarantee != "proven"
 
     def _fitted(self, problem: ColumnProblem, solution: Solution) -> dict[str, object]:
         return {**problem.fitted, **solution.attributes}
@@ -115,8 +115,8 @@ class DPStandardScaler(ColumnScaler):
     mean_ : ndarray of shape (n_features_in_,)
         Released mean of the clipped values; 0 where nothing is centred.
     scale_ : ndarray of shape (n_features_in_,)
-        Released standard deviation, at least that of its noise: a column that cannot be seen becomes small. 1
-        without ``with_std``.
+        Released standard deviation, at least that of its noise: a column that cannot be seen becomes small.
+        Distances from the mean beyond half the width of the window count as that. 1 without ``with_std``.
     bounds_ : tuple of (ndarray, ndarray)
         The windows, given or released.
     {privacy_} {n_features_in_} {feature_names_in_}
