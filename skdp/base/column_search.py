@@ -21,10 +21,12 @@ __all__ = [
     "MAGNITUDES",
     "QUESTIONS",
     "Window",
+    "at_the_end",
     "noise_of_a_count",
     "released_distances",
     "released_magnitudes",
     "released_points",
+    "released_quantiles",
     "released_window",
     "seen_tail",
 ]
@@ -115,16 +117,18 @@ def _middle(weights: Array) -> NDArray[np.int64]:
 
 
 def noise_of_a_count(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan) -> float:
-    """Standard deviation of a count as a share of the units, if the plan's releases were one."""
-    counts = records.column_counts(0.0)
-    return session.noise_std(counts, plan) / math.sqrt(plan.releases) / records.n_units
+    """Standard deviation of the noise in a count, as a share of the units."""
+    return session.noise_std(records.column_counts(0.0), plan) / records.n_units
 
 
 def seen_tail(
     session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, least: float, sure: float
 ) -> float:
     """Part of the values that a search leaves outside: ``least``, or where it is more, a multiple of the noise."""
-    return max(least, min(0.5, sure * noise_of_a_count(session, records, plan)))
+    noise = noise_of_a_count(session, records, plan) / math.sqrt(
+        plan.releases
+    )  # of all answers together
+    return max(least, min(0.5, sure * noise))
 
 
 def released_magnitudes(
@@ -159,6 +163,53 @@ def released_distances(
         session, records, plan, grid, 1.0 - tail, centers=centers, absolute=True
     )
     return found, tail
+
+
+def released_quantiles(
+    session: PrivacySession,
+    records: PrivateRecords,
+    shares: tuple[float, float, float],
+    level: float,
+    window: Window,
+    *,
+    points: int = LINE.size,
+) -> tuple[Array, Array, GaussianPlan]:
+    """Release a quantile of each column in a window: roughly, and once more in the unit of half of the distances.
+
+    Columns may be far from 0 and close to each other. So the first search is on a coarse line. The second is for
+    half of the distances from what was found, the third on a line of three such distances on both sides.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        Shares of the session's mu^2 for the three searches.
+    level : float
+        In (0, 1).
+    window : Window
+    points : int, default=97
+        Of the last line; odd.
+
+    Returns
+    -------
+    quantiles, unit : ndarray of shape (n_features,)
+        The unit is a third of the last line's half length.
+    plan : GaussianPlan
+        Of the last search.
+    """
+    plan = session.plan_gaussian(QUESTIONS[1], shares[0], purpose="quantiles")
+    found = released_points(
+        session, records, plan, window.center + LINE[:, None] * window.reach, level
+    )
+    far, _ = released_distances(session, records, shares[1], window.reach, found, least=0.5)
+    unit = np.where(at_the_end(far, window.reach), window.reach, far)
+    line = np.linspace(-3.0, 3.0, points)[:, None]
+    plan = session.plan_gaussian((points - 1).bit_length() + 2, shares[2], purpose="quantiles")
+    return released_points(session, records, plan, found + line * unit, level), unit, plan
+
+
+def at_the_end(distances: Array, unit: Array) -> NDArray[np.bool_]:
+    """Where released distances are as small as their grid allows: most values are equal to the centre."""
+    return np.asarray(distances <= DISTANCES[1] * unit)
 
 
 def released_window(

@@ -7,13 +7,11 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.column_search import (
-    DISTANCES,
-    LINE,
-    QUESTIONS,
     Window,
+    at_the_end,
     released_distances,
     released_magnitudes,
-    released_points,
+    released_quantiles,
     released_window,
 )
 from skdp.base.columns import ColumnFit, ColumnProblem, per_column
@@ -285,8 +283,8 @@ class DPQuantileScaler(ColumnScaler):
     -----
     **Privacy.** All columns are searched together. A question is a vector of d counts, to which a unit adds 1/2 or
     -1/2. So its l2 sensitivity is ``sqrt(d)`` under replace-one, and half of that under zero-out and add-remove.
-    It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, and twice 7 for
-    medians and 7 for distances, the second time on a finer grid. `transform` maps each row by itself, by released
+    It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, 7
+    and 9 for medians, and twice 7 for distances. `transform` maps each row by itself, by released
     numbers.
 
     {privacy.unprotected}
@@ -349,30 +347,15 @@ class DPQuantileScaler(ColumnScaler):
             window = Window(np.zeros(records.n_features), sizes)
         else:
             shares = tuple(share / (1.0 - shares[0]) for share in shares)
-        center, sizes = window.center, window.reach
-        unit, least = sizes, 1.0 - float(self.quantile)
+        center, unit = window.center, window.reach
         if centered:
-            center = _medians(session, records, shares[1], center + LINE[:, None] * sizes)
-            far, _ = released_distances(session, records, shares[2], sizes, center, least=0.5)
-            # The median is hardly farther than half of all values are.
-            unit = np.where(_at_the_end(far, sizes), sizes, far)
-            center = _medians(session, records, shares[3], center + 2.0 * LINE[:, None] * unit)
+            of_medians = shares[1], shares[2], shares[3]
+            center, unit, _ = released_quantiles(session, records, of_medians, 0.5, window)
+        least = 1.0 - float(self.quantile)
         found, _ = released_distances(session, records, shares[-1], unit, center, least=least)
-        magnitude = np.where(sizes > LEAST_MAGNITUDE, sizes, 1.0)
-        scale = np.where(_at_the_end(found, unit), magnitude, found)
+        magnitude = np.where(window.reach > LEAST_MAGNITUDE, window.reach, 1.0)
+        scale = np.where(at_the_end(found, unit), magnitude, found)
         return Solution(np.stack([center, scale]), 1, {"center_": center, "scale_": scale})
 
     def _numbers(self) -> Any:
         return self.center_, self.scale_, None
-
-
-def _medians(
-    session: PrivacySession, records: PrivateRecords, share: float, grid: np.ndarray
-) -> np.ndarray:
-    plan = session.plan_gaussian(QUESTIONS[1], share, purpose="medians")
-    return released_points(session, records, plan, grid, 0.5)
-
-
-def _at_the_end(distances: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Where released distances are as small as their grid allows: most values are equal to the centre."""
-    return distances <= DISTANCES[1] * unit

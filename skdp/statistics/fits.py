@@ -11,6 +11,7 @@ from skdp.base.column_search import (
     noise_of_a_count,
     released_magnitudes,
     released_points,
+    released_quantiles,
     released_window,
 )
 from skdp.base.columns import ColumnFit, ColumnProblem, column_numbers, per_column
@@ -22,13 +23,15 @@ __all__ = ["Count", "Histogram", "Mean", "Quantile"]
 
 # Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
 WINDOW_SHARE = 0.4  # of a mean and a histogram
-MAGNITUDE_SHARE = 0.3  # of a quantile
+SHARES = (0.25, 0.2, 0.15, 0.4)  # of a quantile: magnitudes, a coarse line, distances, a fine line
 MEAN_TAIL = (
     0.005  # part of the values that a mean's window may clip, if the noise allows to count so few
 )
-LINE_POINTS = 8193  # most points of the line on which a quantile is searched
+LINE_POINTS, FINE_POINTS = (
+    8193,
+    1025,
+)  # most points of the line between given bounds, and of the fine line
 LINE_CELLS = 2**20  # most points of all columns
-MORE_QUESTIONS = 3  # than the logarithm of the points
 
 
 class _Statistic(ColumnFit):
@@ -116,22 +119,24 @@ class Quantile(_Statistic):
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release a point of an even grid between the bounds; without bounds, between released magnitudes."""
         records, q = problem.records, float(self.q)
-        d, left = records.n_features, 1.0
+        d = records.n_features
         given = per_column("bounds", self.bounds, d)
         if given is None:
             # The quantile at q lies within that of |x| at the larger of q and 1 - q.
-            sizes = released_magnitudes(session, records, MAGNITUDE_SHARE, least=min(q, 1.0 - q))
-            given, left = (-math.sqrt(2) * sizes, math.sqrt(2) * sizes), 1.0 - MAGNITUDE_SHARE
-        low, high = given
-        points = min(LINE_POINTS, max(65, LINE_CELLS // d)) | 1
-        # The grid is even and has 0 in its middle, if the bounds are as far from it: many columns have many zeros.
-        middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
-        grid = middle + half * np.linspace(-1.0, 1.0, points)[:, None]
-        questions = (points - 1).bit_length() + MORE_QUESTIONS
-        plan = session.plan_gaussian(questions, left, purpose="quantile")
-        value = released_points(session, records, plan, grid, q)
-        noise = noise_of_a_count(session, records, plan) * math.sqrt(plan.releases)
-        return self._solution(value, noise, bounds_=given)
+            sizes = released_magnitudes(session, records, SHARES[0], least=min(q, 1.0 - q))
+            window = Window(np.zeros(d), math.sqrt(2) * sizes)
+            points = min(FINE_POINTS, max(97, LINE_CELLS // d)) | 1
+            value, _, plan = released_quantiles(
+                session, records, SHARES[1:], q, window, points=points
+            )
+        else:
+            window = Window.between(*given)
+            points = min(LINE_POINTS, max(97, LINE_CELLS // d)) | 1
+            grid = window.center + window.reach * np.linspace(-1.0, 1.0, points)[:, None]
+            plan = session.plan_gaussian((points - 1).bit_length() + 3, purpose="quantiles")
+            value = released_points(session, records, plan, grid, q)
+        noise = noise_of_a_count(session, records, plan)
+        return self._solution(value, noise, bounds_=window.bounds)
 
 
 class Count(_Statistic):

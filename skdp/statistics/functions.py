@@ -114,7 +114,7 @@ def quantile(
         In (0, 1): the part of the values that does not exceed the result.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column, between which an even grid is searched. None searches for the
-        magnitude of each column on a public grid, which takes 30 % of the budget (of mu^2).
+        scale of each column on public grids, which takes 60 % of the budget (of mu^2).
     epsilon : float, default=1.0
         Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
     delta : float, default=1e-5
@@ -343,7 +343,11 @@ def _released(fit: Any, X: Any, groups: Any) -> Released:
 
 def _as_table(X: Any) -> Any:
     """A column as a table of one column, without a copy of an array."""
-    return np.asarray(X).reshape(-1, 1) if hasattr(X, "__array__") else [[cell] for cell in X]
+    return (
+        np.asarray(X).reshape(-1, 1)
+        if hasattr(X, "__array__")
+        else [[x] for x in X] or np.empty((0, 1))
+    )
 
 
 def _first(part: Any) -> Any:
