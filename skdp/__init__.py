@@ -28,5 +28,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "losses",
         "preprocessing",
         "privacy",
+        "statistics",
     ),
 )

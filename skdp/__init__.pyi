@@ -7,6 +7,7 @@ from skdp import linear_model as linear_model
 from skdp import losses as losses
 from skdp import preprocessing as preprocessing
 from skdp import privacy as privacy
+from skdp import statistics as statistics
 from skdp._version import __version__ as __version__
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
@@ -36,6 +37,9 @@ from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
 from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
+from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
+from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler
+from skdp.preprocessing.scalers import DPStandardScaler as DPStandardScaler
 from skdp.privacy import BudgetAccountant as BudgetAccountant
 from skdp.privacy import PrivacyReport as PrivacyReport
 from skdp.privacy import PrivacySession as PrivacySession

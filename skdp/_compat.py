@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["around_this_fit", "warn_user"]
+__all__ = ["around_this_fit", "paid_before_this_fit", "warn_user"]
 
 # Packages through which a fit may be called, by a Pipeline or a search. A warning at their lines is of no use.
 _PASSED_OVER = ("skdp", "sklearn", "joblib", "imblearn")
@@ -134,20 +134,51 @@ def _is_a(thing: Any, module: str, names: tuple[str, ...]) -> bool:
     return any(isinstance(thing, kind) for kind in kinds if isinstance(kind, type))
 
 
+def paid_before_this_fit() -> list[str]:
+    """Names of the private transformers that pipelines around this fit fitted before it.
+
+    They learnt from the records, and their own reports say what that cost.
+    """
+    found: dict[str, None] = {}
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code.co_name == "fit" and "self" in frame.f_code.co_varnames:
+            caller: Any = frame.f_locals.get("self")
+            if _is_a(caller, "sklearn.pipeline", ("Pipeline",)):
+                for _, step in caller.steps[:-1]:
+                    found.update(dict.fromkeys(_paid(step)))
+        frame = frame.f_back
+    return list(found)
+
+
+def _paid(step: Any) -> Iterator[str]:
+    """Names of the transformers in a step that hold the report of a private fit."""
+    for part in _inside(step) or ():
+        yield from _paid(part)
+    if getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven":
+        yield type(step).__name__
+
+
+def _inside(step: Any) -> list[Any] | None:
+    """The parts of a step that is made of others; None for any other step."""
+    if _is_a(step, "sklearn.compose", ("ColumnTransformer",)):
+        return [part[1] for part in getattr(step, "transformers_", ())]
+    if _is_a(step, "sklearn.pipeline", ("FeatureUnion",)):
+        return [part[1] for part in step.transformer_list]
+    if _is_a(step, "sklearn.pipeline", ("Pipeline",)):
+        return [part[1] for part in step.steps]
+    return None
+
+
 def _learnt(step: Any) -> Iterator[str]:
     """Names of the transformers in a step that were fitted and may have learnt from records.
 
-    A class says by an attribute ``learns_from_data = False`` that its ``fit`` takes nothing from records.
+    A class says by an attribute ``learns_from_data = False`` that its ``fit`` takes nothing from records, or
+    nothing that its own report does not cover.
     """
     if step is None or isinstance(step, str) or not getattr(step, "learns_from_data", True):
         return
-    inside: list[Any] | None = None
-    if _is_a(step, "sklearn.compose", ("ColumnTransformer",)):
-        inside = [part[1] for part in getattr(step, "transformers_", ())]
-    elif _is_a(step, "sklearn.pipeline", ("FeatureUnion",)):
-        inside = [part[1] for part in step.transformer_list]
-    elif _is_a(step, "sklearn.pipeline", ("Pipeline",)):
-        inside = [part[1] for part in step.steps]
+    inside = _inside(step)
     if inside is not None:
         for part in inside:
             yield from _learnt(part)

@@ -25,6 +25,7 @@ ESTIMATORS = {
     "DPLSSGDRegressor": "skdp.linear_model.sgd.estimators",
     "DPLinearRegression": "skdp.linear_model.front.estimators",
     "DPLogisticRegression": "skdp.linear_model.front.estimators",
+    "DPQuantileScaler": "skdp.preprocessing.scalers",
     "DPRRPSGDClassifier": "skdp.linear_model.descent.estimators",
     "DPSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPSGDRegressor": "skdp.linear_model.sgd.estimators",
@@ -34,11 +35,13 @@ ESTIMATORS = {
     "DPSparseERM": "skdp.linear_model.sparse_erm.estimators",
     "DPSparseERMClassifier": "skdp.linear_model.sparse_erm.estimators",
     "DPSparseERMRegressor": "skdp.linear_model.sparse_erm.estimators",
+    "DPStandardScaler": "skdp.preprocessing.scalers",
     "DPTwoStageClassifier": "skdp.linear_model.two_stage.estimators",
     "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
     "IGHTClassifier": "skdp.linear_model.ight.estimators",
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",
+    "PublicScaler": "skdp.preprocessing.public_scaler",
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from skdp._compat import around_this_fit, warn_user
+from skdp._compat import around_this_fit, paid_before_this_fit, warn_user
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.privacy import (
@@ -283,9 +283,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         public = {name: count for name, count in counts.items() if count is not None}
         around = around_this_fit()
         seen = any("learnt from these records" in line for _, line in around)
+        paid = ", ".join(paid_before_this_fit())
+        but = f", but for {paid}, whose own report has the cost" if paid else ""
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
-            *([] if seen else ["earlier pipeline steps did not learn from these records"]),
+            *([] if seen else [f"earlier pipeline steps did not learn from these records{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,

@@ -71,6 +71,19 @@ class GLMAnyLoss(GLMRegressor):
         )
         return float(found)
 
+    def _check_exportable(self) -> None:
+        if self._loss_name() in ("squared", "huber"):
+            return
+        if self._loss_name():
+            raise TypeError(
+                f"with loss={self._loss_name()!r} predict returns probabilities, as no estimator of scikit-learn "
+                "does; fit DPSparseERMClassifier to export a LogisticRegression"
+            )
+        raise TypeError(
+            "scikit-learn has no estimator for a loss of your own: keep coef_ and intercept_, whose linear "
+            "predictor is X @ coef_ + intercept_"
+        )
+
     def _loss_name(self) -> str:
         """Name of a loss of `skdp.losses`; "" for a loss of the user's own, whatever it calls itself."""
         if isinstance(self.loss, str):

@@ -16,6 +16,7 @@ from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_code
 from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, encode_groups, validate_table
 from skdp.kernels import is_cupy
+from skdp.linear_model.export import Exportable
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 
@@ -42,7 +43,7 @@ class Problem(fit.Problem):
     loss: Any
 
 
-class GLMModel:
+class GLMModel(Exportable):
     """What classifiers and regressors share after a fit."""
 
     _poor_score: bool

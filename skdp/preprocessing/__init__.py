@@ -1,4 +1,4 @@
-"""Transformers that learn nothing from the data. So they cost no privacy budget."""
+"""Transformers: some learn nothing from the data and cost nothing, the others pay for what they release."""
 
 from skdp._lazy import lazy_exports
 from skdp.registry import estimators_of

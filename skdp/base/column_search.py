@@ -1,0 +1,254 @@
+"""Searches by noisy counts on public grids, for all columns at once: quantiles and windows of columns.
+
+A question has one threshold for each column and releases one vector of counts (`PrivateRecords.column_counts`).
+So d columns cost what one vector of l2 sensitivity sqrt(d) costs. A search keeps weights of the grid points. An
+answer multiplies those below and above the point by a likelihood ratio that follows from its known noise. All
+else is public or made from released counts.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords
+
+__all__ = [
+    "DISTANCES",
+    "LINE",
+    "MAGNITUDES",
+    "QUESTIONS",
+    "Window",
+    "at_the_end",
+    "noise_of_a_count",
+    "released_distances",
+    "released_magnitudes",
+    "released_points",
+    "released_quantiles",
+    "released_window",
+    "seen_tail",
+]
+
+Array = NDArray[np.float64]
+
+# Grids and questions are choices, made on tables of other seeds, as in the front door's method.
+MAGNITUDES = 2.0 ** np.arange(-30, 46, 0.5)  # of |x|
+LINE = np.linspace(-1, 1, 97)  # centres, in magnitudes
+DISTANCES = 2.0 ** np.arange(-10, 3.1, 0.5)  # of |x - centre|, in magnitudes
+QUESTIONS = (9, 7, 7)  # of the searches for magnitude, centre and distance: few, each of them sure
+PARTS = (0.4, 0.3, 0.3)  # how these three divide their share
+SUREST = 4.0  # largest logarithm of an answer's likelihood ratio
+MAGNITUDE_TAIL, DISTANCE_TAIL = 0.15, 0.3  # least part of the values that a search leaves outside
+
+
+@dataclass(frozen=True)
+class Window:
+    """Of each column a centre and a reach; made of released and public numbers.
+
+    Attributes
+    ----------
+    center, reach : ndarray of shape (n_features,)
+    """
+
+    center: Array
+    reach: Array
+
+    @classmethod
+    def between(cls, low: Array, high: Array) -> "Window":
+        """The window from ``low`` to ``high``."""
+        return cls(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Lower and upper ends."""
+        return self.center - self.reach, self.center + self.reach
+
+
+def released_points(
+    session: PrivacySession,
+    records: PrivateRecords,
+    plan: GaussianPlan,
+    grid: Array,
+    level: float,
+    *,
+    centers: Array | None = None,
+    absolute: bool = False,
+) -> Array:
+    """Release for each column a grid point near a quantile of its values, or of their distances.
+
+    Parameters
+    ----------
+    plan : GaussianPlan
+        Of the questions.
+    grid : ndarray of shape (n_points, n_features)
+        Sorted along the first axis. Public or released.
+    level : float
+        In (0, 1): 0.5 is the median. Public.
+    centers : ndarray of shape (n_features,), default=None
+    absolute : bool, default=False
+        Search among ``|x - center|``.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+    """
+    n, (m, d) = records.n_units, grid.shape
+    of_column, weights = np.arange(d), np.zeros((m, d))
+    for _ in range(plan.releases):
+        asked = np.minimum(_middle(weights), m - 2)
+        counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute)
+        noise = session.noise_std(counts, plan)
+        # A unit adds 1/2 or -1/2: the sum is 0 at the median.
+        above = session.gaussian(counts, plan) - (level - 0.5) * n
+        # The likelihood ratio of counts that are off by .3 n, or by their noise where that is less.
+        sure = above / noise * min(1.0, 0.3 * n / noise) if noise else np.sign(above) * SUREST
+        sure = np.clip(sure, -0.5 * SUREST, 0.5 * SUREST)
+        weights += np.where(np.arange(m)[:, None] <= asked, sure, -sure)
+    return grid[_middle(weights), of_column]
+
+
+def _middle(weights: Array) -> NDArray[np.int64]:
+    """Of each column the point that halves the weights."""
+    likely = np.exp(weights - weights.max(axis=0))
+    below = np.cumsum(likely / likely.sum(axis=0), axis=0)
+    return np.minimum((below < 0.5).sum(axis=0), len(weights) - 1)
+
+
+def noise_of_a_count(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan) -> float:
+    """Standard deviation of the noise in a count, as a share of the units."""
+    return session.noise_std(records.column_counts(0.0), plan) / records.n_units
+
+
+def seen_tail(
+    session: PrivacySession, records: PrivateRecords, plan: GaussianPlan, least: float, sure: float
+) -> float:
+    """Part of the values that a search leaves outside: ``least``, or where it is more, a multiple of the noise."""
+    noise = noise_of_a_count(session, records, plan) / math.sqrt(
+        plan.releases
+    )  # of all answers together
+    return max(least, min(0.5, sure * noise))
+
+
+def released_magnitudes(
+    session: PrivacySession,
+    records: PrivateRecords,
+    share: float,
+    *,
+    least: float = MAGNITUDE_TAIL,
+    questions: int = QUESTIONS[0],
+) -> Array:
+    """Release for each column a number that all but ``least`` of its values do not exceed in magnitude, about."""
+    plan = session.plan_gaussian(questions, share, purpose="window")
+    tail = seen_tail(session, records, plan, least, 4.0)
+    grid = np.repeat(MAGNITUDES[:, None], records.n_features, axis=1)
+    return released_points(session, records, plan, grid, 1.0 - tail, absolute=True)
+
+
+def released_distances(
+    session: PrivacySession,
+    records: PrivateRecords,
+    share: float,
+    sizes: Array,
+    centers: Array | None,
+    *,
+    least: float,
+) -> tuple[Array, float]:
+    """Release a quantile of ``|x - center|`` for each column; return it with the part that is left outside."""
+    plan = session.plan_gaussian(QUESTIONS[2], share, purpose="window")
+    tail = seen_tail(session, records, plan, least, 3.0)
+    grid = DISTANCES[:, None] * sizes
+    found = released_points(
+        session, records, plan, grid, 1.0 - tail, centers=centers, absolute=True
+    )
+    return found, tail
+
+
+def released_quantiles(
+    session: PrivacySession,
+    records: PrivateRecords,
+    shares: tuple[float, float, float],
+    level: float,
+    window: Window,
+    *,
+    points: int = LINE.size,
+) -> tuple[Array, Array, GaussianPlan]:
+    """Release a quantile of each column in a window: roughly, and once more in the unit of half of the distances.
+
+    Columns may be far from 0 and close to each other. So the first search is on a coarse line. The second is for
+    half of the distances from what was found, the third on a line of three such distances on both sides.
+
+    Parameters
+    ----------
+    shares : tuple of float
+        Shares of the session's mu^2 for the three searches.
+    level : float
+        In (0, 1).
+    window : Window
+    points : int, default=97
+        Of the last line; odd.
+
+    Returns
+    -------
+    quantiles, unit : ndarray of shape (n_features,)
+        The unit is a third of the last line's half length.
+    plan : GaussianPlan
+        Of the last search.
+    """
+    plan = session.plan_gaussian(QUESTIONS[1], shares[0], purpose="quantiles")
+    found = released_points(
+        session, records, plan, window.center + LINE[:, None] * window.reach, level
+    )
+    far, _ = released_distances(session, records, shares[1], window.reach, found, least=0.5)
+    unit = np.where(at_the_end(far, window.reach), window.reach, far)
+    line = np.linspace(-3.0, 3.0, points)[:, None]
+    plan = session.plan_gaussian((points - 1).bit_length() + 2, shares[2], purpose="quantiles")
+    return released_points(session, records, plan, found + line * unit, level), unit, plan
+
+
+def at_the_end(distances: Array, unit: Array) -> NDArray[np.bool_]:
+    """Where released distances are as small as their grid allows: most values are equal to the centre."""
+    return np.asarray(distances <= DISTANCES[1] * unit)
+
+
+def released_window(
+    session: PrivacySession,
+    records: PrivateRecords,
+    share: float,
+    *,
+    tail: float,
+    centered: bool = True,
+    least: tuple[float, float] = (MAGNITUDE_TAIL, DISTANCE_TAIL),
+) -> Window:
+    """Release a window for each column, outside of which a normal column would have a part ``tail``.
+
+    Three searches: the magnitude of the values, their median on a line of that length, and a quantile of their
+    distances from it. The last leaves a part outside, more where the noise is large, and its result is lengthened
+    as if the column were normal.
+
+    Parameters
+    ----------
+    share : float
+        Share of the session's mu^2 for all searches together.
+    tail : float
+        In (0, 1).
+    centered : bool, default=True
+        Without it the centre is 0 and its search is left out.
+    least : tuple of float, default=(0.15, 0.3)
+        Least part of the values that the searches for magnitude and distance leave outside.
+
+    Returns
+    -------
+    Window
+    """
+    first, second, third = (share * part for part in PARTS)
+    if not centered:
+        first, third = share * PARTS[0] / (1 - PARTS[1]), share * PARTS[2] / (1 - PARTS[1])
+    sizes, centers = released_magnitudes(session, records, first, least=least[0]), None
+    if centered:
+        plan = session.plan_gaussian(QUESTIONS[1], second, purpose="window")
+        centers = released_points(session, records, plan, LINE[:, None] * sizes, 0.5)
+    reach, outside = released_distances(session, records, third, sizes, centers, least=least[1])
+    longer = max(1.0, float(ndtri(tail / 2) / ndtri(outside / 2))) if outside > tail else 1.0
+    return Window(np.zeros(records.n_features) if centers is None else centers, reach * longer)

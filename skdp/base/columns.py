@@ -1,0 +1,129 @@
+"""The frame of a fit that releases statistics of columns: no targets, and public bounds or none."""
+
+from collections.abc import Iterable
+from numbers import Real
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp._compat import warn_user
+from skdp.base.fit import PrivateFit, Problem
+from skdp.base.tables import encode_groups, validate_table
+from skdp.exceptions import UtilityWarning
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_column"]
+
+Array = NDArray[np.float64]
+# Least units times mu over the root of the number of columns. Below it one search in ten ends far from the scale.
+FEW = 30.0
+
+
+class ColumnProblem(Problem):
+    """A validated table: the records."""
+
+    records: PrivateRecords
+
+
+class ColumnFit(PrivateFit[ColumnProblem]):
+    """The fit of statistics of columns; a subclass gives `solve`, and may refine `_read_shape`."""
+
+    bounds: object = None
+    _finite_bounds = True
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_bounds(self.bounds, finite=self._finite_bounds)
+
+    def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
+        """Check the table: finite numbers. Targets are not looked at."""
+        scratch = type(self)(**self.get_params(deep=False))
+        table = validate_table(scratch, cast("ArrayLike", X))  # it checks what X is
+        codes = (
+            None if groups is None else encode_groups(cast("list[object]", groups), table.shape[0])
+        )
+        records = PrivateRecords(table, groups=codes, n_public=self.n_public)
+        self._read_shape(records)
+        seen = {name: value for name, value in vars(scratch).items() if name.endswith("_in_")}
+        return ColumnProblem(records, seen, ())
+
+    def _read_shape(self, records: PrivateRecords) -> None:
+        """Refuse parameters that do not fit the public shape."""
+        per_column("bounds", self.bounds, records.n_features, finite=self._finite_bounds)
+
+    def _searches(self) -> bool:
+        """Whether the fit searches for the scale of the columns."""
+        return self.bounds is None
+
+    def _warn_before(self, session: PrivacySession, problem: ColumnProblem) -> None:
+        super()._warn_before(session, problem)
+        shape = problem.records.shape
+        if session.exact or not self._searches():
+            return
+        mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+        if mass < FEW * shape.n_features**0.5:
+            columns = "1 column" if shape.n_features == 1 else f"{shape.n_features} columns"
+            verb = "is" if shape.n_units == 1 else "are"
+            warn_user(
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {columns}: the released scales are "
+                f"mostly noise; give bounds= as public numbers, more {shape.unit}s or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
+        if self.bounds is None:
+            return super()._assumptions(problem)
+        return (
+            *super()._assumptions(problem),
+            "bounds were not chosen by looking at these records",
+        )
+
+
+def column_numbers(name: str, given: object) -> Array:
+    """Return a number, or one for each column, as float64; anything else raises."""
+    if isinstance(given, Real) and not isinstance(given, bool):
+        return np.asarray(float(given))
+    if isinstance(given, (str, bytes, bool)) or not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name} must be a number, or one number for each column, got {type(given).__name__}"
+        )
+    found = np.asarray(cast("ArrayLike", given))
+    if found.ndim > 1 or found.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number, or one number for each column")
+    return found.astype(np.float64)
+
+
+def check_bounds(bounds: object, *, finite: bool = True) -> tuple[Array, Array] | None:
+    """Return public bounds (low, high), each a number or one for each column; None stays None."""
+    if bounds is None:
+        return None
+    wrong = "bounds must be None or (low, high), each a finite number or one for each column, low < high"
+    if isinstance(bounds, (str, bytes, dict, set)) or not isinstance(bounds, Iterable):
+        raise TypeError(f"{wrong}; got {type(bounds).__name__}")
+    ends = list(bounds)
+    if len(ends) != 2:
+        raise ValueError(wrong)
+    low, high = (column_numbers("bounds", end) for end in ends)
+    known = np.isfinite(low).all() and np.isfinite(high).all()
+    if low.ndim and high.ndim and low.shape != high.shape:
+        raise ValueError(wrong)
+    if (finite and not known) or not (low < high).all():
+        raise ValueError(wrong)
+    if not finite or (high / 2 - low / 2 < 1e150).all():
+        return low, high
+    raise ValueError(f"{wrong}, and less than 1e150 apart")
+
+
+def per_column(
+    name: str, given: object, n_features: int, *, finite: bool = True
+) -> tuple[Array, Array] | None:
+    """Return bounds as two arrays of shape (n_features,); None stays None."""
+    ends = check_bounds(given, finite=finite)
+    if ends is None:
+        return None
+    for end in ends:
+        if end.shape not in ((), (n_features,)):
+            raise ValueError(f"{name} has {end.size} numbers, but X has {n_features} columns")
+    low, high = (np.array(np.broadcast_to(end, (n_features,))) for end in ends)
+    return low, high

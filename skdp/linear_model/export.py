@@ -1,0 +1,80 @@
+"""A fitted model as one of scikit-learn's own, for places where skdp is not installed."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["Exportable"]
+
+
+class Exportable:
+    """What every linear model offers after a fit."""
+
+    coef_: Any
+    intercept_: Any
+    fit_intercept: Any
+
+    def to_sklearn(self) -> Any:
+        """Return the model as a fitted estimator of scikit-learn, with the same predictions.
+
+        Labels and scores are equal, probabilities up to rounding. It holds released numbers only, no data and
+        nothing of skdp: pickle it and use it where skdp is not installed. Do not fit it again on private
+        records; that fit would not be private.
+
+        Returns
+        -------
+        LogisticRegression or LinearRegression
+            A classifier becomes a ``LogisticRegression``, binary or multinomial; a regressor becomes a
+            ``LinearRegression``. A sparse ``coef_`` stays sparse in a classifier.
+
+        Raises
+        ------
+        TypeError
+            If the predictions are not those of a model of scikit-learn: `DPSparseERM` with a loss of your own,
+            or with a classification loss, whose `predict` returns probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdp import DPIGHTClassifier
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = DPIGHTClassifier(classes=(0, 1)).fit(X, (X[:, 0] > 0).astype(int))
+        >>> type(model.to_sklearn()).__name__
+        'LogisticRegression'
+        >>> np.array_equal(model.to_sklearn().predict(X), model.predict(X))
+        True
+        """
+        check_is_fitted(self)
+        self._check_exportable()
+        made = self._as_classifier() if is_classifier(self) else self._as_regressor()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                value = getattr(self, name)
+                setattr(made, name, value.copy() if isinstance(value, np.ndarray) else value)
+        return made
+
+    def _check_exportable(self) -> None:
+        """Refuse a model whose predictions none of scikit-learn's makes."""
+
+    def _as_classifier(self) -> Any:
+        from sklearn.linear_model import LogisticRegression
+
+        made = LogisticRegression(fit_intercept=bool(self.fit_intercept))
+        made.classes_ = np.array(self.classes_)  # type: ignore[attr-defined]
+        made.coef_ = self.coef_.copy()
+        made.intercept_ = np.array(self.intercept_, dtype=np.float64)
+        made.n_iter_ = np.array([self.n_iter_], dtype=np.int32)  # type: ignore[attr-defined]
+        return made
+
+    def _as_regressor(self) -> Any:
+        from sklearn.linear_model import LinearRegression
+
+        made = LinearRegression(fit_intercept=bool(self.fit_intercept))
+        # scikit-learn would take a sparse coefficient for that of several targets.
+        coef = self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        made.coef_ = np.array(coef, dtype=np.float64).ravel()
+        made.intercept_ = float(self.intercept_)
+        return made

@@ -1,0 +1,143 @@
+"""Scaling by known constants: nothing is learnt."""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp.base.columns import check_bounds, column_numbers, per_column
+from skdp.base.tables import validate_table
+from skdp.preprocessing.affine import AffineTransformer, refuse_centering
+
+__all__ = ["PublicScaler"]
+
+SMALLEST, LARGEST = (
+    1e-150,
+    1e150,
+)  # of scales and centres, so that no finite cell becomes infinite by rounding
+
+
+class PublicScaler(AffineTransformer, BaseEstimator):
+    """Scale columns by public constants: ``(x - center) / scale``.
+
+    The scaler learns nothing from the records. So it costs no privacy budget and may stand before a private
+    estimator in a ``Pipeline``. Choose the constants from public knowledge (units, ranges, code books), never by
+    looking at the records.
+
+    Parameters
+    ----------
+    center : float or array-like of shape (n_features,), default=None
+        Subtracted from each column. None is 0. CSR matrices are scaled and never centred.
+    scale : float or array-like of shape (n_features,), default=None
+        What each column is divided by, > 0. None is 1.
+    bounds : tuple of (low, high), default=None
+        In place of ``center`` and ``scale``: numbers, or one for each column, that become -1 and 1. Values beyond
+        them are not clipped.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features_in_,)
+        The constants given, one for each column.
+    scale_ : ndarray of shape (n_features_in_,)
+        The constants given, one for each column.
+    n_features_in_ : int
+        Number of columns seen in `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns of X, if they are all strings.
+
+    See Also
+    --------
+    DPStandardScaler : Releases means and scales, for a part of the budget.
+    PublicBinsEncoder : Public bins, also for text and missing values.
+
+    Notes
+    -----
+    **Privacy.** `transform` maps each row by itself, and the map follows from the parameters. So one record
+    decides one scaled row and nothing else, and no budget is spent. `fit` looks at the records only to refuse
+    what `transform` would refuse.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import PublicScaler
+    >>> X = np.array([[18.0, 0.0], [90.0, 20.0], [54.0, 5.0]])  # age, years of school
+    >>> PublicScaler(bounds=([18, 0], [90, 20])).fit_transform(X).tolist()
+    [[-1.0, -1.0], [1.0, 1.0], [0.0, -0.5]]
+    """
+
+    def __init__(self, *, center: Any = None, scale: Any = None, bounds: Any = None) -> None:
+        self.center = center
+        self.scale = scale
+        self.bounds = bounds
+
+    def fit(self, X: Any, y: Any = None) -> "PublicScaler":
+        """Check the parameters against the columns.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : PublicScaler
+            The fitted scaler.
+
+        Raises
+        ------
+        TypeError
+            If a parameter is not a number or a sequence of numbers.
+        ValueError
+            If a number is out of its range, if there is not one for each column, or if X is sparse and would
+            have to be centred.
+        """
+        self._check_parameters()
+        scratch = copy(self)
+        table = validate_table(scratch, X)
+        scratch.center_, scratch.scale_ = scratch._constants(table.shape[1])
+        if hasattr(table, "indptr") and np.any(scratch.center_):
+            refuse_centering()
+        # Only now, so that a refused fit leaves the scaler as it was.
+        for name in ("center_", "scale_", "n_features_in_", "feature_names_in_"):
+            if name in vars(scratch):
+                setattr(self, name, getattr(scratch, name))
+            elif name in vars(self):
+                delattr(self, name)
+        return self
+
+    learns_from_data = False  # `skdp._compat` asks what stands before a private fit
+
+    def _check_parameters(self) -> None:
+        if self.bounds is not None:
+            if self.center is not None or self.scale is not None:
+                raise ValueError("give bounds, or center and scale, but not both")
+            check_bounds(self.bounds)
+        if self.center is not None:
+            center = column_numbers("center", self.center)
+            if not (np.abs(center) <= LARGEST).all():
+                raise ValueError(f"center must be finite and at most {LARGEST:g} in magnitude")
+        if self.scale is not None:
+            scale = column_numbers("scale", self.scale)
+            if not ((scale >= SMALLEST) & (scale <= LARGEST)).all():
+                raise ValueError(f"scale must be > 0, between {SMALLEST:g} and {LARGEST:g}")
+
+    def _constants(self, n_features: int) -> tuple[np.ndarray, np.ndarray]:
+        ends = per_column("bounds", self.bounds, n_features)
+        if ends is not None:
+            low, high = ends
+            return 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+        made = []
+        for name, given, default in (("center", self.center, 0.0), ("scale", self.scale, 1.0)):
+            values = column_numbers(name, default if given is None else given)
+            if values.shape not in ((), (n_features,)):
+                raise ValueError(
+                    f"{name} has {values.size} numbers, but X has {n_features} columns"
+                )
+            made.append(np.array(np.broadcast_to(values, (n_features,))))
+        return made[0], made[1]
+
+    def _numbers(self) -> Any:
+        return self.center_, self.scale_, None

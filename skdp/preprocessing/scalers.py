@@ -1,0 +1,361 @@
+"""Scalers that release the centre and the scale of each column, for a part of the budget."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from skdp._docs import document
+from skdp.base.column_search import (
+    Window,
+    at_the_end,
+    released_distances,
+    released_magnitudes,
+    released_quantiles,
+    released_window,
+)
+from skdp.base.columns import ColumnFit, ColumnProblem, per_column
+from skdp.base.fit import Solution
+from skdp.base.parameters import check_flag, check_number
+from skdp.preprocessing.affine import AffineTransformer
+from skdp.privacy import PrivacySession, PrivateRecords
+
+__all__ = ["DPQuantileScaler", "DPStandardScaler"]
+
+# Choices, made on tables of other seeds as in the front door's method.
+WINDOW_SHARE = 0.6  # of mu^2, for the windows of a standard scaler
+WINDOW_TAIL = 0.012  # part of a normal column outside of its window
+LEAST_VARIANCE = 1e-6  # in units of the squared reach of the window
+# Shares of a quantile scaler: magnitudes, and twice medians and distances; magnitudes and distances.
+SHARES = (0.25, 0.2, 0.15, 0.2, 0.2)
+SHARES_FROM_0 = (0.5, 0.5)
+LEAST_MAGNITUDE = (
+    2.0**-26
+)  # a column whose released magnitude is not above it is empty, or nearly so
+
+
+class ColumnScaler(AffineTransformer, ColumnFit):
+    """The fit of a scaler: without targets, and CSR matrices are never centred."""
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
+        """Release the centre and the scale of each column.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records, finite numbers. Neither copied (if it is float32 or float64) nor changed.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+
+        Returns
+        -------
+        self : estimator
+            The fitted scaler.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        """
+        return super().fit(X, None, groups=groups)
+
+    @property
+    def learns_from_data(self) -> bool:
+        """Whether it learnt what its own report does not cover; `skdp._compat` asks before a private fit."""
+        report = getattr(self, "privacy_", None)
+        return report is not None and report.guarantee != "proven"
+
+    def _fitted(self, problem: ColumnProblem, solution: Solution) -> dict[str, object]:
+        return {**problem.fitted, **solution.attributes}
+
+    def _given(self, records: PrivateRecords, centered: bool) -> Window | None:
+        """The window that the user's bounds make; without centring it has 0 in its middle."""
+        ends = per_column("bounds", self.bounds, records.n_features)
+        if ends is None:
+            return None
+        low, high = ends
+        if centered:
+            return Window.between(low, high)
+        return Window(np.zeros(records.n_features), np.maximum(np.abs(low), np.abs(high)))
+
+
+@document()
+class DPStandardScaler(ColumnScaler):
+    """Standardise columns by released means and standard deviations.
+
+    A column is clipped to a window, which is given by ``bounds`` or searched for. Then ``z = (x - mean) / scale``.
+    {guarantee}
+
+    Parameters
+    ----------
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column: the window. None searches for the windows on a public grid, which
+        takes 60 % of the budget (of mu^2).
+    with_mean : bool, default=True
+        Whether to centre dense columns. CSR matrices are never centred.
+    with_std : bool, default=True
+        Whether to scale. A column that is not centred is divided by its root mean square.
+    clip : bool, default=True
+        Whether `transform` clips to the window, as the statistics do. Then no row is far from the others, also
+        where most values of a column are equal. `inverse_transform` does not undo it.
+    {epsilon} {delta} {adjacency}
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group counts as
+        one: the mean of its rows.
+    {n_public} {accountant} {random_state}
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features_in_,)
+        Released mean of the clipped values; 0 where nothing is centred.
+    scale_ : ndarray of shape (n_features_in_,)
+        Released standard deviation, at least that of its noise: a column that cannot be seen becomes small.
+        Distances from the mean beyond half the width of the window count as that. 1 without ``with_std``.
+    bounds_ : tuple of (ndarray, ndarray)
+        The windows, given or released.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    PublicScaler : Known constants cost nothing.
+    DPQuantileScaler : Medians and quantiles, for columns with long tails.
+    skdp.statistics.mean : The means alone, with the size of their noise.
+
+    Notes
+    -----
+    **Privacy.** All columns are released together, as vectors with Gaussian noise. With d columns each question of
+    the search is a vector of d counts to which a unit adds 1/2 or -1/2. Means are sums of values in [-1, 1], and
+    variances are sums of squares in [0, 1], less 1/2. So the l2 sensitivities under replace-one are ``sqrt(d)``,
+    ``2 sqrt(d)`` and ``sqrt(d)``, and half of that under zero-out and add-remove. `transform` maps each row by
+    itself, by released numbers. A model that is fitted to what it returns pays for itself, and an accountant adds
+    the two.
+
+    {privacy.unprotected}
+
+    **Noise.** It grows with the square root of the number of columns. For thousands of columns give public
+    constants to `PublicScaler`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPStandardScaler
+    >>> X = np.random.default_rng(0).normal(170, 10, size=(5000, 3))
+    >>> scaler = DPStandardScaler(epsilon=1.0).fit(X)
+    >>> bool(np.all(np.abs(scaler.mean_ - 170) < 5) and np.all(np.abs(scaler.scale_ - 10) < 5))
+    True
+    """
+
+    mean_: np.ndarray
+    scale_: np.ndarray
+    bounds_: tuple[np.ndarray, np.ndarray]
+
+    def __init__(
+        self,
+        *,
+        bounds: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
+        clip: bool = True,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+        n_public: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.clip = clip
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("with_mean", "with_std", "clip"):
+            check_flag(name, getattr(self, name))
+        if not (self.with_mean or self.with_std):
+            raise ValueError("with_mean=False and with_std=False leave nothing to do")
+
+    def _read_shape(self, records: PrivateRecords) -> None:
+        super()._read_shape(records)
+        if records.shape.container == "csr" and not self.with_std:
+            raise ValueError("CSR matrices are never centred: with_std=False leaves nothing to do")
+
+    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
+        """Release the windows, then sums of the clipped values and of their squares."""
+        records, left = problem.records, 1.0
+        centered = bool(self.with_mean) and records.shape.container != "csr"
+        window = self._given(records, centered)
+        if window is None:
+            left = 1.0 - WINDOW_SHARE
+            window = released_window(
+                session, records, WINDOW_SHARE, tail=WINDOW_TAIL, centered=centered
+            )
+        middle, spread = np.zeros(records.n_features), 0.0
+        if centered:
+            share = 0.5 * left if self.with_std else left
+            plan = session.plan_gaussian(1, share, purpose="means")
+            sums = records.column_sums(window.center, window.reach)
+            middle = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
+            spread, left = session.noise_std(sums, plan) / records.n_units, left - share
+        scale = np.ones(records.n_features)
+        if self.with_std:
+            scale = window.reach * _deviation(session, records, window, middle, spread, left)
+        mean = window.center + window.reach * middle
+        attributes = {"mean_": mean, "scale_": scale, "bounds_": window.bounds}
+        return Solution(np.stack([mean, scale]), 1, attributes)
+
+    def _numbers(self) -> Any:
+        return self.mean_, self.scale_, self.bounds_ if self.clip else None
+
+
+def _deviation(
+    session: PrivacySession,
+    records: PrivateRecords,
+    window: Window,
+    middle: np.ndarray,
+    spread: float,
+    share: float,
+) -> np.ndarray:
+    """Release standard deviations around ``middle``, in reaches of the window; at least those of their noise.
+
+    ``spread`` is the standard deviation of the noise in ``middle``.
+    """
+    plan = session.plan_gaussian(1, share, purpose="variances")
+    squares = records.column_sums(window.center, window.reach, around=middle)
+    # Each unit added its square less 1/2.
+    variance = session.gaussian(squares, plan) / records.n_units + 0.5
+    noise = session.noise_std(squares, plan) / records.n_units
+    return np.sqrt(np.maximum(variance, noise + spread**2 + LEAST_VARIANCE))
+
+
+@document(DPStandardScaler)
+class DPQuantileScaler(ColumnScaler):
+    """Scale columns by released medians and quantiles of the distances from them.
+
+    ``z = (x - center) / scale``. About the part ``quantile`` of the values of a column comes to lie between -1 and
+    1. {guarantee}
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        In (0, 1): level of the distances ``|x - center|`` that becomes the scale. 0.5 is the median absolute
+        deviation. A level that the noise hides is replaced by one that can be seen.
+    with_centering : bool, default=True
+        Whether to subtract the median from dense columns. CSR matrices are never centred, and distances are then
+        those from 0.
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column, between which medians are searched. None searches for the
+        magnitudes on a public grid first, which takes 25 % of the budget (of mu^2), or half without centring.
+    {epsilon} {delta} {adjacency}
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups`` in `fit`. A group counts as
+        one: the share of its rows below a number.
+    {n_public} {accountant} {random_state}
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features_in_,)
+        Released medians; 0 where nothing is centred.
+    scale_ : ndarray of shape (n_features_in_,)
+        Released quantiles of the distances. Where more of the values than ``quantile`` are equal to the centre,
+        the released magnitude takes their place, or 1 where that is nothing either.
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    PublicScaler : Known constants cost nothing.
+    DPStandardScaler : Means and standard deviations.
+    skdp.statistics.quantile : One quantile of each column.
+
+    Notes
+    -----
+    **Privacy.** All columns are searched together. A question is a vector of d counts, to which a unit adds 1/2 or
+    -1/2. So its l2 sensitivity is ``sqrt(d)`` under replace-one, and half of that under zero-out and add-remove.
+    It is released with Gaussian noise, and the number of questions is public: 9 for magnitudes, 7
+    and 9 for medians, and twice 7 for distances. `transform` maps each row by itself, by released
+    numbers.
+
+    {privacy.unprotected}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.preprocessing import DPQuantileScaler
+    >>> X = np.random.default_rng(0).lognormal(3, 1, size=(5000, 2))
+    >>> scaler = DPQuantileScaler(epsilon=1.0).fit(X)
+    >>> bool(np.all(np.abs(scaler.center_ - np.exp(3)) < 10))
+    True
+    """
+
+    center_: np.ndarray
+    scale_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        quantile: float = 0.5,
+        with_centering: bool = True,
+        bounds: Any = None,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+        n_public: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.quantile = quantile
+        self.with_centering = with_centering
+        self.bounds = bounds
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_flag("with_centering", self.with_centering)
+        check_number("quantile", self.quantile, Real, low=0, strict=True)
+        if not self.quantile < 1:
+            raise ValueError(
+                f"quantile must be between 0 and 1, both excluded, got {self.quantile!r}"
+            )
+
+    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
+        """Release magnitudes, then medians and quantiles of distances: roughly, and once more in that unit."""
+        records = problem.records
+        centered = bool(self.with_centering) and records.shape.container != "csr"
+        window = self._given(records, centered)
+        shares: tuple[float, ...] = SHARES if centered else SHARES_FROM_0
+        if window is None:
+            sizes = released_magnitudes(session, records, shares[0])
+            window = Window(np.zeros(records.n_features), sizes)
+        else:
+            shares = tuple(share / (1.0 - shares[0]) for share in shares)
+        center, unit = window.center, window.reach
+        if centered:
+            of_medians = shares[1], shares[2], shares[3]
+            center, unit, _ = released_quantiles(session, records, of_medians, 0.5, window)
+        least = 1.0 - float(self.quantile)
+        found, _ = released_distances(session, records, shares[-1], unit, center, least=least)
+        magnitude = np.where(window.reach > LEAST_MAGNITUDE, window.reach, 1.0)
+        scale = np.where(at_the_end(found, unit), magnitude, found)
+        return Solution(np.stack([center, scale]), 1, {"center_": center, "scale_": scale})
+
+    def _numbers(self) -> Any:
+        return self.center_, self.scale_, None

@@ -1,0 +1,359 @@
+"""The functions: a column or a table in, a released statistic and its report out."""
+
+from typing import Any
+
+import numpy as np
+
+from skdp.statistics.fits import Count, Histogram, Mean, Quantile
+from skdp.statistics.released import Released
+
+__all__ = ["count", "histogram", "mean", "quantile"]
+
+
+def mean(
+    X: Any,
+    *,
+    bounds: Any = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release the mean of a column, or of each column of a table.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
+        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column: values are clipped to them. None searches for a window of each
+        column on a public grid, which takes 40 % of the budget (of mu^2).
+    epsilon : float, default=1.0
+        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
+    delta : float, default=1e-5
+        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        mean of its rows.
+    groups : array-like of shape (n_samples,), default=None
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        What one record (or group) may do between neighbouring data sets, as for every private estimator.
+    n_public : int, default=None
+        Public number of records (or groups). None takes their real number, which is public except under
+        "add-remove".
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests only.
+
+    Returns
+    -------
+    Released
+        ``value`` is a number for a column, an array for a table. ``bounds`` are those given or released.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter or the data are not as described. No budget is spent.
+    PrivacyBudgetExceeded
+        If the accountant does not hold (epsilon, delta). Nothing was read.
+
+    See Also
+    --------
+    skdp.preprocessing.DPStandardScaler : Releases means and scales and applies them.
+
+    Notes
+    -----
+    **Privacy.** Each unit adds ``(x - c) / h`` of each column, clipped to [-1, 1], with c and h the middle and
+    the half width of the bounds. So d columns have l2 sensitivity ``2 sqrt(d)`` under replace-one, and
+    ``sqrt(d)`` under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and
+    memory are not protected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import mean
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=10_000)
+    >>> found = mean(ages, bounds=(18, 90), epsilon=0.5)
+    >>> bool(abs(found.value - ages.mean()) < 5 * found.noise_std)
+    True
+    """
+    fit = Mean(
+        bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
+        accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+def quantile(
+    X: Any,
+    q: float = 0.5,
+    *,
+    bounds: Any = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release a quantile of a column, or of each column of a table; by default the median.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
+        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    q : float, default=0.5
+        In (0, 1): the part of the values that does not exceed the result.
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column, between which an even grid is searched. None searches for the
+        scale of each column on public grids, which takes 60 % of the budget (of mu^2).
+    epsilon : float, default=1.0
+        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
+    delta : float, default=1e-5
+        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        share of its rows that does not exceed a number.
+    groups : array-like of shape (n_samples,), default=None
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        What one record (or group) may do between neighbouring data sets, as for every private estimator.
+    n_public : int, default=None
+        Public number of records (or groups). None takes their real number, which is public except under
+        "add-remove".
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests only.
+
+    Returns
+    -------
+    Released
+        ``value`` is a number for a column, an array for a table. ``noise_std`` is that of a count of the search,
+        as a share of the records.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter or the data are not as described. No budget is spent.
+    PrivacyBudgetExceeded
+        If the accountant does not hold (epsilon, delta). Nothing was read.
+
+    See Also
+    --------
+    skdp.preprocessing.DPQuantileScaler : Releases medians and quantiles of distances and applies them.
+
+    Notes
+    -----
+    **Privacy.** A question releases for each column the number of units at or below a grid point. Each unit adds
+    1/2 or -1/2 to each column, so d columns have l2 sensitivity ``sqrt(d)`` under replace-one, and half of that
+    under zero-out and add-remove. The number of questions is public, and each has Gaussian noise. Time and
+    memory are not protected.
+
+    Examples
+    --------
+    Find a clip norm for a method that clips rows:
+
+    >>> import numpy as np
+    >>> from skdp.statistics import quantile
+    >>> X = np.random.default_rng(0).normal(size=(5000, 16))
+    >>> found = quantile(np.linalg.norm(X, axis=1), 0.9, epsilon=1.0)
+    >>> bool(4 < found.value < 6)
+    True
+    """
+    fit = Quantile(
+        q=q, bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
+        accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+def count(
+    X: Any,
+    *,
+    bounds: Any = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release how many values of a column, or of each column of a table, lie between bounds.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
+        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column; both ends count, and they may be infinite. None counts all:
+        under "add-remove" this releases the number of records.
+    epsilon : float, default=1.0
+        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
+    delta : float, default=1e-5
+        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        share of its rows that lies between the bounds.
+    groups : array-like of shape (n_samples,), default=None
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        What one record (or group) may do between neighbouring data sets, as for every private estimator.
+    n_public : int, default=None
+        Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
+        order of magnitude is enough.
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests only.
+
+    Returns
+    -------
+    Released
+        ``value`` is a number for a column, an array for a table. It may be negative, because of the noise.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter or the data are not as described. No budget is spent.
+    PrivacyBudgetExceeded
+        If the accountant does not hold (epsilon, delta). Nothing was read.
+
+    Notes
+    -----
+    **Privacy.** Each unit adds at most 1 to each column, so d columns have l2 sensitivity ``sqrt(d)`` under all
+    adjacencies. They are released as one vector with Gaussian noise. Time and memory are not protected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import count
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=10_000)
+    >>> found = count(ages, bounds=(65, np.inf), epsilon=0.5)
+    >>> bool(abs(found.value - (ages >= 65).sum()) < 5 * found.noise_std)
+    True
+    """
+    fit = Count(
+        bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
+        accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+def histogram(
+    X: Any,
+    bins: Any = 10,
+    *,
+    bounds: Any = None,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release a histogram of a column, or of each column of a table.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
+        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    bins : int or sequence of float, default=10
+        Number of bins of equal width between the bounds, or public edges for all columns. As in
+        ``numpy.histogram`` a bin holds its left edge, and the last one holds both. Outer edges may be infinite.
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column; values beyond them are in no bin. None searches for a window of
+        each column on a public grid, which takes 40 % of the budget (of mu^2). Not used with edges.
+    epsilon : float, default=1.0
+        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
+    delta : float, default=1e-5
+        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
+        adds to each bin the share of its rows.
+    groups : array-like of shape (n_samples,), default=None
+        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
+    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
+        What one record (or group) may do between neighbouring data sets, as for every private estimator.
+    n_public : int, default=None
+        Public number of records (or groups). None takes their real number, which is public except under
+        "add-remove".
+    accountant : BudgetAccountant or False, default=None
+        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
+    random_state : None, int, RandomState or Generator, default=None
+        None draws a fresh key from the operating system. Anything else is for tests only.
+
+    Returns
+    -------
+    Released
+        ``value`` has shape (n_bins,) for a column, (n_features, n_bins) for a table, and ``bin_edges`` one more
+        entry in the last axis. Counts may be negative, because of the noise.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter or the data are not as described. No budget is spent.
+    PrivacyBudgetExceeded
+        If the accountant does not hold (epsilon, delta). Nothing was read.
+
+    Notes
+    -----
+    **Privacy.** A unit adds at most 1 in all to the bins of a column. So d columns have l2 sensitivity
+    ``sqrt(2 d)`` under replace-one, and ``sqrt(d)`` under zero-out and add-remove. They are released as one
+    vector with Gaussian noise. Time and memory are not protected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import histogram
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=10_000)
+    >>> found = histogram(ages, bins=[18, 30, 45, 65, 90], epsilon=0.5)
+    >>> found.value.shape, found.bin_edges.tolist()
+    ((4,), [18.0, 30.0, 45.0, 65.0, 90.0])
+    """
+    fit = Histogram(
+        bins=bins, bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+def _released(fit: Any, X: Any, groups: Any) -> Released:
+    """Run the fit; of a column give numbers in place of arrays with one entry."""
+    column = not hasattr(X, "indptr") and np.ndim(X) == 1
+    done = fit.fit(_as_table(X) if column else X, None, groups=groups)
+    parts = [done.value_, done.noise_std_, done.bounds_, getattr(done, "bin_edges_", None)]
+    if column:
+        parts = [_first(part) for part in parts]
+    value, noise, bounds, edges = parts
+    return Released(value, noise, done.privacy_, bounds, edges)
+
+
+def _as_table(X: Any) -> Any:
+    """A column as a table of one column, without a copy of an array."""
+    return (
+        np.asarray(X).reshape(-1, 1)
+        if hasattr(X, "__array__")
+        else [[x] for x in X] or np.empty((0, 1))
+    )
+
+
+def _first(part: Any) -> Any:
+    """The part that is about the first column, as a Python number where it is one."""
+    if isinstance(part, tuple):
+        return tuple(_first(end) for end in part)
+    if not isinstance(part, np.ndarray):
+        return part
+    return part[0].tolist() if part.ndim == 1 else part[0]
