@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import math
 import re
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def test_parameters_are_those_of_the_signature_with_their_defaults(name):
     documented = entries(sections(ALL[name].__doc__)["Parameters"])
     assert list(documented) == list(signature)
     for key, kind in documented.items():
-        told = ast.literal_eval(re.search(r", default=(.+)$", kind)[1])
+        text = re.search(r", default=(.+)$", kind)[1]
+        told = math.inf if text == "inf" else ast.literal_eval(text)
         default = signature[key].default
         assert (type(told), told) == (type(default), default), key
         words = re.match(r"\{(.+)\}", kind)

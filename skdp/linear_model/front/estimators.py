@@ -111,16 +111,18 @@ class DPLogisticRegression(GLMClassifier, FrontDoor):
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Windows of the columns: noisy binary searches. A question counts in each column the records below a point:
-      each adds 1/2 or -1/2 to each of d counts, a vector of norm sqrt(d) / 2.
-    * Means and variances of the columns inside their windows: vectors of norm sqrt(d) and sqrt(d) / 2.
+    * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
+      sqrt(d).
+    * Means and variances of the columns, inside their reaches: 2 sqrt(d) and sqrt(d), or half of that.
+    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2.
     * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
 
-    A group contributes the mean over its rows to each of them. What is released before decides windows, scales and
-    clip norms of what follows, which Gaussian DP allows. Solving and shrinking are post-processing.
+    The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
+    contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
+    norms of what follows, which Gaussian DP allows. Solving and shrinking are post-processing.
 
     {privacy.unprotected}
 
@@ -293,18 +295,20 @@ class DPLinearRegression(GLMRegressor, FrontDoor):
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Windows of the columns and of the targets: noisy binary searches. A question counts in each column the
-      records below a point: each adds 1/2 or -1/2 to each of d counts, a vector of norm sqrt(d) / 2.
-    * Means and variances of the columns inside their windows: vectors of norm sqrt(d) and sqrt(d) / 2.
-    * Whether the window of the targets holds most of them: one count. If it does not, the window is searched for
-      again with a larger share of the budget. So a later share depends on an earlier release. All shares add up
-      to at most 1 in both cases, and sums of mu^2 compose adaptively [Smith2022]_.
+    * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
+      sqrt(d).
+    * Means and variances of the columns, inside their reaches: 2 sqrt(d) and sqrt(d), or half of that.
+    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2. The range of
+      the targets: the same with d = 1. Whether a column needs one is decided by what was released. So a later
+      share depends on earlier releases. All shares add up to at most 1 on every path, and sums of mu^2 compose
+      adaptively [Smith2022]_.
     * Second moments of (row, residual) in rounds. Both are scaled to norm C at most, so that the matrix moves by
       at most 2 sqrt(2) C^2 in Frobenius norm, or by 2 C^2: both contributions are positive semidefinite with
       trace at most 2 C^2.
     * The mean square of the residuals, each clipped to b^2: it moves by at most b^2 / n.
 
-    A group contributes the mean over its rows to each of them. Solving and shrinking are post-processing.
+    The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
+    contributes the mean over its rows to each of them. Solving and shrinking are post-processing.
 
     {privacy.unprotected}
 
