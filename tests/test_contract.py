@@ -329,9 +329,11 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
         sizes.append(len(blob))
         assert X[0].tobytes() not in blob
         assert X[:, 0].tobytes() not in blob
-    # The number of ledger rows of an adaptive budget follows from released values; few records are one full batch.
+    # The number of ledger rows of an adaptive budget follows from released values, and so do the front door's;
+    # few records are one full batch.
     # The schedule of recursive momentum follows from the number of records: more steps, more grids.
     more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
+    more_rows += (skdp.DPLinearRegression, skdp.DPLogisticRegression)
     assert abs(sizes[1] - sizes[0]) < 128 or ALL[name] in more_rows
 
 

@@ -27,11 +27,21 @@ Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: None = None, *, reset: bool = True
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: None = None,
+    *,
+    reset: bool = True,
+    missing: bool = False,
 ) -> Matrix: ...
 @overload
 def validate_table(
-    estimator: BaseEstimator, X: ArrayLike, y: ArrayLike, *, reset: bool = True
+    estimator: BaseEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    reset: bool = True,
+    missing: bool = False,
 ) -> tuple[Matrix, Targets]: ...
 def validate_table(
     estimator: BaseEstimator,
@@ -39,6 +49,7 @@ def validate_table(
     y: ArrayLike | None = None,
     *,
     reset: bool = True,
+    missing: bool = False,
 ) -> Matrix | tuple[Matrix, Targets]:
     """Validate X (and y) by scikit-learn, without ever quoting a cell of the data.
 
@@ -49,6 +60,8 @@ def validate_table(
     X : array-like, DataFrame or CSR matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,), default=None
     reset : bool, default=True
+    missing : bool, default=False
+        Whether X may hold NaN.
 
     Returns
     -------
@@ -61,6 +74,7 @@ def validate_table(
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
         "reset": reset,
+        "ensure_all_finite": "allow-nan" if missing else True,
     }
     if is_cupy(X):
         return _validate_on_device(estimator, X, y, reset)

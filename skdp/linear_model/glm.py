@@ -46,6 +46,7 @@ class Problem(fit.Problem):
 class GLMModel(Exportable):
     """What classifiers and regressors share after a fit."""
 
+    _missing = False  # whether X may hold NaN
     _poor_score: bool
     coef_: Any
     intercept_: Any
@@ -56,7 +57,7 @@ class GLMModel(Exportable):
     def _linear(self, X: Any) -> np.ndarray:
         """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
-        X = validate_table(self, X, reset=False)
+        X = self._filled(validate_table(self, X, reset=False, missing=self._missing))
         coef = self.coef_
         if is_cupy(X):
             return self._linear_on_device(X)
@@ -67,6 +68,10 @@ class GLMModel(Exportable):
             scores = X @ coef.T
         scores = np.asarray(scores, dtype=np.float64) + self.intercept_
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def _filled(self, X: Any) -> Any:
+        """X without missing values, where a model takes them."""
+        return X
 
     def _linear_on_device(self, X: Any) -> np.ndarray:
         """As `_linear` for a CuPy X: multiply on the device, then bring the scores back."""
@@ -107,6 +112,7 @@ class GLMModel(Exportable):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._missing
         for of_task in (tags.classifier_tags, tags.regressor_tags):
             if of_task is not None:
                 of_task.poor_score = self._poor_score
@@ -190,7 +196,7 @@ class GLMClassifier(GLMModel, ClassifierMixin):
             y = label_codes(cells, declared)
         elif is_untyped(cells):
             _refuse_mixed(cells)
-        X, y = validate_table(scratch, X, y)
+        X, y = validate_table(scratch, X, y, missing=self._missing)
         leaks: tuple[str, ...] = ()
         if declared is None:
             check_classification_targets(y)
@@ -318,7 +324,8 @@ def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     cells = as_cells(y)
     if is_untyped(cells):
         y = _as_numbers(cells)
-    X, y = validate_table(estimator, X, y)
+    missing = getattr(estimator, "_missing", False)
+    X, y = validate_table(estimator, X, y, missing=missing)
     target = _as_numbers(y)
     if not np.isfinite(target).all():
         raise ValueError(

@@ -71,7 +71,7 @@ def moment_classification(
     theta = model.theta
     if last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
-    return Solution(columns.outward(theta, kept), len(ROUNDS))
+    return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:

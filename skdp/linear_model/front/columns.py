@@ -66,6 +66,12 @@ class Columns:
         shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
         return self.center[j] + shift, self.reach[j] * self.deviation[j]
 
+    def fill(self) -> dict[str, np.ndarray]:
+        """The fitted attribute ``fill_values_``: a missing value counts as the centre of its column."""
+        found = np.zeros(self.center.size)
+        found[self.seen] = self._scaled()[0]
+        return {"fill_values_": found}
+
     def rows(self, records: PrivateRecords) -> PrivateRecords:
         """Standardized records of the columns that are seen; the intercept's feature is 1."""
         seen = self.seen

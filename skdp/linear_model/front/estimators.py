@@ -1,7 +1,7 @@
 """The front door: `DPLogisticRegression` and `DPLinearRegression`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
+from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.front.choice import Choice, choose
 from skdp.linear_model.front.classification import moment_classification
 from skdp.linear_model.front.regression import moment_regression
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.glm import GLMClassifier, GLMModel, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
 __all__ = ["DPLinearRegression", "DPLogisticRegression"]
 
@@ -36,10 +37,8 @@ class FrontDoor(LinearFit):
         check_choice("solver", self.solver, SOLVERS)
         check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
 
-    def _choice(self, problem: Problem) -> Choice:
-        return choose(
-            self.solver, problem.records.shape, self.epsilon, self.delta, self.n_nonzero_coefs
-        )
+    def _choice(self, shape: PublicShape) -> Choice:
+        return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         """The unfitted estimator of a specialist."""
@@ -51,24 +50,61 @@ class FrontDoor(LinearFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
-        choice = self._choice(problem)
+        choice = self._choice(problem.records.shape)
         if choice.solver == "moments":
             found = self._moments(session, problem)
         else:
             found = self._specialist(choice.solver, problem).solve(session, problem)
-        return replace(found, attributes={"solver_": choice.solver})
+        fill = found.attributes.get("fill_values_", np.zeros(problem.records.n_features))
+        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill})
 
     def _public(self, problem: Problem) -> dict[str, Any]:
-        choice = self._choice(problem)
+        choice = self._choice(problem.records.shape)
         return {"solver": f"{choice.solver}: {choice.reason}"}
 
 
+class TakesMissingValues(GLMModel):
+    """Missing values count as the centre of their column; comes first among the bases of a front door."""
+
+    fill_values_: np.ndarray
+    _missing = True
+    _record_checks = "numeric, not infinite"
+    _choice: Callable[[PublicShape], Choice]
+
+    def _records(self, X: Any, *rest: Any) -> PrivateRecords:
+        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
+        records = super()._records(X, *rest)
+        if self._choice(records.shape).solver == "moments":
+            return records
+        return super()._records(without_missing(X, np.zeros(X.shape[1])), *rest)
+
+    def _filled(self, X: Any) -> Any:
+        return without_missing(X, self.fill_values_)
+
+
+def without_missing(X: Any, values: np.ndarray) -> Any:
+    """X with NaN replaced by a value of the column, in the same type; X itself if there is none."""
+    cells = X.data if hasattr(X, "indptr") else X
+    if is_cupy(cells):
+        return X
+    absent = np.isnan(cells)
+    if not absent.any():
+        return X
+    filled = X.copy()
+    if hasattr(X, "indptr"):
+        filled.data[absent] = values[X.indices[absent]]
+    else:
+        filled[absent] = np.broadcast_to(values, X.shape)[absent]
+    return filled
+
+
 @document()
-class DPLogisticRegression(GLMClassifier, FrontDoor):
+class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
-    released numbers. The words are those of `sklearn.linear_model.LogisticRegression`.
+    released numbers, and a missing value (NaN) counts as the centre of its column. The words are those of
+    `sklearn.linear_model.LogisticRegression`.
 
     {guarantee}
 
@@ -99,6 +135,8 @@ class DPLogisticRegression(GLMClassifier, FrontDoor):
         Number of gradients that were released.
     solver_ : str
         The method that was taken.
+    fill_values_ : ndarray of shape (n_features,)
+        What a missing value (NaN) counts as: the released centre of its column, or 0.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -256,11 +294,12 @@ def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
 
 
 @document(DPLogisticRegression)
-class DPLinearRegression(GLMRegressor, FrontDoor):
+class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
-    comparable scales by released numbers. The words are those of `sklearn.linear_model.LinearRegression`.
+    comparable scales by released numbers, and a missing value (NaN) counts as the centre of its column. The words
+    are those of `sklearn.linear_model.LinearRegression`.
 
     {guarantee}
 
@@ -283,6 +322,8 @@ class DPLinearRegression(GLMRegressor, FrontDoor):
         Number of rounds.
     solver_ : str
         The method that was taken.
+    fill_values_ : ndarray of shape (n_features,)
+        What a missing value (NaN) counts as: the released centre of its column, or 0.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -54,7 +54,7 @@ def moment_regression(
     theta = model.theta
     if records.fit_intercept:
         theta[-1] += _mean_residual(shares, model.rows.residual(theta), model.bound) + center
-    return Solution(columns.outward(theta, kept), len(ROUNDS))
+    return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
 
 
 class _Rounds:
