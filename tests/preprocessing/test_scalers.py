@@ -19,7 +19,12 @@ from skdp import (
     DPStandardScaler,
     PublicScaler,
 )
-from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
+from skdp.exceptions import (
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+    UnsupportedAccounting,
+    UtilityWarning,
+)
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 PRIVATE = [DPStandardScaler, DPQuantileScaler]
@@ -370,6 +375,14 @@ def test_bad_input_spends_nothing(cls, params, table, words):
         scaler.fit(table)
     assert accountant.spent() == (0.0, 0.0)
     assert not [name for name in vars(scaler) if name.endswith("_")]
+
+
+@each_private
+def test_a_hopeless_budget_is_refused_before_anything_is_spent(cls):
+    accountant = BudgetAccountant(1.0, 1e-3)
+    with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
+        cls(epsilon=1e-6, delta=1e-6, accountant=accountant).fit(RNG.normal(size=(40, 500)))
+    assert accountant.spent() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
