@@ -91,6 +91,20 @@ def test_wrong_constants_are_refused(params, error, words):
     assert not [name for name in vars(scaler) if name.endswith("_")]
 
 
+@each
+def test_float32_is_computed_in_float64(cls):
+    table = (1e6 + SMALL).astype(np.float32)
+    scaler = fitted(cls, table, **({"center": 1e6, "scale": 1e-60} if cls is PublicScaler else {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = scaler.transform(table)
+    assert made.dtype == np.float32
+    with np.errstate(over="ignore"):
+        wanted = scaler.transform(table.astype(np.float64)).astype(np.float32)
+    assert np.array_equal(made, wanted)
+    assert not np.isnan(made).any()
+
+
 def test_a_refused_fit_leaves_the_scaler_as_it_was():
     pd = pytest.importorskip("pandas")
     scaler = PublicScaler(scale=2.0).fit(pd.DataFrame(SMALL, columns=list("abc")))
