@@ -18,6 +18,7 @@ __all__ = ["ColumnFit", "ColumnProblem", "check_bounds", "column_numbers", "per_
 Array = NDArray[np.float64]
 # Least units times mu over the root of the number of columns. Below it one search in ten ends far from the scale.
 FEW = 30.0
+MOST_VALUES = 64  # of one column that are released, if there are no bins: answers of searches, means, variances
 
 
 class ColumnProblem(Problem):
@@ -56,9 +57,15 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         """Whether the fit searches for the scale of the columns."""
         return self.bounds is None
 
+    def _values_per_column(self) -> int:
+        """Most numbers that the fit releases for one column."""
+        return MOST_VALUES
+
     def _warn_before(self, session: PrivacySession, problem: ColumnProblem) -> None:
         super()._warn_before(session, problem)
         shape = problem.records.shape
+        # Refused before the first release, not after the searches.
+        session.require_feasible(shape.n_features * self._values_per_column(), 1, 1.0)
         if session.exact or not self._searches():
             return
         mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)

@@ -48,15 +48,13 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
             If X is sparse and has to be centred.
         """
         X, center, scale, bounds = self._checked(X)
-        if hasattr(X, "indptr"):
-            out = X.copy()
+
+        def scaled(values: Any, columns: Any) -> Any:
             if bounds is not None:
-                np.clip(out.data, *(end[out.indices] for end in bounds), out=out.data)
-            out.data /= scale[out.indices]
-            return out
-        out = X - center if bounds is None else np.clip(X, *bounds) - center
-        out /= scale
-        return out
+                values = np.clip(values, *(end[columns] for end in bounds))
+            return (values - center[columns]) / scale[columns]
+
+        return _each_value(X, scaled)
 
     def inverse_transform(self, X: Any) -> Any:
         """Undo `transform`, except for clipping.
@@ -72,16 +70,10 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
             In the units of the table that was scaled.
         """
         X, center, scale, _ = self._checked(X)
-        if hasattr(X, "indptr"):
-            out = X.copy()
-            out.data *= scale[out.indices]
-            return out
-        out = X * scale
-        out += center
-        return out
+        return _each_value(X, lambda values, columns: values * scale[columns] + center[columns])
 
     def _checked(self, X: Any) -> Any:
-        """X validated, and the numbers in its type."""
+        """X validated, and the numbers."""
         check_is_fitted(self)
         if is_cupy(X):
             raise TypeError(
@@ -91,8 +83,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
         center, scale, bounds = self._numbers()
         if hasattr(X, "indptr") and np.any(center):
             refuse_centering()
-        ends = None if bounds is None else tuple(end.astype(X.dtype) for end in bounds)
-        return X, center.astype(X.dtype), scale.astype(X.dtype), ends
+        return X, center, scale, bounds
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -100,3 +91,13 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _each_value(X: Any, change: Any) -> Any:
+    """Apply ``change(values, columns)`` in float64 to all values, or to those that a CSR matrix stores."""
+    with np.errstate(all="ignore"):
+        if not hasattr(X, "indptr"):
+            return change(X, slice(None)).astype(X.dtype, copy=False)
+        out = X.copy()
+        out.data = change(out.data, out.indices).astype(X.dtype, copy=False)
+        return out

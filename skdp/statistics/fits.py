@@ -195,6 +195,10 @@ class Histogram(_Statistic):
     def _searches(self) -> bool:
         return self.bounds is None and isinstance(self.bins, Integral)
 
+    def _values_per_column(self) -> int:
+        bins = int(self.bins) if isinstance(self.bins, Integral) else len(self.bins)
+        return super()._values_per_column() + bins
+
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the counts of all bins of all columns together."""
         records, left = problem.records, 1.0

@@ -1,6 +1,6 @@
 """What a released statistic is: a number or an array, how noisy it is, and what it cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +31,6 @@ class Released:
 
     value: float | np.ndarray
     noise_std: float | np.ndarray
-    privacy_: PrivacyReport
+    privacy_: PrivacyReport = field(repr=False)
     bounds: tuple[float, float] | tuple[np.ndarray, np.ndarray] | None = None
     bin_edges: np.ndarray | None = None

@@ -19,7 +19,12 @@ from skdp import (
     DPStandardScaler,
     PublicScaler,
 )
-from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
+from skdp.exceptions import (
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+    UnsupportedAccounting,
+    UtilityWarning,
+)
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 PRIVATE = [DPStandardScaler, DPQuantileScaler]
@@ -84,6 +89,20 @@ def test_wrong_constants_are_refused(params, error, words):
     with pytest.raises(error, match=words):
         scaler.fit(SMALL)
     assert not [name for name in vars(scaler) if name.endswith("_")]
+
+
+@each
+def test_float32_is_computed_in_float64(cls):
+    table = (1e6 + SMALL).astype(np.float32)
+    scaler = fitted(cls, table, **({"center": 1e6, "scale": 1e-60} if cls is PublicScaler else {}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = scaler.transform(table)
+    assert made.dtype == np.float32
+    with np.errstate(over="ignore"):
+        wanted = scaler.transform(table.astype(np.float64)).astype(np.float32)
+    assert np.array_equal(made, wanted)
+    assert not np.isnan(made).any()
 
 
 def test_a_refused_fit_leaves_the_scaler_as_it_was():
@@ -370,6 +389,14 @@ def test_bad_input_spends_nothing(cls, params, table, words):
         scaler.fit(table)
     assert accountant.spent() == (0.0, 0.0)
     assert not [name for name in vars(scaler) if name.endswith("_")]
+
+
+@each_private
+def test_a_hopeless_budget_is_refused_before_anything_is_spent(cls):
+    accountant = BudgetAccountant(1.0, 1e-3)
+    with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
+        cls(epsilon=1e-6, delta=1e-6, accountant=accountant).fit(RNG.normal(size=(40, 500)))
+    assert accountant.spent() == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,12 @@ import pytest
 import scipy.sparse as sp
 
 from skdp import BudgetAccountant
-from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
+from skdp.exceptions import (
+    PrivacyBudgetExceeded,
+    PrivacyLeakWarning,
+    UnsupportedAccounting,
+    UtilityWarning,
+)
 from skdp.privacy import PrivacyReport, accounting
 from skdp.statistics import Released, count, histogram, mean, quantile
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
@@ -256,6 +261,17 @@ def test_bad_input_spends_nothing(call, words):
     accountant = BudgetAccountant(10.0, 1e-3)
     with pytest.raises((TypeError, ValueError), match=words):
         call(accountant=accountant)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+def test_a_hopeless_budget_is_refused_before_anything_is_spent():
+    accountant = BudgetAccountant(1.0, 1e-3)
+    with (
+        pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", UserWarning)
+        histogram(X, 3000, epsilon=1e-6, delta=1e-6, accountant=accountant)
     assert accountant.spent() == (0.0, 0.0)
 
 

@@ -108,11 +108,16 @@ class _Window:
     def __call__(self, x: Floats) -> Floats:
         """Values in [-1, 1] or [-1/2, 1/2]; no cell makes a warning."""
         with np.errstate(all="ignore"):
-            u: Floats = np.clip((x - self.center) / self.reach, -1.0, 1.0)
-            u[np.isnan(u)] = 0.0
-            if self.around is None:
-                return u
-            return np.asarray(np.minimum((u - self.around) ** 2, 1.0) - 0.5)
+            u: Floats = np.asarray(x - self.center, dtype=np.float64)
+            u /= self.reach
+            np.clip(u, -1.0, 1.0, out=u)
+            np.copyto(u, 0.0, where=np.isnan(u))
+            if self.around is not None:
+                u -= self.around
+                u *= u
+                np.minimum(u, 1.0, out=u)
+                u -= 0.5
+            return u
 
 
 def _below(count: int) -> float:
@@ -165,7 +170,8 @@ def _sum_sparse_groups(
 
 
 def _rounded(values: Floats, scale: float) -> Integers:
-    return np.rint(values * scale).astype(np.int64)
+    values *= scale
+    return np.rint(values, out=values).astype(np.int64)
 
 
 def _means(summed: Floats, sizes: Integers, scales: tuple[float, float]) -> Integers:
