@@ -12,37 +12,40 @@ promise, hence more noise for the same epsilon.
 """
 
 # %%
-# Records, encoded by public bins
-# -------------------------------
-# The edges of `skdp.datasets.rand_hie_bins` are round numbers of the code book. `PublicBinsEncoder` learns
-# nothing from the records, so it costs no privacy.
+# The records as they are
+# -----------------------
+# Thirty columns of counts, money, ages and 0/1 answers, in their own units, and some values are missing. Nothing is
+# scaled or filled in: `DPLogisticRegression` releases what it needs, and pays for it.
 
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skdp import DPIGHTClassifier, PublicBinsEncoder
-from skdp.datasets import load_rand_hie, rand_hie_bins
+from skdp import DPLogisticRegression
+from skdp.datasets import load_rand_hie
 
 # Seeds make these figures repeatable. Each seeded fit warns.
 warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit")
-X = PublicBinsEncoder(**rand_hie_bins()).fit_transform(hie.data)
-y, person = hie.target, hie.person
+X, y, person = hie.data, hie.target, hie.person
 splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=0)
 train, test = next(splitter.split(X, y, groups=person))
 print(f"{train.size} person-years of {np.unique(person[train]).size} people for training")
 
 # %%
-# The non-private model that is the ceiling
-# -----------------------------------------
+# The model without privacy
+# -------------------------
 
-exact = LogisticRegression(max_iter=2000).fit(X[train], y[train])
+exact = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(max_iter=2000))
+exact.fit(X[train], y[train])
 ceiling = roc_auc_score(y[test], exact.decision_function(X[test]))
 print(f"non-private AUC {ceiling:.3f}")
 
@@ -59,7 +62,7 @@ UNITS = {"record": {}, "group": {"groups": person[train]}}
 
 def private_auc(epsilon, unit, seed):
     """AUC on new people of one private fit."""
-    model = DPIGHTClassifier(epsilon=epsilon, classes=[0, 1], unit=unit, random_state=seed)
+    model = DPLogisticRegression(epsilon=epsilon, classes=[0, 1], unit=unit, random_state=seed)
     model.fit(X[train], y[train], **UNITS[unit])
     return roc_auc_score(y[test], model.decision_function(X[test]))
 
@@ -76,7 +79,8 @@ for unit, table in scores.items():
 # %%
 # The picture
 # -----------
-# Points are means over the seeds, bars are standard errors.
+# Points are means over the seeds, bars are standard errors. Some points lie a little above the dashed line. Both are
+# scored on the same 5,042 person-years, where an AUC has a standard error of 0.008: such a difference says nothing.
 
 names = {"record": "a person-year is protected", "group": "a person is protected"}
 styles = {"record": ("C0", "o"), "group": ("C1", "s")}
@@ -100,5 +104,5 @@ plt.show()
 # %%
 # What one of these models says about its cost:
 
-model = DPIGHTClassifier(epsilon=1.0, classes=[0, 1], unit="group", random_state=0)
+model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], unit="group", random_state=0)
 print(model.fit(X[train], y[train], groups=person[train]).privacy_)
