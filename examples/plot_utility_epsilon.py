@@ -14,8 +14,8 @@ promise, hence more noise for the same epsilon.
 # %%
 # The records as they are
 # -----------------------
-# Thirty columns of counts, money, ages and 0/1 answers, in their own units, and some values are missing. Nothing is
-# scaled or filled in: `DPLogisticRegression` releases what it needs, and pays for it.
+# Thirty columns of counts, money, ages and 0/1 answers, in their own units, and some values are missing. Nothing
+# is scaled or filled in: `DPLogisticRegression` releases what it needs, and pays for it.
 
 import warnings
 
@@ -79,8 +79,9 @@ for unit, table in scores.items():
 # %%
 # The picture
 # -----------
-# Points are means over the seeds, bars are standard errors. Some points lie a little above the dashed line. Both are
-# scored on the same 5,042 person-years, where an AUC has a standard error of 0.008: such a difference says nothing.
+# Points are means over the seeds, bars are standard errors. Some points lie a little above the dashed line. Both
+# are scored on the same 5,042 person-years, where an AUC has a standard error of 0.008: such a difference says
+# nothing.
 
 names = {"record": "a person-year is protected", "group": "a person is protected"}
 styles = {"record": ("C0", "o"), "group": ("C1", "s")}
