@@ -8,7 +8,7 @@ from skdp.privacy import PublicShape, accounting
 __all__ = ["Choice", "choose", "relative_noise"]
 
 # Largest `relative_noise` for which moments are released; see "Which method" in the user guide.
-MOST = 1.0
+MOST = 3.0
 WIDE = (
     256  # features from which a dense table is taken for a signal, whose neighbours belong together
 )
