@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from skdp.linear_model.front.search import column_search
 from skdp.linear_model.front.shares import Shares
@@ -19,14 +18,10 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-REACH, MOMENTS, ZOOM = 0.08, 0.06, 0.06  # shares of mu^2
-SPREAD = 0.06
-SPREAD_LOW = -8
-ATOMS = (0.0, 0.03, 0.06, 0.12, 0.25, 0.5)
-FAR_SQUARE, PSEUDO2, MODEL, MODEL_SQUARE, LEAST_PART = 0.4, 100.0, 0.05, 1.0, 0.4
+REACH, MOMENTS, ZOOM = 0.1, 0.16, 0.06  # shares of mu^2
 LOW, HIGH = -34, 48  # octaves
 USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
-EVIDENCE_USUAL, EVIDENCE_HIGHER = 3.0, 2.5  # standard deviations of the noise
+EVIDENCE_HIGHER = 3.0  # standard deviations of the noise
 ABOVE = 5  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
 COMMON = 2.0  # octaves: spread of the public prior of a highest octave
@@ -127,9 +122,7 @@ def standardize(shares: Shares, records: PrivateRecords) -> Columns:
     if not np.isfinite(reach).any():
         return columns
     variance, noise = _moments(shares, records, columns, columns.seen, MOMENTS, centered)
-    if centered and SPREAD:
-        _spreads(shares, records, columns, variance, noise)
-    if centered and ZOOM:
+    if centered:
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
         unseen = np.isfinite(reach) & (variance < UNSEEN * noise)
@@ -152,11 +145,10 @@ def released_reaches(
     below = np.cumsum(known, axis=1)
     top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
     place = np.arange(counts.shape[1])
+    sure = (known * (np.abs(place - top[:, None]) <= NEAR)).sum(axis=1) > SURE
     higher = (place >= top[:, None]) & (place <= top[:, None] + ABOVE)
     higher &= counts > EVIDENCE_HIGHER * noise
     top = np.where(higher, place, top[:, None]).max(axis=1)
-    near = np.abs(place - top[:, None]) <= NEAR
-    sure = (known * near).sum(axis=1) > SURE
     return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
 
 
@@ -235,40 +227,6 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     center = found.mean()
     away = found - center
     return center + away * max(0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300))
-
-
-def _spreads(
-    shares: Shares, records: PrivateRecords, columns: Columns, variance: np.ndarray, error: float
-) -> None:
-    """Replace deviations by those that the octaves of the distances from the released means tell."""
-    session, n, j = shares.session, records.n_units, columns.seen
-    few = records if j.size == records.n_features else records.restricted(j)
-    center = columns.center[j] + columns.mean[j] * columns.reach[j]
-    away = few.standardized(Standardization.make(center, columns.reach[j]))
-    bounded = away.magnitude_counts(SPREAD_LOW, 1, adjacency=session.adjacency)
-    plan = shares.plan(SPREAD, "spreads")
-    counts = session.gaussian(bounded, plan) / n
-    noise = math.hypot(session.noise_std(bounded, plan) / n, MODEL)
-    edges = 2.0 ** np.arange(SPREAD_LOW, 2)
-    scales = 2.0 ** np.arange(SPREAD_LOW + 2, -0.4, 0.5)
-    normal = np.diff(2 * ndtr(edges / scales[:, None]) - 1.0, axis=1, prepend=0.0)
-    far = np.zeros(edges.size)
-    far[-3:-1] = 0.5
-    parts = np.array(ATOMS)[:, None, None]
-    templates = ((1 - parts) * normal + parts * far).reshape(-1, edges.size)
-    squares = ((1 - parts[:, 0]) * scales**2 + parts[:, 0] * FAR_SQUARE).ravel()
-    fit = (counts @ templates.T - 0.5 * (templates**2).sum(axis=1)) / noise**2
-    likelihood = np.exp(fit - fit.max(axis=1)[:, None])
-    base = np.full(squares.size, 1.0 / squares.size)
-    prior = base
-    for _ in range(5):
-        known = likelihood * prior
-        known /= known.sum(axis=1)[:, None]
-        prior = (PSEUDO2 * base + known.sum(axis=0)) / (PSEUDO2 + len(known))
-    square = known @ squares
-    spread = known @ squares**2 - square**2 + (MODEL_SQUARE * square) ** 2
-    square += (variance[j] - square) * spread / (spread + error**2)
-    columns.deviation[j] = np.sqrt(np.maximum(square, LEAST_PART * (known @ squares)))
 
 
 def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:
