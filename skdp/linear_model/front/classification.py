@@ -22,7 +22,10 @@ __all__ = ["moment_classification"]
 COUNTS = 0.03  # share of mu^2 for the class counts
 TARGET = 0
 GRAM = 0.1  # part of what is left
-ROUNDS, DAMP = (0.3, 0.3, 0.4), 0.1  # parts of the rest; part of Boehning's bound in the classes' covariance
+ROUNDS, DAMP = (
+    (0.3, 0.3, 0.4),
+    0.1,
+)  # parts of the rest; part of Boehning's bound in the classes' covariance
 HOPELESS = 0.1  # sqrt(d + 1) / (n mu) above which only the frequencies are released
 COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
@@ -62,7 +65,12 @@ def moment_classification(
     root = math.sqrt(records.n_features + 1)
     if root > HOPELESS * mass:
         frequency = _frequencies(shares, records, n_classes, 1.0)
-        return Solution(_start(records.with_intercept(1.0) if records.fit_intercept else records, loss, frequency), 0)
+        return Solution(
+            _start(
+                records.with_intercept(1.0) if records.fit_intercept else records, loss, frequency
+            ),
+            0,
+        )
     rounds, damp = ROUNDS, DAMP
     columns = standardize(shares, records)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))

@@ -18,10 +18,11 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-REACH, MOMENTS, ZOOM = 0.1, 0.16, 0.06  # shares of mu^2
+REACH, MOMENTS, ZOOM = 0.1, 0.14, 0.06  # shares of mu^2
 LOW, HIGH = -34, 48  # octaves
 USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
-EVIDENCE_HIGHER = 3.0  # standard deviations of the noise
+# Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
+EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
 ABOVE = 5  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
 COMMON = 2.0  # octaves: spread of the public prior of a highest octave
@@ -31,7 +32,7 @@ SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
 PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
 UPPER = 0.95
 NEAR, SURE = 2, 0.8
-TYPICAL = 0.12  # mean square of a column in its reach
+TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2
 FLOOR = 0.5
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
@@ -146,8 +147,9 @@ def released_reaches(
     top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
     place = np.arange(counts.shape[1])
     sure = (known * (np.abs(place - top[:, None]) <= NEAR)).sum(axis=1) > SURE
-    higher = (place >= top[:, None]) & (place <= top[:, None] + ABOVE)
-    higher &= counts > EVIDENCE_HIGHER * noise
+    above = place - top[:, None]
+    higher = (above > 0) & (above <= ABOVE)
+    higher &= counts > (EVIDENCE_HIGHER + EVIDENCE_MORE * above) * noise
     top = np.where(higher, place, top[:, None]).max(axis=1)
     return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
 
@@ -226,7 +228,9 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     """Numbers with known noise, moved towards their mean."""
     center = found.mean()
     away = found - center
-    return center + away * max(0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300))
+    return center + away * max(
+        0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300)
+    )
 
 
 def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:
