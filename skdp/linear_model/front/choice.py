@@ -9,6 +9,8 @@ __all__ = ["Choice", "choose", "is_doubtful", "relative_noise"]
 
 # Largest `relative_noise` for which moments are released; see "Which method" in the user guide.
 MOST = 3.0
+# Features below which moments are released in any case: where they are hopeless, a constant does no harm.
+NARROW = 100
 # Features from which a dense table is taken for a signal, whose neighbours belong together.
 WIDE = 256
 # Where models of moments are often not much better than a constant, or worse:
@@ -64,6 +66,8 @@ def choose(
         return Choice("ight", "X lies on a device")
     if noise <= MOST:
         return Choice("moments", f"{told} is at most {MOST:g}: moments are known well enough")
+    if shape.n_features < NARROW:
+        return Choice("moments", f"X has fewer than {NARROW} features")
     sparse = n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features
     if not sparse and shape.container == "dense" and shape.n_features >= WIDE:
         return Choice(
