@@ -45,7 +45,7 @@ def moment_regression(
     """
     shares, d = Shares(session), records.n_features
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    if mass < FEW or HOPELESS * mass < d + 1:
+    if mass < FEW or d + 1 > HOPELESS * mass:
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records)
     center, reach = released_target_range(shares, records)
