@@ -5,13 +5,19 @@ from dataclasses import dataclass
 
 from skdp.privacy import PublicShape, accounting
 
-__all__ = ["Choice", "choose", "relative_noise"]
+__all__ = ["Choice", "choose", "is_doubtful", "relative_noise"]
 
 # Largest `relative_noise` for which moments are released; see "Which method" in the user guide.
-MOST = 1.0
-WIDE = (
-    256  # features from which a dense table is taken for a signal, whose neighbours belong together
-)
+MOST = 3.0
+# Features below which moments are released in any case: where they are hopeless, a constant does no harm.
+NARROW = 100
+# Features from which a dense table is taken for a signal, whose neighbours belong together.
+WIDE = 256
+# Where models of moments are often not much better than a constant, or worse:
+NOISY = 1.0  # `relative_noise` of a classification
+UNITS_PER_CLASS = 25.0  # units times mu, for each class
+FEATURES = 0.04  # (d + 1) / (n mu) of a regression
+UNITS = 110.0  # units times mu of a regression
 
 
 @dataclass(frozen=True)
@@ -60,9 +66,19 @@ def choose(
         return Choice("ight", "X lies on a device")
     if noise <= MOST:
         return Choice("moments", f"{told} is at most {MOST:g}: moments are known well enough")
+    if shape.n_features < NARROW:
+        return Choice("moments", f"X has fewer than {NARROW} features")
     sparse = n_nonzero_coefs is not None and n_nonzero_coefs < shape.n_features
     if not sparse and shape.container == "dense" and shape.n_features >= WIDE:
         return Choice(
             "lssgd", f"{told} is above {MOST:g}, and X is dense with {WIDE} features or more"
         )
     return Choice("ight", f"{told} is above {MOST:g}: too many features for moments")
+
+
+def is_doubtful(shape: PublicShape, epsilon: float, delta: float, n_classes: int) -> bool:
+    """Whether a model of moments may be no better than a constant; ``n_classes`` is 0 for a regression."""
+    mass = shape.n_units * accounting.gaussian_mu(epsilon, delta)
+    if n_classes:
+        return relative_noise(shape, epsilon, delta) > NOISY or mass < UNITS_PER_CLASS * n_classes
+    return mass < UNITS or shape.n_features + 1 > FEATURES * mass

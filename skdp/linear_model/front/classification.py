@@ -15,13 +15,19 @@ from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.regression import largest_rows
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["moment_classification"]
 
 COUNTS = 0.03  # share of mu^2 for the class counts
+TARGET = 0
 GRAM = 0.1  # part of what is left
-ROUNDS = (0.3, 0.3, 0.4)  # parts of the rest
+ROUNDS, DAMP = (
+    (0.3, 0.3, 0.4),
+    0.1,
+)  # parts of the rest; part of Boehning's bound in the classes' covariance
+HOPELESS = 0.1  # sqrt(d + 1) / (n mu) above which only the frequencies are released
+COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
 CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
 FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
@@ -55,23 +61,35 @@ def moment_classification(
         Its theta is in the user's units.
     """
     shares = Shares(session)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    root = math.sqrt(records.n_features + 1)
+    if root > HOPELESS * mass:
+        frequency = _frequencies(shares, records, n_classes, 1.0)
+        return Solution(
+            _start(
+                records.with_intercept(1.0) if records.fit_intercept else records, loss, frequency
+            ),
+            0,
+        )
+    rounds, damp = ROUNDS, DAMP
     columns = standardize(shares, records)
-    frequency = _frequencies(shares, records, n_classes)
+    share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
+    frequency = _frequencies(shares, records, n_classes, share)
     rows = columns.rows(records)
     last = records.fit_intercept and intercepts.is_worth(shares, rows, loss)
     left = shares.left - last * intercepts.SHARE
     gram = _gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, loss, frequency, gram, alpha)
-    model.take(left * ROUNDS[0])
+    model = _Steps(shares, rows, loss, frequency, gram, alpha, damp)
+    model.take(left * rounds[0])
     kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
     model.restrict(kept)
-    for part in ROUNDS[1:]:
+    for part in rounds[1:]:
         model.take(left * part)
     theta = model.theta
     if last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
-    return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
+    return Solution(columns.outward(theta, kept), len(rounds), columns.fill())
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:
@@ -84,11 +102,13 @@ def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarra
     return theta
 
 
-def _frequencies(shares: Shares, records: PrivateRecords, n_classes: int) -> np.ndarray:
+def _frequencies(
+    shares: Shares, records: PrivateRecords, n_classes: int, share: float
+) -> np.ndarray:
     """Release the class frequencies; none is below two standard deviations of its noise."""
     session = shares.session
     counts = records.class_counts(n_classes, adjacency=session.adjacency)
-    plan = shares.plan(COUNTS, "class counts")
+    plan = shares.plan(share, "class counts")
     found = session.gaussian(counts, plan)
     found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
     return np.asarray(found / found.sum())
@@ -106,10 +126,15 @@ def _gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
     plan = shares.plan(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
-    away = 0.5 * (released + released.T) - np.eye(p)
+    both = 0.5 * (released + released.T)
+    target = np.eye(p)
+    if TARGET:
+        level = float(np.clip(np.diag(both)[: rows.n_features].mean(), 0.1, 1.0))
+        target[np.arange(rows.n_features), np.arange(rows.n_features)] = level
+    away = both - target
     square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
     kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
-    values, vectors = np.linalg.eigh(np.eye(p) + kept * away)
+    values, vectors = np.linalg.eigh(target + kept * away)
     ridge = FLOOR * kept * noise * math.sqrt(2 * p)
     values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
     return np.asarray(vectors * values @ vectors.T)
@@ -144,11 +169,13 @@ class _Steps:
         frequency: np.ndarray,
         gram: np.ndarray,
         alpha: float,
+        damp: float,
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram
         self._loss, self._alpha = loss, alpha
         self.theta = _start(rows, loss, frequency)
-        self._of_classes, self._spread = _between(frequency)
+        self._of_classes, spread = _between(frequency)
+        self._spread = (1.0 - damp) * spread + damp / 2
         # Between a typical gradient at the frequencies and that of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())

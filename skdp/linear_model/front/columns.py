@@ -7,10 +7,10 @@
    around it.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from skdp.linear_model.front.search import column_search
 from skdp.linear_model.front.shares import Shares
@@ -18,13 +18,23 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-REACH, MOMENTS, ZOOM = 0.08, 0.08, 0.06  # shares of mu^2
+REACH, MOMENTS, ZOOM = 0.1, 0.14, 0.06  # shares of mu^2
 LOW, HIGH = -34, 48  # octaves
 USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
-EVIDENCE_USUAL, EVIDENCE_HIGHER = 3.0, 2.5  # standard deviations of the noise
-ALARM = 0.01  # probability that an empty octave of any column seems to hold records
+# Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
+EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
 ABOVE = 5  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
+COMMON = 2.0  # octaves: spread of the public prior of a highest octave
+CORE, RARE_LOW, RARE_HIGH = (-6, 8), 1e-4, 1e-2
+PSEUDO = 3.0  # columns that the public prior counts for
+SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
+PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
+UPPER = 0.95
+NEAR, SURE = 2, 0.8
+TYPICAL = 0.1  # mean square of a column in its reach
+LEAST_WEIGHT = 0.2
+FLOOR = 0.5
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR, UNSEEN = (
     0.6,
@@ -138,16 +148,48 @@ def released_reaches(
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
+    known = _posterior_of_tops(counts, noise, records.n_units)
+    below = np.cumsum(known, axis=1)
+    top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
+    place = np.arange(counts.shape[1])
+    sure = (known * (np.abs(place - top[:, None]) <= NEAR)).sum(axis=1) > SURE
+    above = place - top[:, None]
+    higher = (above > 0) & (above <= ABOVE)
+    higher &= counts > (EVIDENCE_HIGHER + EVIDENCE_MORE * above) * noise
+    top = np.where(higher, place, top[:, None]).max(axis=1)
+    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
+
+
+def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
+    """Probabilities of each column's highest octave, given counts with noise; the columns share a prior.
+
+    A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
+    """
     octave = np.arange(LOW, HIGH + 1)
-    usual = (octave >= USUAL[0]) & (octave <= USUAL[1])
-    need = np.where(usual, EVIDENCE_USUAL, -ndtri(ALARM / counts.size)) * noise
-    evidence = counts / need
-    fullest = evidence.argmax(axis=1)[:, None]
-    place = np.arange(octave.size)
-    higher = (place >= fullest) & (place <= fullest + ABOVE) & (counts > EVIDENCE_HIGHER * noise)
-    top = np.where(higher, place, fullest).max(axis=1)
-    reach = np.where(evidence.max(axis=1) > 1.0, MARGIN * 2.0 ** octave[top], np.inf)
-    return counts, reach
+    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
+    base[octave < CORE[0]] *= RARE_LOW
+    base[octave > CORE[1]] *= RARE_HIGH
+    base /= base.sum()
+    terms = []
+    for shape in SHAPES:
+        length = len(shape)
+        padded = np.pad(counts, ((0, 0), (length - 1, 0)))
+        fit = sum(
+            weight * padded[:, length - 1 - k : padded.shape[1] - k]
+            for k, weight in enumerate(shape)
+        )
+        square = sum(weight**2 for weight in shape)
+        for part in PARTS:
+            terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
+    largest = np.max(terms, axis=0)
+    total = largest + np.log(np.mean(np.exp(np.array(terms) - largest), axis=0))
+    likelihood = np.exp(total - total.max(axis=1)[:, None])
+    prior = base
+    for _ in range(5):
+        known = likelihood * prior
+        known /= known.sum(axis=1)[:, None]
+        prior = (PSEUDO * base + known.sum(axis=0)) / (PSEUDO + len(known))
+    return known
 
 
 def _moments(
@@ -158,27 +200,43 @@ def _moments(
     share: float,
     centered: bool,
 ) -> tuple[np.ndarray, float]:
-    """Release means and deviations of the chosen columns; return all variances (else 0), and their noise."""
-    session, n = shares.session, records.n_units
-    variance = np.zeros(columns.center.size)
-    few = records if chosen.size == records.n_features else records.restricted(chosen)
-    window = columns.center[chosen], columns.reach[chosen]
-    mean, error = np.zeros(chosen.size), 0.0
-    part = share / 2 if centered else share
+    """Release means and deviations of the chosen columns; return all variances (else 0), and their noise.
+
+    Both come from the second moments of the rows (u, 1).
+    """
+    session, n, d = shares.session, records.n_units, chosen.size
+    few = records if d == records.n_features else records.restricted(chosen)
+    window = Standardization.make(columns.center[chosen], columns.reach[chosen])
+    few = few.standardized(window).with_intercept(1.0)
+    p = few.n_parameters
+    moment = few.second_moment(
+        math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0
+    )
+    plan = shares.plan(share, "column moments")
+    released = session.gaussian(moment, plan)[:p, :p] / n
+    noise = session.noise_std(moment, plan) / n
+    both = 0.5 * (released + released.T)
+    square, mean = np.diag(both)[:d].copy(), np.zeros(d)
     if centered:
-        total = few.column_sums(*window)
-        plan = shares.plan(part, "column means")
-        mean = np.clip(session.gaussian(total, plan) / n, -1.0, 1.0)
-        error = session.noise_std(total, plan) / n
-    squares = few.column_sums(*window, around=mean)
-    plan = shares.plan(part, "column variances")
-    found = np.maximum(session.gaussian(squares, plan) / n + 0.5, 0.0)
-    noise = session.noise_std(squares, plan) / n
+        whole = max(both[d, d], LEAST_WEIGHT)
+        mean = np.clip(_james_stein(both[:d, d] / whole, noise / whole / math.sqrt(2)), -1.0, 1.0)
+        square, noise = square / whole - mean**2, noise / whole
+    typical = max(square.mean(), 2 * noise / math.sqrt(d))
     columns.mean[chosen] = mean
-    # A column whose variance cannot be told from its noise becomes small, and so does what it adds to a model.
-    columns.deviation[chosen] = np.sqrt(np.maximum(found, noise + error**2 + LEAST_VARIANCE))
-    variance[chosen] = found
+    least = min(noise, FLOOR * typical) + LEAST_VARIANCE
+    columns.deviation[chosen] = np.sqrt(np.maximum(_james_stein(square, noise), least))
+    variance = np.zeros(columns.center.size)
+    variance[chosen] = square
     return variance, noise
+
+
+def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
+    """Numbers with known noise, moved towards their mean."""
+    center = found.mean()
+    away = found - center
+    return center + away * max(
+        0.0, 1.0 - (found.size - 1) * noise**2 / max(float(away @ away), 1e-300)
+    )
 
 
 def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
+from skdp.exceptions import UtilityWarning
 from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.front.choice import Choice, choose
+from skdp.linear_model.front.choice import Choice, choose, is_doubtful
 from skdp.linear_model.front.classification import moment_classification
 from skdp.linear_model.front.regression import moment_regression
 from skdp.linear_model.glm import GLMClassifier, GLMModel, GLMRegressor, Problem
@@ -39,6 +41,22 @@ class FrontDoor(LinearFit):
 
     def _choice(self, shape: PublicShape) -> Choice:
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
+
+    def _warn_few(self, mass: float, problem: Problem) -> None:
+        """Warn by public numbers if a model may be no better than a constant."""
+        shape, classes = problem.records.shape, problem.fitted.get("classes_", ())
+        if is_doubtful(shape, self.epsilon, self.delta, len(np.asarray(classes))):
+            warn_user(
+                f"{shape.counted()} with {shape.n_features} features at epsilon={self.epsilon:g} are few: the "
+                f"model may be no better than a constant; what helps is more {shape.unit}s, fewer features or "
+                "a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _warn_many(self, mass: float, problem: Problem) -> None:
+        """`_warn_few` has said it, unless a specialist runs."""
+        if self._choice(problem.records.shape).solver != "moments":
+            super()._warn_many(mass, problem)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         """The unfitted estimator of a specialist."""

@@ -13,14 +13,18 @@ from skdp.base.fit import Solution
 from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.targets import released_target_range
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
-LAST = 0.06  # share of mu^2 for the mean residual, which a clip may have biased
+# Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
+LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
+FEW = 110.0  # units times mu below which only a constant is released
+FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
 BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
+HOPELESS = 0.07  # (d + 1) / (n mu) above which only a constant is released
 BOUND = 2.0  # of the residuals, over their root mean square
 
 
@@ -39,11 +43,15 @@ def moment_regression(
     Solution
         Its theta is in the user's units.
     """
-    shares = Shares(session)
+    shares, d = Shares(session), records.n_features
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    if mass < FEW or d + 1 > HOPELESS * mass:
+        return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records)
     center, reach = released_target_range(shares, records)
     rows = columns.rows(records).centered(center)
-    left = shares.left - LAST * records.fit_intercept
+    last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
+    left = shares.left - last
     model = _Rounds(shares, rows, reach)
     model.follow(left * ROUNDS[0])
     kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
@@ -53,7 +61,7 @@ def moment_regression(
         model.follow((1.0 - BOUND_PART) * part * left)
     theta = model.theta
     if records.fit_intercept:
-        theta[-1] += _mean_residual(shares, model.rows.residual(theta), model.bound) + center
+        theta[-1] += _mean(shares, model.rows.residual(theta), model.bound, last) + center
     return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
 
 
@@ -124,11 +132,20 @@ def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -
     return bound * min(1.0, BOUND * math.sqrt(max(mean, 2.0 * noise, 1e-24)))
 
 
-def _mean_residual(shares: Shares, rows: PrivateRecords, bound: float) -> float:
+def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
+    """Parameters of a constant model: the released mean of the targets, or 0 without an intercept."""
+    theta = np.zeros(records.n_features + records.fit_intercept)
+    if records.fit_intercept:
+        center, reach = released_target_range(shares, records, FEW_PARTS[0])
+        theta[-1] = center + _mean(shares, records.centered(center), reach, FEW_PARTS[1])
+    return theta
+
+
+def _mean(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> float:
     """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise."""
     session, n = shares.session, rows.n_units
     total = rows.of_targets().column_sums(0.0, bound)
-    plan = shares.plan(LAST, "mean residual")
+    plan = shares.plan(share, "mean residual")
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n
     return bound * mean * max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0

@@ -25,7 +25,9 @@ KEY = 3.0  # standard deviations of normal targets that the reach covers
 NEAR = 0.25  # of a magnitude: a centre that is nearer to 0 has a reach of as much at least
 
 
-def released_target_range(shares: Shares, records: PrivateRecords) -> tuple[float, float]:
+def released_target_range(
+    shares: Shares, records: PrivateRecords, share: float | None = None
+) -> tuple[float, float]:
     """Release centre and reach of the targets.
 
     The median of the magnitudes that are not 0 comes first, then the median of the targets, then a quantile of the
@@ -34,7 +36,7 @@ def released_target_range(shares: Shares, records: PrivateRecords) -> tuple[floa
     """
     session, n = shares.session, records.n_units
     mass = n * accounting.gaussian_mu(session.epsilon, session.delta)
-    share = min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
+    share = share or min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
     targets = records.of_targets()
     first, second, third = (
         shares.plan(share * part, "range of the targets", questions)
