@@ -17,13 +17,12 @@ from skdp.base.fit import Solution
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
-    RANGE_SEARCHES,
     TargetRange,
-    released_range,
     released_reach,
     released_row_norm,
     scale_share,
 )
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -32,7 +31,7 @@ __all__ = [
     "DPAdaSSPRegressor",
     "adassp",
     "check_scales",
-    "given_bounds",
+    "given_range",
     "given_scales_assumption",
 ]
 
@@ -52,7 +51,7 @@ def adassp(
     records: PrivateRecords,
     *,
     row_norm: float | None,
-    y_bounds: tuple[float, float] | None,
+    reach: float,
     alpha: float | None,
     share: float,
     n_rounds: int = 3,
@@ -63,8 +62,8 @@ def adassp(
     ----------
     row_norm : float or None
         None releases it.
-    y_bounds : tuple of (low, high) or None
-        None releases them.
+    reach : float
+        Targets are centred, and clipped to this magnitude.
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
     share : float
@@ -76,22 +75,17 @@ def adassp(
     -------
     theta : ndarray of shape (n_parameters,)
     attributes : dict
-        ``row_norm_``, ``y_bounds_``, ``alpha_``.
+        ``row_norm_``, ``alpha_``.
     """
     n_rounds = 1 if session.exact else n_rounds
-    searches = (row_norm is None) + RANGE_SEARCHES * (y_bounds is None)
-    part = share * scale_share(session, records.n_units, searches) / max(searches, 1)
+    part = share * scale_share(session, records.n_units, 1) if row_norm is None else 0.0
     size = records.n_parameters + 1
-    rest = share - part * searches
+    rest = share - part
     session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
     norm = released_row_norm(session, records, part) if row_norm is None else row_norm
-    if y_bounds is None:
-        target = released_range(session, records, RANGE_SEARCHES * part)
-    else:
-        target = TargetRange.between(*y_bounds)
-    records = records.with_intercept(INTERCEPT * norm).centered(target.center)
+    records = records.with_intercept(INTERCEPT * norm)
     equations = NormalEquations(session, records, norm)
-    bound, theta = target.bound, np.zeros(records.n_parameters)
+    bound, theta = reach, np.zeros(records.n_parameters)
     for k, portion in enumerate(ROUNDS[n_rounds]):
         if k:
             bound = released_reach(
@@ -100,10 +94,9 @@ def adassp(
         paid = portion * rest * (1 - REACH_SHARE * (n_rounds - 1))
         theta = theta + equations.solve(theta, bound, alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
-        theta[-1] = theta[-1] * records.intercept_value + target.center
+        theta[-1] = theta[-1] * records.intercept_value
     return theta, {
         "row_norm_": float(norm),
-        "y_bounds_": target.bounds,
         "alpha_": equations.ridge / records.n_units,
     }
 
@@ -188,7 +181,7 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 
 
 @document()
-class DPAdaSSPRegressor(GLMRegressor, LinearFit):
+class DPAdaSSPRegressor(GLMRegressor, InTargetUnits, LinearFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal
@@ -287,6 +280,9 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
         check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
         check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
 
+    def _given_range(self) -> TargetRange | None:
+        return given_range(self.y_bounds)
+
     def _noise(self, problem: Problem) -> tuple[float, str]:
         # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
         # as large as sqrt(d + 1) of its entries.
@@ -304,11 +300,12 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
             session,
             records,
             row_norm=given(self.row_norm),
-            y_bounds=given_bounds(self.y_bounds),
+            reach=problem.target.bound,
             alpha=given(self.alpha),
             share=1.0,
             n_rounds=self.n_rounds,
         )
+        attributes["y_bounds_"] = problem.target.bounds
         return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
@@ -339,13 +336,13 @@ def _is_range(bounds: Any) -> bool:
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
     """Assumptions of the claim if numbers were given."""
-    values = {"row_norm": given(row_norm), "y_bounds": given_bounds(y_bounds)}
+    values = {"row_norm": given(row_norm), "y_bounds": given_range(y_bounds)}
     names = [name for name, value in values.items() if value is not None]
     if not names:
         return ()
     return (f"{' and '.join(names)} not chosen by looking at these records",)
 
 
-def given_bounds(y_bounds: Any) -> tuple[float, float] | None:
-    """A checked public range as a tuple; None for a word, which leaves it to the fit."""
-    return None if given(y_bounds) is None else tuple(y_bounds)
+def given_range(y_bounds: Any) -> TargetRange | None:
+    """A checked public range; None for a word, which leaves it to the fit."""
+    return None if given(y_bounds) is None else TargetRange.between(*y_bounds)

@@ -24,9 +24,9 @@ from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.progress import Progress
-from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.linear_model.parts.search import noisy_search
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Rescaled, Task, given, silent
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
@@ -177,32 +177,26 @@ class FrankWolfeFit(LinearFit):
         steps = given(self.max_iter)
         if steps is None:
             steps = steps_for(records.n_units, session.epsilon, session.delta)
-        center, share, found = self._center(session, records)
-        records = records.centered(center) if center else records
         value, clip, radius, share = released_scales(
             session,
             records,
             loss,
             radius=given(self.radius),
             clip_norm=given(self.clip_norm),
-            share=share,
+            share=1.0,
         )
         progress = Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         )
-        inner = Rescaled(progress, value, records.fit_intercept, center)
+        inner = Rescaled(progress, value, records.fit_intercept)
         seen = self.verbose or self.callback is not None
         task = Task(session, records.with_intercept(value), loss, monitor=inner if seen else silent)
         with progress:
             solution = frank_wolfe(
                 task, radius=radius, max_iter=int(steps), clip_norm=clip, share=share
             )
-        attributes = {"radius_": radius, "clip_norm_": clip, **found}
+        attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(inner.outward(solution.theta), solution.n_iter, attributes)
-
-    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
-        """The centre of the targets, the share of the budget that is left, and fitted attributes."""
-        return 0.0, 1.0, {}
 
 
 @document()
@@ -317,7 +311,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
+class DPFrankWolfeRegressor(GLMRegressor, InTargetUnits, FrankWolfeFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -406,10 +400,3 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
-        center, share = 0.0, 0.0
-        if self.fit_intercept and (session.delta > 0 or session.exact):
-            share = scale_share(session, records.n_units, CENTER_SEARCHES)
-            center = released_center(session, records, share)
-        return center, 1.0 - share, {"target_center_": center}

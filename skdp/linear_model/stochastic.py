@@ -70,6 +70,7 @@ class StochasticRun:
             parameter_shape(records, loss),
             records.n_features,
             fit_intercept=self.fit_intercept,
+            center=problem.center,
         )
         settings = self._settings()
         with Progress(

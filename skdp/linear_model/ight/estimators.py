@@ -24,6 +24,7 @@ from skdp.linear_model.parts.checks import (
 )
 from skdp.linear_model.parts.penalties import L2Penalty
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.start import start_point
 from skdp.privacy import PrivacySession
@@ -81,6 +82,7 @@ class _ThresholdingFit:
             parameter_shape(records, loss),
             records.n_features,
             fit_intercept=self.fit_intercept,
+            center=problem.center,
         )
         penalty = L2Penalty(self.alpha, records.n_features)
         with Progress(
@@ -113,6 +115,13 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         check_clip("clip_norm", self.clip_norm, self.epsilon)
         check_refit(self.refit)
         check_choice("selection", self.selection, ("gaussian", "peeling"))
+
+
+class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
+    """The private fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return session.exact or self._settings().adaptive
 
 
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
@@ -267,7 +276,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
+class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,

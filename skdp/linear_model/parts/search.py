@@ -12,12 +12,24 @@ import numpy as np
 
 from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
-__all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "noisy_search"]
+__all__ = [
+    "AVERAGED",
+    "EVERYTHING",
+    "FIRST",
+    "GRID",
+    "QUESTIONS",
+    "Doubt",
+    "likely_search",
+    "noisy_search",
+]
 
 # Quarter octaves from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 EVERYTHING = (-math.inf, math.inf)
 QUESTIONS = 10  # most questions of a search that asks again; a choice, not tuned
+# Of searches by likelihoods: typical distance of a count from the level, over the number of units; largest change
+# of a likelihood by a noisy answer, and by an exact one. As in the prototype, not tuned.
+TYPICAL, SUREST, CERTAIN = 0.3, 4.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -104,3 +116,53 @@ def noisy_search(
         low, high = (low, middle) if total >= 0 else (middle + 1, high)
         total, asked = 0.0, 0
     return float(grid[low if low == high else nearest])
+
+
+def likely_search(
+    session: PrivacySession,
+    plan: GaussianPlan,
+    count: Callable[[float], Bounded],
+    grid: np.ndarray,
+    *,
+    n_units: int,
+    level: float = 0.5,
+) -> float:
+    """Release a point of a sorted public grid near a quantile, from few questions.
+
+    All points keep a likelihood. A question is asked at their median, and its answer changes the likelihoods on
+    both sides by the ratio that the known noise gives it. So a wrong answer can be made up for by later ones.
+
+    Parameters
+    ----------
+    plan : GaussianPlan
+        All of its releases are questions.
+    n_units : int
+        The public number of units.
+    level : float, default=0.5
+        Which quantile.
+
+    Returns
+    -------
+    float
+        With exact answers the first point whose count reaches the level, if the questions are enough for it.
+    """
+    likelihood = np.zeros(grid.size)
+    for _ in range(plan.releases):
+        k = min(_middle(likelihood), grid.size - 2)
+        question = count(float(grid[k]))
+        above = float(session.gaussian(question, plan)[0]) - (level - 0.5) * n_units
+        noise = session.noise_std(question, plan)
+        if noise:
+            ratio = 2 * above / noise * min(1.0, TYPICAL * n_units / noise)
+            ratio = min(SUREST, max(-SUREST, ratio))
+        else:
+            ratio = CERTAIN if above >= 0 else -CERTAIN
+        likelihood[: k + 1] += ratio / 2
+        likelihood[k + 1 :] -= ratio / 2
+    return float(grid[_middle(likelihood)])
+
+
+def _middle(likelihood: np.ndarray) -> int:
+    """Index of the median of the points, weighted by their likelihoods."""
+    weight = np.cumsum(np.exp(likelihood - likelihood.max()))
+    return int(np.searchsorted(weight, 0.5 * weight[-1]))

@@ -6,7 +6,8 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor
+from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
@@ -16,6 +17,7 @@ from skdp.linear_model.sgd.solver import (
     stochastic_descent,
 )
 from skdp.linear_model.stochastic import SAMPLING, StochasticFit
+from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPLSSGDClassifier",
@@ -64,6 +66,13 @@ class StochasticDescentFit(StochasticFit):
             schedule=self.schedule,
             average=average,
         )
+
+
+class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
+    """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return given(self.clip_norm) is None or given(self.learning_rate) is None
 
 
 @document()
@@ -208,7 +217,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDClassifier)
-class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
+class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -427,7 +436,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDRegressor)
-class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
+class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.

@@ -15,6 +15,7 @@ from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
@@ -26,6 +27,7 @@ from skdp.privacy import PrivacySession, canonical_csr
 
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 
+THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 TEACHERS = ("private-support", "ridge", "published")
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
@@ -113,7 +115,7 @@ class PrivateTransferFit(LinearFit):
             self.n_nonzero_coefs,
             given(self.row_norm),
             given(self.alpha),
-            given(getattr(self, "huber_threshold", None)),
+            self._threshold(problem),
             with_support=self.teacher == "private-support",
         )
         task = Task(session, records, problem.loss, np.empty(0))
@@ -123,6 +125,13 @@ class PrivateTransferFit(LinearFit):
             )
         return private_transfer(task, transfer, settings)
 
+    def _threshold(self, problem: Problem) -> float | None:
+        """Huber's threshold: given, or a part of the reach of the targets; a classifier has none."""
+        threshold = given(getattr(self, "huber_threshold", None))
+        if threshold is None and problem.target is not None:
+            return THRESHOLD * float(problem.target.bound)
+        return threshold
+
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = count_assumption(problem)
         if self.public_X is not None:
@@ -130,6 +139,13 @@ class PrivateTransferFit(LinearFit):
         if given(self.row_norm) is not None:
             found += ("row_norm was not chosen by looking at these records",)
         return found
+
+
+class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
+    """The fit of a regression; the published teacher releases nothing of the targets."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return self.teacher != "published"
 
 
 @document()
@@ -265,7 +281,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
+class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is

@@ -24,7 +24,7 @@ from skdp.linear_model.ight.solver import solve, thresholding
 from skdp.linear_model.parts import quantiles
 from skdp.linear_model.parts.loop import descend
 from skdp.linear_model.parts.penalties import L2Penalty
-from skdp.linear_model.parts.quantiles import QUESTIONS, RANGE_SEARCHES, released_range, scale_share
+from skdp.linear_model.parts.quantiles import QUESTIONS, scale_share
 from skdp.linear_model.parts.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.linear_model.parts.scales import count_searches, grown_share, released_scales
 from skdp.linear_model.parts.search import GRID, noisy_search
@@ -44,7 +44,6 @@ SHORTEST = 0.1  # norm below which a row counts as empty, over that on the suppo
 MOSTLY_EMPTY = 0.25  # part of empty rows above which the median leaves them out
 MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 STUDENT_STEPS = 300  # exact steps of the student
 TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # exact steps of the published teacher, tolerance
 
@@ -159,27 +158,19 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     d, width = records.n_features, loss.n_outputs
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
-    ranged = threshold is None and not loss.is_classification
-    searches = RANGE_SEARCHES * ranged + (norm is None)
-    scales = scale_share(session, records.n_units, searches)
+    scales = scale_share(session, records.n_units, int(norm is None))
     support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
     require_feasible(task, s, 1 - scales, support)
-    center = 0.0
-    if ranged:
-        target = released_range(session, records, scales * RANGE_SEARCHES / searches)
-        records, center = records.centered(target.center), target.center
-        threshold = THRESHOLD * target.bound
     features, start, before, least = np.arange(d), None, 0, 0.0
     if settings.with_support:
         part = (1 - scales) * support.share
-        moved = replace(task, records=records)
-        features, start, before, row = private_support(moved, s, part, support)
+        features, start, before, row = private_support(task, s, part, support)
         least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
     if threshold is not None:
         loss = HuberLoss(float(threshold))
     if norm is None:
-        norm = released_row_norm(session, few, scales / searches, least)
+        norm = released_row_norm(session, few, scales, least)
     teacher = Teacher(
         norm, settings.alpha, support.alpha, (1 - scales) * (1 - support.share), start
     )
@@ -188,7 +179,6 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     )
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
-    theta[d:] += center
     attributes = dict(found.attributes)
     if threshold is not None:
         attributes["huber_threshold_"] = float(threshold)

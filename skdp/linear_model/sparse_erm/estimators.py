@@ -4,13 +4,13 @@ from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.sparse_erm.fit import SparseGradientFit
+from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
 @document()
-class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
+class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
@@ -267,7 +267,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
+class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in

@@ -19,6 +19,7 @@ from skdp.linear_model.parts.checks import (
     check_refit,
 )
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
@@ -35,10 +36,10 @@ from skdp.linear_model.sparse_erm.solver import (
     solve,
 )
 from skdp.linear_model.start import start_point
-from skdp.losses import is_shipped
+from skdp.losses import HuberLoss, SquaredLoss, is_shipped
 from skdp.privacy import PrivacySession
 
-__all__ = ["BatchedProblem", "SparseGradientFit"]
+__all__ = ["BatchedProblem", "SparseGradientFit", "SparseRegressionFit"]
 
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
@@ -184,7 +185,11 @@ class SparseGradientFit:
         records, loss = problem.records, problem.loss
         shape = parameter_shape(records, loss)
         theta = start_point(
-            self.coef_init, shape, records.n_features, fit_intercept=self.fit_intercept
+            self.coef_init,
+            shape,
+            records.n_features,
+            fit_intercept=self.fit_intercept,
+            center=problem.center,
         )
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
         settings = Settings(
@@ -240,6 +245,15 @@ class SparseGradientFit:
         elif self.batch_size is not None:
             found += ("the samples of the steps stay secret: time and memory do not show them",)
         return found
+
+
+class SparseRegressionFit(InTargetUnits, SparseGradientFit):
+    """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
+        of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
+        return of_numbers and (session.exact or (session.delta > 0 and adaptive))
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

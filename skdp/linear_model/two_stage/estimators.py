@@ -9,12 +9,14 @@ from skdp.base.fit import Solution
 from skdp.linear_model.adassp import (
     LARGEST,
     check_scales,
-    given_bounds,
+    given_range,
     given_scales_assumption,
 )
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.quantiles import TargetRange
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
 from skdp.privacy import PrivacySession
@@ -59,13 +61,18 @@ class _TwoStageFit(LinearFit):
             self.selection,
             given(self.n_blocks),
             given(self.row_norm),
-            given_bounds(self.y_bounds),
             given(self.alpha),
             self.second_stage,
+            None if problem.target is None else problem.target.bound,
         )
         theta, attributes = two_stage(session, records, loss, plan)
+        if problem.target is not None:
+            attributes["y_bounds_"] = problem.target.bounds
         stages = 1 + (s < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
+
+    def _given_range(self) -> TargetRange | None:
+        return given_range(self.y_bounds)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
@@ -208,7 +215,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
+class DPTwoStageRegressor(GLMRegressor, InTargetUnits, _TwoStageFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on

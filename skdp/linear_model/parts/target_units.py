@@ -1,0 +1,84 @@
+"""Regression in units of a released centre and reach of the targets: one part that all regressors share."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdp.base.fit import Solution
+from skdp.linear_model.glm import Problem
+from skdp.linear_model.parts.calibration import calibrate
+from skdp.linear_model.parts.portion import Portion
+from skdp.linear_model.parts.quantiles import (
+    RANGE_SEARCHES,
+    TargetRange,
+    released_range,
+    scale_share,
+)
+from skdp.linear_model.parts.scales import grown_share
+from skdp.privacy import PrivacySession, accounting
+
+__all__ = ["InTargetUnits"]
+
+# Chosen on inner splits of the training parts of the suite and on synthetic tables.
+LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
+CALIBRATION = 0.1  # least part of mu^2 for the calibration
+CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
+
+
+class InTargetUnits:
+    """A mixin before the fit of a private regressor.
+
+    Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
+    (`skdp.linear_model.parts.calibration`). The centre is added to the intercept in the end.
+    """
+
+    fit_intercept: bool
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        """Whether centre and reach of the targets may be released: a public decision."""
+        return session.exact or session.delta > 0
+
+    def _given_range(self) -> TargetRange | None:
+        """A public range of the targets, which costs nothing."""
+        return None
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        if not self._searches_targets(session, problem):
+            found: Solution = super().solve(session, problem)  # type: ignore[misc]
+            return replace(found, attributes={"target_center_": 0.0, **found.attributes})
+        records, target = problem.records, self._given_range()
+        known, last = target is not None, self._last_share(session, problem)
+        first = 0.0 if known else scale_share(session, records.n_units, RANGE_SEARCHES)
+        if target is None:
+            mu = (
+                math.inf
+                if session.exact
+                else accounting.gaussian_mu(session.epsilon, session.delta)
+            )
+            centered = self.fit_intercept and records.n_units * mu >= LEAST
+            target = released_range(session, records, first, centered=centered)
+        elif not self.fit_intercept:
+            target = TargetRange(0.0, max(map(abs, target.bounds)))
+        moved = records.centered(target.center) if target.center else records
+        inner = replace(problem, records=moved, target=target)
+        rest = Portion(session, 1.0 - first - last)
+        found = super().solve(rest, inner)  # type: ignore[misc]
+        attributes: dict[str, Any] = {
+            "target_center_": target.center,
+            "target_reach_": target.bound,
+        }
+        theta = np.array(found.theta)
+        if last:
+            calibration = calibrate(session, moved, theta, target.bound, last)
+            theta = calibration.of(theta, records.n_features)
+            attributes["shrinkage_"] = calibration.factor
+        theta[records.n_features :] += target.center
+        return replace(found, theta=theta, attributes={**found.attributes, **attributes})
+
+    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+        """Share of mu^2 for the calibration; weighted records have none."""
+        if session.exact or getattr(self, "max_weight", None) is not None:
+            return 0.0
+        return grown_share(session, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)
