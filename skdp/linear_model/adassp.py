@@ -180,8 +180,48 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
     return vectors @ (inverse * (vectors.T @ cross))
 
 
+class _AdaSSPFit(LinearFit):
+    """The fit on centred targets."""
+
+    row_norm: float | str
+    y_bounds: Any
+    alpha: float | str
+    n_rounds: int
+
+    def _given_range(self) -> TargetRange | None:
+        return given_range(self.y_bounds)
+
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
+        # as large as sqrt(d + 1) of its entries.
+        hidden = "larger than most eigenvalues of the second moments"
+        return (problem.records.n_features + 1) ** 1.5, hidden
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records = problem.records
+        if records.n_features > LARGEST:
+            raise ValueError(
+                f"X has {records.n_features} features, and a matrix of their square would be released; "
+                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
+            )
+        theta, attributes = adassp(
+            session,
+            records,
+            row_norm=given(self.row_norm),
+            reach=problem.target.bound,
+            alpha=given(self.alpha),
+            share=1.0,
+            n_rounds=self.n_rounds,
+        )
+        attributes["y_bounds_"] = problem.target.bounds
+        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        return given_scales_assumption(self.row_norm, self.y_bounds)
+
+
 @document()
-class DPAdaSSPRegressor(GLMRegressor, InTargetUnits, LinearFit):
+class DPAdaSSPRegressor(GLMRegressor, InTargetUnits, _AdaSSPFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal
@@ -279,37 +319,6 @@ class DPAdaSSPRegressor(GLMRegressor, InTargetUnits, LinearFit):
         check_scales(self.row_norm, self.y_bounds)
         check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
         check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
-
-    def _given_range(self) -> TargetRange | None:
-        return given_range(self.y_bounds)
-
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        hidden = "larger than most eigenvalues of the second moments"
-        return (problem.records.n_features + 1) ** 1.5, hidden
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        if records.n_features > LARGEST:
-            raise ValueError(
-                f"X has {records.n_features} features, and a matrix of their square would be released; "
-                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
-            )
-        theta, attributes = adassp(
-            session,
-            records,
-            row_norm=given(self.row_norm),
-            reach=problem.target.bound,
-            alpha=given(self.alpha),
-            share=1.0,
-            n_rounds=self.n_rounds,
-        )
-        attributes["y_bounds_"] = problem.target.bounds
-        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
-
-    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        return given_scales_assumption(self.row_norm, self.y_bounds)
 
 
 def check_scales(row_norm: Any, y_bounds: Any) -> None:

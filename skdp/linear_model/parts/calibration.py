@@ -20,14 +20,13 @@ __all__ = ["Calibration", "calibrate"]
 SEARCH = 0.25  # part of the share for the reach of the predictions
 QUESTIONS = 7  # counts of that search
 SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # reaches of predictions, over that of the targets
-TAIL, SEEN = (
-    0.02,
-    1.8,
-)  # part of the records that may reach further; least, in standard deviations of an answer
-INTERCEPT = 0.7  # value of the intercept's feature over the reach of the predictions
+TAIL = 0.02  # part of the records whose predictions may reach further
+SEEN = 2.2  # least such part, in standard deviations of an answer
+INTERCEPT = 1.0  # value of the intercept's feature over the reach of the predictions
 DOUBT = 1.5  # standard deviations of its noise that a number must exceed to be believed at all
 MOST = 1.5  # largest factor
 PRIOR = 0.5  # standard deviation of a factor about 1, before it is measured
+SKEW = 0.1  # the same of the mean about the median, over the reach
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,10 @@ def solve(matrix: np.ndarray, noise: float, scale: float, constant: float) -> Ca
     mean, target_mean = with_constant / count, of_target / count
     doubt = off * math.hypot(scale * math.hypot(1.0, mean), target_mean)
     factor = _factor(cross - mean * of_target, doubt, square - mean * with_constant, noise)
-    shift = (of_target - factor * with_constant) / count
-    doubt = off * math.hypot(scale, factor) / count
-    return Calibration(factor, believed(shift, doubt) * shift * constant)
+    shift = (of_target - factor * with_constant) / count * constant
+    doubt = off * math.hypot(scale, factor) / count * constant
+    prior = SKEW * scale * constant * math.hypot(1.0, 1.0 / INTERCEPT)
+    return Calibration(factor, prior**2 / (prior**2 + doubt**2) * shift)
 
 
 def believed(value: float, noise: float) -> float:
