@@ -127,10 +127,11 @@ def likely_search(
     n_units: int,
     level: float = 0.5,
 ) -> float:
-    """Release a point of a sorted public grid near a quantile, from few questions.
+    """Release a number near a quantile, from few questions on a sorted public grid.
 
     All points keep a likelihood. A question is asked at their median, and its answer changes the likelihoods on
-    both sides by the ratio that the known noise gives it. So a wrong answer can be made up for by later ones.
+    both sides by the ratio that the known noise gives it. So a wrong answer can be made up for by later ones. In
+    the end a monotone curve is drawn through all answers, and the number is where it crosses the level.
 
     Parameters
     ----------
@@ -140,13 +141,9 @@ def likely_search(
         The public number of units.
     level : float, default=0.5
         Which quantile.
-
-    Returns
-    -------
-    float
-        With exact answers the first point whose count reaches the level, if the questions are enough for it.
     """
     likelihood = np.zeros(grid.size)
+    asked, answers = [], []
     for _ in range(plan.releases):
         k = min(_middle(likelihood), grid.size - 2)
         question = count(float(grid[k]))
@@ -159,10 +156,35 @@ def likely_search(
             ratio = CERTAIN if above >= 0 else -CERTAIN
         likelihood[: k + 1] += ratio / 2
         likelihood[k + 1 :] -= ratio / 2
-    return float(grid[_middle(likelihood)])
+        asked.append(k)
+        answers.append(above)
+    place = _crossing(np.array(asked), np.array(answers), _middle(likelihood))
+    return float(np.interp(place, np.arange(grid.size), grid))
 
 
 def _middle(likelihood: np.ndarray) -> int:
     """Index of the median of the points, weighted by their likelihoods."""
     weight = np.cumsum(np.exp(likelihood - likelihood.max()))
     return int(np.searchsorted(weight, 0.5 * weight[-1]))
+
+
+def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
+    """Where the monotone curve through the answers passes 0; ``likely`` if they lie on one side of it."""
+    places, which = np.unique(asked, return_inverse=True)
+    weights = np.bincount(which).astype(np.float64)
+    totals = np.bincount(which, weights=answers)
+    size = places.size
+    curve = [
+        max(
+            min(totals[a : b + 1].sum() / weights[a : b + 1].sum() for b in range(i, size))
+            for a in range(i + 1)
+        )
+        for i in range(size)
+    ]
+    after = int(np.searchsorted(curve, 0.0))  # first that is not negative
+    if after == size:
+        return float(max(likely, places[-1]))
+    if after == 0:
+        return float(min(likely, places[0]))
+    low, high = curve[after - 1], curve[after]
+    return float(places[after - 1] - low / (high - low) * (places[after] - places[after - 1]))

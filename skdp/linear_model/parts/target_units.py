@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from skdp._compat import warn_user
 from skdp.base.fit import Solution
+from skdp.exceptions import UtilityWarning
 from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.calibration import calibrate
 from skdp.linear_model.parts.portion import Portion
@@ -76,6 +78,15 @@ class InTargetUnits:
             attributes["shrinkage_"] = calibration.factor
         theta[records.n_features :] += target.center
         return replace(found, theta=theta, attributes={**found.attributes, **attributes})
+
+    def _warn_after(self, solution: Solution) -> None:
+        super()._warn_after(solution)  # type: ignore[misc]
+        if solution.attributes.get("shrinkage_") == 0:
+            warn_user(
+                "the predictions cannot be told from noise, so all coefficients were shrunk to 0, and the model "
+                "predicts about the released centre of y; use fewer features, more records or a larger epsilon",
+                UtilityWarning,
+            )
 
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for the calibration; weighted records have none."""
