@@ -52,7 +52,7 @@ class InTargetUnits:
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
         records, target = problem.records, self._given_range()
         known, last = target is not None, self._last_share(session, problem)
-        first = 0.0 if known else scale_share(session, records.n_units, RANGE_SEARCHES)
+        first = 0.0 if known else self._first_share(session, problem)
         if target is None:
             mu = (
                 math.inf
@@ -87,6 +87,10 @@ class InTargetUnits:
                 "predicts about the released centre of y; use fewer features, more records or a larger epsilon",
                 UtilityWarning,
             )
+
+    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
+        """Share of mu^2 for centre and reach of the targets."""
+        return scale_share(session, problem.records.n_units, RANGE_SEARCHES)
 
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for the calibration; weighted records have none."""
