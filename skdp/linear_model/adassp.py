@@ -17,7 +17,6 @@ from skdp.base.fit import Solution
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
-    TargetRange,
     released_reach,
     released_row_norm,
     scale_share,
@@ -31,7 +30,6 @@ __all__ = [
     "DPAdaSSPRegressor",
     "adassp",
     "check_scales",
-    "given_range",
     "given_scales_assumption",
 ]
 
@@ -188,9 +186,6 @@ class _AdaSSPFit(LinearFit):
     alpha: float | str
     n_rounds: int
 
-    def _given_range(self) -> TargetRange | None:
-        return given_range(self.y_bounds)
-
     def _noise(self, problem: Problem) -> tuple[float, str]:
         # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
         # as large as sqrt(d + 1) of its entries.
@@ -345,13 +340,8 @@ def _is_range(bounds: Any) -> bool:
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
     """Assumptions of the claim if numbers were given."""
-    values = {"row_norm": given(row_norm), "y_bounds": given_range(y_bounds)}
+    values = {"row_norm": given(row_norm), "y_bounds": given(y_bounds)}
     names = [name for name, value in values.items() if value is not None]
     if not names:
         return ()
     return (f"{' and '.join(names)} not chosen by looking at these records",)
-
-
-def given_range(y_bounds: Any) -> TargetRange | None:
-    """A checked public range; None for a word, which leaves it to the fit."""
-    return None if given(y_bounds) is None else TargetRange.between(*y_bounds)

@@ -64,7 +64,7 @@ def calibrate(
         Share of the session's mu^2.
     """
     scored = records.scored(theta)
-    plan = session.plan_gaussian(QUESTIONS, share * SEARCH, purpose="scale")
+    plan = session.plan_gaussian(QUESTIONS, share * SEARCH, purpose="calibration")
     noise = session.noise_std(scored.row_norm_count(1.0), plan) / records.n_units
     bound = likely_search(
         session,

@@ -44,7 +44,8 @@ class InTargetUnits:
 
     def _given_range(self) -> TargetRange | None:
         """A public range of the targets, which costs nothing."""
-        return None
+        bounds = getattr(self, "y_bounds", "adaptive")
+        return None if isinstance(bounds, str) else TargetRange.between(*bounds)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         if not self._searches_targets(session, problem):

@@ -9,13 +9,11 @@ from skdp.base.fit import Solution
 from skdp.linear_model.adassp import (
     LARGEST,
     check_scales,
-    given_range,
     given_scales_assumption,
 )
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
-from skdp.linear_model.parts.quantiles import TargetRange
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
@@ -70,9 +68,6 @@ class _TwoStageFit(LinearFit):
             attributes["y_bounds_"] = problem.target.bounds
         stages = 1 + (s < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
-
-    def _given_range(self) -> TargetRange | None:
-        return given_range(self.y_bounds)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
