@@ -42,11 +42,14 @@ class Problem(fit.Problem):
     ----------
     target : TargetRange or None
         Of a private regression: the centre that was subtracted from the targets, and their reach about it.
+    planned : object
+        What a fit planned before its first release, if anything.
     """
 
     records: PrivateRecords
     loss: Any
     target: Any = None
+    planned: Any = None
 
     @property
     def center(self) -> float:

@@ -82,7 +82,7 @@ class StochasticRun:
             total=getattr(settings, "max_iter", None),
         ) as monitor:
             penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
-            task = Task(session, records, loss, theta, monitor, penalty)
+            task = Task(session, records, loss, theta, monitor, penalty, problem.planned)
             return self._algorithm(task, settings)
 
 

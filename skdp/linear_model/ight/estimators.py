@@ -148,6 +148,10 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         check_number("tol", self.tol, Real, low=0)
 
 
+class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
+    """The non-private fit of a regression, with the same centre of the targets."""
+
+
 @document()
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
@@ -462,7 +466,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
 
 @document(IGHTClassifier)
-class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
+class IGHTRegressor(GLMRegressor, ExactRegressionFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with

@@ -20,13 +20,31 @@ __all__ = ["Calibration", "calibrate"]
 SEARCH = 0.25  # part of the share for the reach of the predictions
 QUESTIONS = 7  # counts of that search
 SCORES = 2.0 ** (np.arange(-24, 17) / 4)  # reaches of predictions, over that of the targets
+LARGEST = (
+    4.0  # reach of predictions, over that of the targets, above which all coefficients become 0
+)
 TAIL = 0.02  # part of the records whose predictions may reach further
 SEEN = 2.2  # least such part, in standard deviations of an answer
 INTERCEPT = 1.0  # value of the intercept's feature over the reach of the predictions
-DOUBT = 1.5  # standard deviations of its noise that a number must exceed to be believed at all
-MOST = 1.5  # largest factor
-PRIOR = 0.5  # standard deviation of a factor about 1, before it is measured
-SKEW = 0.1  # the same of the mean about the median, over the reach
+FINEST = 1e-3  # least standard deviation of a slope that is used
+MOST = 1.5  # largest factor of the coefficients
+BELIEF = (0.7, 0.18, 0.12)  # weights of factor 0, of factors about 1, of all factors
+ABOUT_ONE = 0.2  # standard deviation of factors about 1
+SKEW = 0.1  # standard deviation of the mean about the median before it is measured, over the reach
+
+
+def _prior() -> tuple[np.ndarray, np.ndarray]:
+    """Factors of predictions, and their weights before anything is measured."""
+    factors = np.append(0.0, np.geomspace(1e-3, MOST, 200))
+    width = np.gradient(factors)
+    about_one = width * np.exp(-0.5 * ((factors - 1.0) / ABOUT_ONE) ** 2)
+    between = np.where(factors > 0, width, 0.0)
+    weights = BELIEF[1] * about_one / about_one.sum() + BELIEF[2] * between / between.sum()
+    weights[0] += BELIEF[0]
+    return factors, weights
+
+
+FACTORS, WEIGHTS = _prior()
 
 
 @dataclass(frozen=True)
@@ -80,6 +98,8 @@ def calibrate(
     once = session.plan_gaussian(1, share * (1 - SEARCH), purpose="calibration")
     matrix = session.gaussian(moment, once)
     scale = reach / math.hypot(bound, constant)
+    if bound > LARGEST * reach:  # they say nothing
+        matrix[0] = matrix[:, 0] = 0.0
     return solve(0.5 * (matrix + matrix.T), session.noise_std(moment, once), scale, constant)
 
 
@@ -108,17 +128,14 @@ def solve(matrix: np.ndarray, noise: float, scale: float, constant: float) -> Ca
     return Calibration(factor, prior**2 / (prior**2 + doubt**2) * shift)
 
 
-def believed(value: float, noise: float) -> float:
-    """Factor of a released number that is 0 where noise of this standard deviation may be all of it."""
-    return max(0.0, 1.0 - (DOUBT * noise / value) ** 2) if value else 0.0
-
-
 def _factor(cross: float, doubt: float, square: float, noise: float) -> float:
-    """Slope of the targets on the predictions, drawn to 1 and to 0 as the noise demands."""
-    if cross <= 0:
-        return 0.0
+    """Posterior mean of the slope of the targets on the predictions, given what was released.
+
+    The mean has the least expected squared error. The prior says that predictions are worth nothing, or about what
+    they say, or something between.
+    """
     square = max(square, noise)
-    spread = doubt / square
-    weight = PRIOR**2 / (PRIOR**2 + spread**2)
-    factor = 1.0 + weight * (cross / square - 1.0)
-    return believed(cross, doubt) * min(MOST, max(0.0, factor))
+    spread = max(doubt / square, FINEST)
+    distance = (cross / square - FACTORS) / spread
+    weight = WEIGHTS * np.exp(-0.5 * (distance**2 - np.min(distance**2)))
+    return float(np.sum(weight * FACTORS) / np.sum(weight))

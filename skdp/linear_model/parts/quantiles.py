@@ -11,7 +11,9 @@ from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 
 __all__ = [
     "QUESTIONS",
+    "RANGE_QUESTIONS",
     "RANGE_SEARCHES",
+    "SMALLEST_SHARE",
     "TargetRange",
     "released_range",
     "released_reach",

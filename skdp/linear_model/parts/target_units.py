@@ -13,10 +13,11 @@ from skdp.linear_model.glm import Problem
 from skdp.linear_model.parts.calibration import calibrate
 from skdp.linear_model.parts.portion import Portion
 from skdp.linear_model.parts.quantiles import (
+    RANGE_QUESTIONS,
     RANGE_SEARCHES,
+    SMALLEST_SHARE,
     TargetRange,
     released_range,
-    scale_share,
 )
 from skdp.linear_model.parts.scales import grown_share
 from skdp.privacy import PrivacySession, accounting
@@ -25,6 +26,8 @@ __all__ = ["InTargetUnits"]
 
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
+LEAST_FACTOR = 0.5  # factor below which the fit warns
+LARGEST_RANGE = 0.35  # largest part of mu^2 for centre and reach, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
@@ -54,6 +57,8 @@ class InTargetUnits:
         records, target = problem.records, self._given_range()
         known, last = target is not None, self._last_share(session, problem)
         first = 0.0 if known else self._first_share(session, problem)
+        rest = Portion(session, 1.0 - first - last)
+        planned = self._plan_first(rest, problem)
         if target is None:
             mu = (
                 math.inf
@@ -65,8 +70,7 @@ class InTargetUnits:
         elif not self.fit_intercept:
             target = TargetRange(0.0, max(map(abs, target.bounds)))
         moved = records.centered(target.center) if target.center else records
-        inner = replace(problem, records=moved, target=target)
-        rest = Portion(session, 1.0 - first - last)
+        inner = replace(problem, records=moved, target=target, planned=planned)
         found = super().solve(rest, inner)  # type: ignore[misc]
         attributes: dict[str, Any] = {
             "target_center_": target.center,
@@ -82,19 +86,31 @@ class InTargetUnits:
 
     def _warn_after(self, solution: Solution) -> None:
         super()._warn_after(solution)  # type: ignore[misc]
-        if solution.attributes.get("shrinkage_") == 0:
+        if solution.attributes.get("shrinkage_", 1.0) < LEAST_FACTOR:
             warn_user(
-                "the predictions cannot be told from noise, so all coefficients were shrunk to 0, and the model "
-                "predicts about the released centre of y; use fewer features, more records or a larger epsilon",
+                "the predictions can hardly be told from noise, so the coefficients were shrunk to "
+                f"{solution.attributes['shrinkage_']:.0%} of what they were, and the model predicts about the "
+                "released centre of y; use fewer features, more records or a larger epsilon",
                 UtilityWarning,
             )
 
+    def _plan_first(self, session: Any, problem: Problem) -> Any:
+        """Plan what must be planned before the first release; `solve` finds it in ``problem.planned``."""
+        return None
+
     def _first_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for centre and reach of the targets."""
-        return scale_share(session, problem.records.n_units, RANGE_SEARCHES)
+        return grown_share(
+            session,
+            problem.records.n_units,
+            RANGE_SEARCHES * RANGE_QUESTIONS,
+            SMALLEST_SHARE,
+            largest=LARGEST_RANGE,
+        )
 
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
-        """Share of mu^2 for the calibration; weighted records have none."""
-        if session.exact or getattr(self, "max_weight", None) is not None:
+        """Share of mu^2 for the calibration; weighted records and the user's own step size have none."""
+        literal = getattr(self, "learning_rate", "auto") != "auto"
+        if session.exact or literal or getattr(self, "max_weight", None) is not None:
             return 0.0
         return grown_share(session, problem.records.n_units, CALIBRATION_ANSWERS, CALIBRATION)

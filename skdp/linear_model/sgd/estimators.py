@@ -8,12 +8,13 @@ from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.target_units import InTargetUnits
-from skdp.linear_model.parts.task import given
+from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
     SOLVERS,
     Settings,
+    plan_steps,
     stochastic_descent,
 )
 from skdp.linear_model.stochastic import SAMPLING, StochasticFit
@@ -73,6 +74,9 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
+
+    def _plan_first(self, session: Any, problem: Problem) -> Any:
+        return plan_steps(Task(session, problem.records, problem.loss), self._settings())
 
 
 @document()

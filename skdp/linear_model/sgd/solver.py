@@ -14,12 +14,13 @@ import numpy as np
 from scipy.special import digamma, zeta
 
 from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.descent.solver import BatchSettings
 from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.progress import announce
 from skdp.linear_model.parts.start import Start, begin, precision, scale_part
 from skdp.linear_model.parts.task import Task
-from skdp.privacy import BatchGroup
+from skdp.privacy import BatchGroup, BatchPlan
 
 __all__ = [
     "AVERAGE",
@@ -193,6 +194,24 @@ class SmoothedStep:
         return self._kept.output(last)
 
 
+def plan_steps(task: Task, settings: Settings) -> tuple[BatchPlan, float]:
+    """Plan all steps, before anything is released; return the share that the scales may take, too."""
+    session, n_units = task.session, task.records.n_units
+    steps, aside = (
+        settings.max_iter or MAX_ITER,
+        scale_part(task, settings.clip_norm, settings.learning_rate),
+    )
+    (plan,) = session.plan_batches(
+        [BatchGroup(steps, settings.batch_size or n_units)],
+        sampling=settings.sampling,
+        n_units=n_units,
+        share=1.0 - aside,
+    )
+    size = math.prod(parameter_shape(task.records, task.loss))
+    session.require_feasible_batches(size, (plan,))
+    return plan, aside
+
+
 def stochastic_descent(task: Task, settings: Settings) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
@@ -202,16 +221,8 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
     """
-    session, n_units, rate = task.session, task.records.n_units, settings.learning_rate
-    steps = settings.max_iter or MAX_ITER
-    aside = scale_part(task, settings.clip_norm, rate)
-    (plan,) = session.plan_batches(
-        [BatchGroup(steps, settings.batch_size or n_units)],
-        sampling=settings.sampling,
-        n_units=n_units,
-        share=1.0 - aside,
-    )
-    session.require_feasible_batches(task.theta.size, (plan,))
+    rate, steps = settings.learning_rate, settings.max_iter or MAX_ITER
+    plan, aside = task.planned or plan_steps(task, settings)
     announce(task.monitor, steps)
     start = begin(task, settings.clip_norm, rate, aside)
     if settings.clip_norm is None:
