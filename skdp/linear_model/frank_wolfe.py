@@ -199,6 +199,16 @@ class FrankWolfeFit(LinearFit):
         return Solution(inner.outward(solution.theta), solution.n_iter, attributes)
 
 
+class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
+    """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
+
+    _largest_factor = 1.0  # the coefficients stay in the ball
+
+    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+        literal = given(self.radius) is not None and given(self.clip_norm) is not None
+        return 0.0 if literal else super()._last_share(session, problem)
+
+
 @document()
 class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     """Logistic or softmax regression in an l1 ball that is differentially private: private Frank-Wolfe.
@@ -311,7 +321,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(GLMRegressor, InTargetUnits, FrankWolfeFit):
+class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped

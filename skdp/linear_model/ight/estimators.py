@@ -121,7 +121,7 @@ class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
     """The private fit of a regression; numbers for all scales make it the published algorithm."""
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return session.exact or self._settings().adaptive
+        return self._settings().adaptive
 
 
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
@@ -150,6 +150,9 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
 
 class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
     """The non-private fit of a regression, with the same centre of the targets."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return self._settings().adaptive
 
 
 @document()

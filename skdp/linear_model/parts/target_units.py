@@ -10,7 +10,7 @@ from skdp._compat import warn_user
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.glm import Problem
-from skdp.linear_model.parts.calibration import calibrate
+from skdp.linear_model.parts.calibration import MOST, calibrate
 from skdp.linear_model.parts.portion import Portion
 from skdp.linear_model.parts.quantiles import (
     RANGE_QUESTIONS,
@@ -40,6 +40,7 @@ class InTargetUnits:
     """
 
     fit_intercept: bool
+    _largest_factor = MOST  # of the coefficients, by the calibration
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         """Whether centre and reach of the targets may be released: a public decision."""
@@ -78,7 +79,9 @@ class InTargetUnits:
         }
         theta = np.array(found.theta)
         if last:
-            calibration = calibrate(session, moved, theta, target.bound, last)
+            calibration = calibrate(
+                session, moved, theta, target.bound, last, largest=self._largest_factor
+            )
             theta = calibration.of(theta, records.n_features)
             attributes["shrinkage_"] = calibration.factor
         theta[records.n_features :] += target.center

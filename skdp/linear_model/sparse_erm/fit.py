@@ -253,7 +253,7 @@ class SparseRegressionFit(InTargetUnits, SparseGradientFit):
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
         of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
-        return of_numbers and (session.exact or (session.delta > 0 and adaptive))
+        return of_numbers and adaptive and (session.exact or session.delta > 0)
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:
