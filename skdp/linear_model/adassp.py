@@ -75,11 +75,8 @@ def adassp(
     attributes : dict
         ``row_norm_``, ``alpha_``.
     """
-    n_rounds = 1 if session.exact else n_rounds
-    part = share * scale_share(session, records.n_units, 1) if row_norm is None else 0.0
-    size = records.n_parameters + 1
+    part, n_rounds = require_room(session, records, int(row_norm is None), share, n_rounds)
     rest = share - part
-    session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
     norm = released_row_norm(session, records, part) if row_norm is None else row_norm
     records = records.with_intercept(INTERCEPT * norm)
     equations = NormalEquations(session, records, norm)
@@ -97,6 +94,17 @@ def adassp(
         "row_norm_": float(norm),
         "alpha_": equations.ridge / records.n_units,
     }
+
+
+def require_room(
+    session: PrivacySession, records: PrivateRecords, searches: int, share: float, n_rounds: int
+) -> tuple[float, int]:
+    """Refuse what the budget cannot hold; return the part of the searches and the number of rounds."""
+    n_rounds = 1 if session.exact else n_rounds
+    part = share * scale_share(session, records.n_units, searches)
+    size = records.n_parameters + 1
+    session.require_feasible(size * size * n_rounds, 1, (share - part) * ROUNDS[n_rounds][0])
+    return part, n_rounds
 
 
 class NormalEquations:
@@ -192,13 +200,19 @@ class _AdaSSPFit(LinearFit):
         hidden = "larger than most eigenvalues of the second moments"
         return (problem.records.n_features + 1) ** 1.5, hidden
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
         records = problem.records
         if records.n_features > LARGEST:
             raise ValueError(
                 f"X has {records.n_features} features, and a matrix of their square would be released; "
                 f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
             )
+        searches = int(given(self.row_norm) is None)
+        require_room(session, records, searches, 1.0, self.n_rounds)
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records = problem.records
         theta, attributes = adassp(
             session,
             records,

@@ -145,9 +145,13 @@ class PerturbedFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what the budget cannot hold, before the first release."""
+        session.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
-        session.require_feasible(records.n_parameters, 1, POINT_SHARE)
+        self._plan_first(session, problem)
         norm, search = given(self.row_norm), given(self.row_norm) is None
         if search:
             norm = released_row_norm(session, records, 1.0 - POINT_SHARE)

@@ -204,6 +204,9 @@ class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
 
     _largest_factor = 1.0  # the coefficients stay in the ball
 
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Nothing can be refused that was not before."""
+
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
         literal = given(self.radius) is not None and given(self.clip_norm) is not None
         return 0.0 if literal else super()._last_share(session, problem)

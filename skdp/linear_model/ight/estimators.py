@@ -14,7 +14,7 @@ from skdp.base.fit import Solution
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.frame import ExactLinearFit, LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.ight.solver import Settings, solve
+from skdp.linear_model.ight.solver import Settings, divided, solve
 from skdp.linear_model.parts.checks import (
     check_callback,
     check_clip,
@@ -75,6 +75,12 @@ class _ThresholdingFit:
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        with Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        ) as monitor:
+            return solve(replace(self._task(session, problem), monitor=monitor), self._settings())
+
+    def _task(self, session: PrivacySession, problem: Problem) -> Task:
         records, loss = problem.records, problem.loss
         check_features(self.n_nonzero_coefs, records.n_features)
         theta = start_point(
@@ -84,11 +90,13 @@ class _ThresholdingFit:
             fit_intercept=self.fit_intercept,
             center=problem.center,
         )
-        penalty = L2Penalty(self.alpha, records.n_features)
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
-            return solve(Task(session, records, loss, theta, monitor, penalty), self._settings())
+        return Task(
+            session, records, loss, theta, penalty=L2Penalty(self.alpha, records.n_features)
+        )
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        divided(self._task(session, problem), self._settings())
 
 
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):

@@ -36,7 +36,7 @@ from skdp.linear_model.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["Schedule", "Settings", "solve", "thresholding"]
+__all__ = ["Schedule", "Settings", "divided", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
@@ -204,7 +204,7 @@ def solve(task: Task, settings: Settings) -> Solution:
     """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
     d = task.records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
-    plan, rounds = divided(task, s, settings)
+    plan, rounds = divided(task, settings)
     scales = scales_of(task, settings, plan)
     task = task.rescaled(scales.intercept)
     if rounds:
@@ -234,9 +234,11 @@ def solve(task: Task, settings: Settings) -> Solution:
     return replace(found, theta=task.monitor.outward(found.theta), attributes=attributes)
 
 
-def divided(task: Task, s: int, settings: Settings) -> tuple[Schedule, bool]:
+def divided(task: Task, settings: Settings) -> tuple[Schedule, bool]:
     """Divide steps and budget by public numbers, and say whether there are rounds; refuse what cannot be held."""
     session, records, loss = task.session, task.records, task.loss
+    kept = settings.n_nonzero_coefs
+    s = records.n_features if kept is None else kept
     questions = QUESTIONS * count_searches(records, loss)
     scale_share = grown_share(session, records.n_units, questions)
     n_outputs = loss.n_outputs

@@ -37,6 +37,9 @@ class InTargetUnits:
 
     Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
     (`skdp.linear_model.parts.calibration`). The centre is added to the intercept in the end.
+
+    The fit has a method ``_plan_first(session, problem)``, which refuses what cannot be solved, and plans what must
+    be planned, before the first release. What it returns is ``problem.planned``.
     """
 
     fit_intercept: bool
@@ -59,7 +62,7 @@ class InTargetUnits:
         known, last = target is not None, self._last_share(session, problem)
         first = 0.0 if known else self._first_share(session, problem)
         rest = Portion(session, 1.0 - first - last)
-        planned = self._plan_first(rest, problem)
+        planned = self._plan_first(rest, problem)  # type: ignore[attr-defined]
         if target is None:
             mu = (
                 math.inf
@@ -96,10 +99,6 @@ class InTargetUnits:
                 "released centre of y; use fewer features, more records or a larger epsilon",
                 UtilityWarning,
             )
-
-    def _plan_first(self, session: Any, problem: Problem) -> Any:
-        """Plan what must be planned before the first release; `solve` finds it in ``problem.planned``."""
-        return None
 
     def _first_share(self, session: PrivacySession, problem: Problem) -> float:
         """Share of mu^2 for centre and reach of the targets."""

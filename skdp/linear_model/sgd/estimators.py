@@ -76,6 +76,7 @@ class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
         return given(self.clip_norm) is None or given(self.learning_rate) is None
 
     def _plan_first(self, session: Any, problem: Problem) -> Any:
+        self._start(problem)
         return plan_steps(Task(session, problem.records, problem.loss), self._settings())
 
 

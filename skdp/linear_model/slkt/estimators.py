@@ -20,6 +20,7 @@ from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,
+    divided,
     private_transfer,
     published_transfer,
 )
@@ -104,21 +105,34 @@ class PrivateTransferFit(LinearFit):
             estimator=type(self).__name__,
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        check_features(self.n_nonzero_coefs, records.n_features)
+    def _public_inputs(self, problem: Problem) -> Any:
+        n_features = problem.records.n_features
+        check_features(self.n_nonzero_coefs, n_features)
         public = self._check_public_X()
-        if public is not None and public.shape[1] != records.n_features:
-            raise ValueError(f"public_X has {public.shape[1]} features, X has {records.n_features}")
-        transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
-        settings = Settings(
+        if public is not None and public.shape[1] != n_features:
+            raise ValueError(f"public_X has {public.shape[1]} features, X has {n_features}")
+        return public
+
+    def _settings(self, problem: Problem) -> Settings:
+        return Settings(
             self.n_nonzero_coefs,
             given(self.row_norm),
             given(self.alpha),
             self._threshold(problem),
             with_support=self.teacher == "private-support",
         )
-        task = Task(session, records, problem.loss, np.empty(0))
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        self._public_inputs(problem)
+        task = Task(session, problem.records, problem.loss, np.empty(0))
+        divided(task, self._settings(problem))
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        public = self._public_inputs(problem)
+        transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
+        settings = self._settings(problem)
+        task = Task(session, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return published_transfer(
                 task, transfer, settings, epsilon=self.epsilon, delta=self.delta

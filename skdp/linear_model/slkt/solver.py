@@ -34,7 +34,7 @@ from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
-__all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
+__all__ = ["Settings", "Transfer", "divided", "private_transfer", "published_transfer"]
 
 # All chosen on synthetic data of other seeds and on parts held out of the training data.
 STEPS = 30  # steps that find the private support, if rounds are not used
@@ -158,9 +158,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     d, width = records.n_features, loss.n_outputs
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
-    scales = scale_share(session, records.n_units, int(norm is None))
-    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
-    require_feasible(task, s, 1 - scales, support)
+    scales, support = divided(task, settings)
     features, start, before, least = np.arange(d), None, 0, 0.0
     if settings.with_support:
         part = (1 - scales) * support.share
@@ -183,6 +181,16 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     if threshold is not None:
         attributes["huber_threshold_"] = float(threshold)
     return Solution(theta, before + 1, attributes=attributes)
+
+
+def divided(task: Task, settings: Settings) -> tuple[float, Support]:
+    """The share of the row norm and the way to a support; refuse what the budget cannot hold."""
+    session, records, width = task.session, task.records, task.loss.n_outputs
+    s = records.n_features if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    scales = scale_share(session, records.n_units, int(settings.row_norm is None))
+    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
+    require_feasible(task, s, 1 - scales, support)
+    return scales, support
 
 
 @dataclass(frozen=True)

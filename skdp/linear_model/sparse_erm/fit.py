@@ -1,7 +1,7 @@
 """The fit of the sparse-gradient estimators: parameter checks, the schedule of batches, the report."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -33,6 +33,7 @@ from skdp.linear_model.sparse_erm.solver import (
     MIN_STEPS,
     Settings,
     automatic_steps,
+    require_room,
     solve,
 )
 from skdp.linear_model.start import start_point
@@ -182,24 +183,34 @@ class SparseGradientFit:
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
     def solve(self, session: PrivacySession, problem: Any) -> Solution:
+        task = self._task(session, problem)
+        with Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        ) as monitor:
+            batches = self._batches(session, problem, task.theta.size)
+            return solve(replace(task, monitor=monitor), batches, self._settings())
+
+    def _task(self, session: PrivacySession, problem: Any) -> Task:
         records, loss = problem.records, problem.loss
-        shape = parameter_shape(records, loss)
         theta = start_point(
             self.coef_init,
-            shape,
+            parameter_shape(records, loss),
             records.n_features,
             fit_intercept=self.fit_intercept,
             center=problem.center,
         )
+        return Task(session, records, loss, theta)
+
+    def _settings(self) -> Settings:
         names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
-        settings = Settings(
-            **{name: given(getattr(self, name)) for name in names}, split=self.split
-        )
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
-            batches = self._batches(session, problem, theta.size)
-            return solve(Task(session, records, loss, theta, monitor), batches, settings)
+        return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
+
+    def _plan_first(self, session: Any, problem: Any) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        task, codes = self._task(session, problem), problem.batch_codes
+        n_parts = 1 if codes is None else int(codes.max()) + 1
+        least = task.records.n_units if codes is None else int(np.bincount(codes).min())
+        require_room(task, self._steps(least, n_parts, task.theta.size), self._settings())
 
     def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""

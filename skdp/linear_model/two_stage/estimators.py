@@ -16,7 +16,13 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
-from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
+from skdp.linear_model.two_stage.solver import (
+    AMP_SHARE,
+    Plan,
+    default_support,
+    divided,
+    two_stage,
+)
 from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
@@ -44,7 +50,7 @@ class _TwoStageFit(LinearFit):
         low = 0.0 if squared else 1e-50
         check_number("alpha", self.alpha, Real, low=low, high=1e45, word="auto")
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _plan(self, session: PrivacySession, problem: Problem) -> Plan:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
@@ -54,7 +60,7 @@ class _TwoStageFit(LinearFit):
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        plan = Plan(
+        return Plan(
             s,
             self.selection,
             given(self.n_blocks),
@@ -63,10 +69,17 @@ class _TwoStageFit(LinearFit):
             self.second_stage,
             None if problem.target is None else problem.target.bound,
         )
-        theta, attributes = two_stage(session, records, loss, plan)
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        divided(session, problem.records, problem.loss, self._plan(session, problem))
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records, plan = problem.records, self._plan(session, problem)
+        theta, attributes = two_stage(session, records, problem.loss, plan)
         if problem.target is not None:
             attributes["y_bounds_"] = problem.target.bounds
-        stages = 1 + (s < records.n_features)
+        stages = 1 + (plan.n_nonzero_coefs < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:

@@ -65,14 +65,7 @@ def two_stage(
     """
     d, s = records.n_features, plan.n_nonzero_coefs
     chosen = s < d
-    searches = int(plan.row_norm is None)
-    searches += chosen and plan.selection == "gumbel"
-    part = scale_share(session, records.n_units, searches) / max(searches, 1)
-    rest = 1.0 - part * searches
-    ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
-    selection = ratio * rest if chosen else 0.0
-    entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
-    session.require_feasible(entries, 1, rest - selection)
+    part, rest, selection = divided(session, records, loss, plan)
     reach = 2 * LOGIT_SPREAD if plan.reach is None else plan.reach
     support, largest = np.arange(d), 0.0
     if chosen:
@@ -84,6 +77,29 @@ def two_stage(
         norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
     theta, attributes = fit_on_support(session, few, loss, plan, norm, reach, rest - selection)
     return spread_out(theta, support, records), attributes
+
+
+def divided(
+    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan
+) -> tuple[float, float, float]:
+    """Divide the budget, and refuse what it cannot hold.
+
+    Returns
+    -------
+    part, rest, selection : float
+        Of one search; what all searches leave; of that, the choice of the support.
+    """
+    s = plan.n_nonzero_coefs
+    chosen = s < records.n_features
+    searches = int(plan.row_norm is None)
+    searches += chosen and plan.selection == "gumbel"
+    part = scale_share(session, records.n_units, searches) / max(searches, 1)
+    rest = 1.0 - part * searches
+    ratio = AMP_SELECTION_SHARE if plan.second_stage == "amp" else SELECTION_SHARE
+    selection = ratio * rest if chosen else 0.0
+    entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
+    session.require_feasible(entries, 1, rest - selection)
+    return part, rest, selection
 
 
 def fit_on_support(
