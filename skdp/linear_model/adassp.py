@@ -229,8 +229,14 @@ class _AdaSSPFit(LinearFit):
         return given_scales_assumption(self.row_norm, self.y_bounds)
 
 
+class _RegressionFit(InTargetUnits, _AdaSSPFit):
+    """The fit in units of the targets."""
+
+    _needs_reach = True
+
+
 @document()
-class DPAdaSSPRegressor(GLMRegressor, InTargetUnits, _AdaSSPFit):
+class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal

@@ -175,6 +175,7 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
     huber_threshold: float | str
+    _needs_reach = True
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.huber_threshold) is None

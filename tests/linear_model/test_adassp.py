@@ -131,7 +131,8 @@ def test_scales_are_asked_for_only_if_adaptive():
     for key, given in settings.items():
         report = DPAdaSSPRegressor(n_rounds=1, **given).fit(X, y).privacy_
         purposes[key] = {row["purpose"] for row in report.mechanisms}
-    assert purposes == {"given": {"second moment"}, "adaptive": {"scale", "second moment"}}
+    always = {"second moment", "calibration"}
+    assert purposes == {"given": always, "adaptive": always | {"scale"}}
     given = DPAdaSSPRegressor(row_norm=3.0, y_bounds=(-9, 9)).fit(X, y)
     assert any("row_norm and y_bounds" in line for line in given.privacy_.assumptions)
     assert (given.row_norm_, given.y_bounds_) == (3.0, (-9.0, 9.0))

@@ -118,7 +118,11 @@ def test_default_support_follows_from_public_numbers():
 def test_no_first_stage_where_all_features_are_kept():
     X, z, _ = sparse_problem(d=31)
     model = DPTwoStageRegressor(n_nonzero_coefs=31, random_state=0).fit(X, z)
-    assert {row["purpose"] for row in model.privacy_.mechanisms} == {"scale", "second moment"}
+    assert {row["purpose"] for row in model.privacy_.mechanisms} == {
+        "scale",
+        "second moment",
+        "calibration",
+    }
     assert model.n_iter_ == 1
 
 

@@ -38,12 +38,13 @@ class InTargetUnits:
     Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
     (`skdp.linear_model.parts.calibration`). The centre is added to the intercept in the end.
 
-    The fit has a method ``_plan_first(session, problem)``, which refuses what cannot be solved, and plans what must
-    be planned, before the first release. What it returns is ``problem.planned``.
+    The fit has a method ``_plan_first(session, problem)``. Before the first release it refuses what cannot be
+    solved, and plans what must be planned. What it returns is ``problem.planned``.
     """
 
     fit_intercept: bool
     _largest_factor = MOST  # of the coefficients, by the calibration
+    _needs_reach = False  # whether the method needs the reach of the targets by itself
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         """Whether centre and reach of the targets may be released: a public decision."""
@@ -55,11 +56,13 @@ class InTargetUnits:
         return None if isinstance(bounds, str) else TargetRange.between(*bounds)
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        if not self._searches_targets(session, problem):
+        last = self._last_share(session, problem)
+        needed = bool(last) or self.fit_intercept or self._needs_reach
+        if not needed or not self._searches_targets(session, problem):
             found: Solution = super().solve(session, problem)  # type: ignore[misc]
             return replace(found, attributes={"target_center_": 0.0, **found.attributes})
         records, target = problem.records, self._given_range()
-        known, last = target is not None, self._last_share(session, problem)
+        known = target is not None
         first = 0.0 if known else self._first_share(session, problem)
         rest = Portion(session, 1.0 - first - last)
         planned = self._plan_first(rest, problem)  # type: ignore[attr-defined]

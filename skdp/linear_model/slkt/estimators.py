@@ -156,10 +156,17 @@ class PrivateTransferFit(LinearFit):
 
 
 class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
-    """The fit of a regression; the published teacher releases nothing of the targets."""
+    """The fit of a regression.
+
+    The published teacher, and numbers for both bounds, release nothing of the targets.
+    """
+
+    huber_threshold: float | str
+    _needs_reach = True
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
-        return self.teacher != "published"
+        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
+        return self.teacher != "published" and not literal
 
 
 @document()

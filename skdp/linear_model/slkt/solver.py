@@ -155,7 +155,7 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
         Its loss is that of the private support's steps; regression then goes on with the Huber loss.
     """
     session, records, loss = task.session, task.records, task.loss
-    d, width = records.n_features, loss.n_outputs
+    d = records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
     scales, support = divided(task, settings)

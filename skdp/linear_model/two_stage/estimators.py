@@ -87,6 +87,12 @@ class _TwoStageFit(LinearFit):
         return found if problem.loss.is_quadratic else found + count_assumption(problem)
 
 
+class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
+    """The fit of a regression, in units of the targets."""
+
+    _needs_reach = True
+
+
 @document()
 class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
     """Sparse logistic or softmax regression in two stages, differentially private.
@@ -223,7 +229,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(GLMRegressor, InTargetUnits, _TwoStageFit):
+class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
