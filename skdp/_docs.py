@@ -208,7 +208,15 @@ y_bounds_ : tuple of (float, float)
     The range given, or the one that was released.""",
     "target_center_": """\
 target_center_ : float
-    The released centre of y, which is part of ``intercept_``. It is 0 if none was released.""",
+    The centre of y, given or released, which is part of ``intercept_``. It is 0 if none was released.""",
+    "target_reach_": """\
+target_reach_ : float
+    The reach of y about its centre, given or released: about 98 % of the targets are not further away.""",
+    "shrinkage_": """\
+shrinkage_ : float
+    Factor of all coefficients by the calibration, the last release of the fit: 0 where their predictions cannot
+    be told from noise. There is none with a number for ``learning_rate``, with ``max_weight``, without privacy
+    and where nothing is released of the targets.""",
     "privacy_": """\
 privacy_ : PrivacyReport
     What this fit cost.""",

@@ -34,6 +34,7 @@ from skdp.exceptions import (
 )
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())
@@ -331,8 +332,10 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
         assert X[:, 0].tobytes() not in blob
     # The number of ledger rows of an adaptive budget follows from released values; few records are one full batch.
     # The schedule of recursive momentum follows from the number of records: more steps, more grids.
+    # A regression searches for the range of its targets once more where the released centre is far from 0.
     more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
-    assert abs(sizes[1] - sizes[0]) < 128 or ALL[name] in more_rows
+    searched = issubclass(ALL[name], InTargetUnits)
+    assert abs(sizes[1] - sizes[0]) < (512 if searched else 128) or ALL[name] in more_rows
 
 
 @each_model
@@ -438,6 +441,8 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     assert halves.nnz == 2 * tidy.nnz
     assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
     if name in THRESHOLDING:  # columns without any entry get noise like any other (REFEREE 25)
+        if hasattr(model, "shrinkage_"):  # so few records leave nothing; steps of one's own are not calibrated
+            model = make(name, learning_rate=0.1).fit(tidy, y)
         assert np.atleast_2d(model.coef_)[0, 4] != 0
 
 

@@ -261,6 +261,7 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     {coef_.regressor} {intercept_.regressor} {support_}
     n_iter_ : int
         Number of rounds. It is 1 without privacy.
+    {target_center_} {target_reach_} {shrinkage_}
     {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

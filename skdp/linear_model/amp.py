@@ -356,7 +356,8 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     huber_threshold_ : float
         The threshold given, or the one that was released.
-    {target_center_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
+    {target_center_} {target_reach_} {shrinkage_}
+    {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------

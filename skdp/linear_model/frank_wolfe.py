@@ -349,7 +349,8 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_} {target_center_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -312,6 +312,7 @@ class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -494,6 +495,7 @@ class IGHTRegressor(GLMRegressor, ExactRegressionFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_} {target_reach_}
     {n_features_in_} {feature_names_in_}
 
     See Also

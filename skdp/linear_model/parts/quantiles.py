@@ -33,7 +33,6 @@ MOST_ABOVE = 0.05  # part of the targets above their size
 SEEN = 2.2  # least tail, in standard deviations of an answer
 AGAIN = 0.4  # part of the share of a search that is kept for another one
 NEAR = 0.0625  # centre, in sizes, below which targets are near 0
-FAR = 0.5  # reach, in sizes, below which both are searched for once more
 TAIL = 0.02  # part of the targets that may be clipped, if the noise allows to count so few
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
@@ -87,8 +86,8 @@ def released_range(
 
     The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
     searched for on an even grid; then an upper quantile of the distances from that, the reach. Targets that are
-    far from 0 may be close to each other. If the reach is far below the size, the grid was too coarse for them:
-    both are then searched for once more, on a finer one. Else this part of the share is not spent.
+    far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
+    more, on a finer one. This is decided by the released centre, and either way the whole share is spent.
 
     Parameters
     ----------
@@ -98,19 +97,16 @@ def released_range(
     part = share / RANGE_SEARCHES
     size = _quantile(session, records, SIZES, part, MOST_ABOVE)
     if not centered:
-        return TargetRange(0.0, _quantile(session, records, size * REACHES, part, TAIL))
-    first = part * (1 - AGAIN)
+        return TargetRange(0.0, _quantile(session, records, size * REACHES, 2 * part, TAIL))
+    first, again = part * (1 - AGAIN), part * AGAIN
     center = _median(session, records, size * EVEN_GRID, first)
+    moved = records.centered(center)
     if abs(center) < NEAR * size:
-        moved = records.centered(center)
-        return TargetRange(center, _quantile(session, moved, size * REACHES, part, TAIL))
-    reach = _quantile(session, records.centered(center), size * WIDE_REACHES, first, TAIL)
-    if reach < FAR * size:
-        size = reach
-        center += _median(session, records.centered(center), size * EVEN_GRID, part * AGAIN)
-        moved = records.centered(center)
-        reach = _quantile(session, moved, size * WIDE_REACHES, part * AGAIN, TAIL)
-    return TargetRange(center, reach)
+        return TargetRange(center, _quantile(session, moved, size * REACHES, part + again, TAIL))
+    size = _quantile(session, moved, size * WIDE_REACHES, first, TAIL)
+    center += _median(session, moved, size * EVEN_GRID, again)
+    moved = records.centered(center)
+    return TargetRange(center, _quantile(session, moved, size * WIDE_REACHES, again, TAIL))
 
 
 def _median(

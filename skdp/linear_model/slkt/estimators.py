@@ -330,6 +330,7 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
     {label_noise_}
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -78,6 +78,7 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
         Number of gradient entries that all steps released.
     threshold_ : float
         The threshold of the last step.
+    {target_center_} {target_reach_} {shrinkage_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -289,6 +290,7 @@ class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
+    {target_center_} {target_reach_} {shrinkage_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -251,6 +251,7 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
