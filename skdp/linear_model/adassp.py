@@ -279,6 +279,8 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     [Wang2018]_ releases the eigenvalue, the matrix and the vector one by one, with a third of the budget
     each. One joint release with the exact Gaussian formula of [Balle2018]_ costs less.
 
+    {privacy.targets}
+
     {privacy.unprotected}
 
     References

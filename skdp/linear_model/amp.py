@@ -340,8 +340,9 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
     {epsilon} {delta} {row_norm}
     huber_threshold : float or "adaptive", default="adaptive"
         Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "adaptive" spends 15 % of epsilon and delta on the centre and the reach of the targets. The centre is
-        subtracted, and the threshold is a quarter of the reach. With a number, bring y near 0 by a public
+        "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
+        reach. With a number, bring y near 0 by a public
         constant, because targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as
         counts, is underestimated; `DPAdaSSPRegressor` fits it.
     {alpha.l2}
@@ -372,6 +373,8 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
     signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is
     5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the row norm is
     scaled down together with its centred target.
+
+    {privacy.targets}
 
     References
     ----------

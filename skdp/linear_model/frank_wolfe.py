@@ -342,9 +342,9 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
     {max_iter} {clip_norm} {loss} {huber_threshold}
     fit_intercept : bool, default=True
         Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
-        to the intercept in the end. It takes 5 % of the budget (of mu^2), up to 20 % if the records are few. With
-        ``delta=0`` it is not released: subtract a public centre from y. The rest of the intercept is the
-        coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
+        to the intercept in the end. With ``delta=0`` it is not released: subtract a public centre from y. The
+        rest of the intercept is the coefficient of a constant feature, which is the released median sup norm of
+        the rows, or 1 without one.
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -362,7 +362,7 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
     -----
     {Notes}
 
-    The median of y is released by noisy counts of targets.
+    {privacy.targets}
 
     References
     ----------

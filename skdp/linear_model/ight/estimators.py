@@ -182,7 +182,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         other half adds Gaussian noise to the chosen coordinates only.
     refit : float or "auto", default="auto"
         Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only. "auto" is
-        0.3 for regression that keeps at most a tenth of the features, and 0 otherwise. In rounds (see
+        0.3 wherever features are cut off; it is 0 for a classifier that keeps more than ``2 sqrt(n mu)``
+        coefficients, with less than 10 steps and with a number for ``learning_rate``. In rounds (see
         ``max_iter``) it is about a quarter. It has no effect without thresholding.
     {clip_norm.half} {max_iter}
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
@@ -322,6 +323,8 @@ class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
     Notes
     -----
     {Notes}
+
+    {privacy.targets}
 
     References
     ----------

@@ -261,6 +261,8 @@ class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
     -----
     {Notes}
 
+    {privacy.targets}
+
     References
     ----------
     {References}
@@ -470,7 +472,9 @@ class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
     -----
     **Privacy.** As for `DPSGDClassifier`: a batch mean of clipped gradients moves by at most ``2 clip_norm /
     batch_size`` in l2 norm under replace-one, and by half of that under zero-out and add-remove. The Gaussian
-    noise is calibrated to all steps together. The median of y is released by noisy counts of targets.
+    noise is calibrated to all steps together.
+
+    {privacy.targets}
 
     {privacy.unprotected}
 

@@ -342,6 +342,8 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
     -----
     {Notes}
 
+    {privacy.targets}
+
     References
     ----------
     {References}

@@ -302,6 +302,8 @@ class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
     -----
     {Notes}
 
+    {privacy.targets}
+
     References
     ----------
     {References}

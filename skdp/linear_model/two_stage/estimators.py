@@ -264,7 +264,9 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
     {Notes}
 
     With the squared loss the second stage is a Gaussian release of the normal equations, as in
-    `DPAdaSSPRegressor`. A median and a quantile of the targets are released by noisy counts.
+    `DPAdaSSPRegressor`.
+
+    {privacy.targets}
 
     References
     ----------
