@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class InTargetUnits:
 
     def _warn_after(self, solution: Solution) -> None:
         super()._warn_after(solution)  # type: ignore[misc]
-        if solution.attributes.get("shrinkage_", 1.0) < LEAST_FACTOR:
+        if cast("float", solution.attributes.get("shrinkage_", 1.0)) < LEAST_FACTOR:
             warn_user(
                 "the predictions can hardly be told from noise, so the coefficients were shrunk to "
                 f"{solution.attributes['shrinkage_']:.0%} of what they were, and the model predicts about the "
