@@ -43,7 +43,7 @@ Time and memory depend on the data and are not protected. Parameters count as pu
 looking at private scores.""",
     "privacy.targets": """\
 **Units of y.** Noisy counts release a centre and a reach of y first, for 5 % of the budget (of mu^2), and up to
-35 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
+45 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
 intercept nothing is centred. Numbers for a clip norm, a threshold or bounds stay in the units of y. In the end
 the fit is calibrated: the moments of predictions and targets are released, for 10 to 20 % of the budget, and all
 coefficients are multiplied by the posterior mean of their slope, ``shrinkage_``. Rows, or a group's rows together,

@@ -441,7 +441,9 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     assert halves.nnz == 2 * tidy.nnz
     assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
     if name in THRESHOLDING:  # columns without any entry get noise like any other (REFEREE 25)
-        if hasattr(model, "shrinkage_"):  # so few records leave nothing; steps of one's own are not calibrated
+        if hasattr(
+            model, "shrinkage_"
+        ):  # so few records leave nothing; steps of one's own are not calibrated
             model = make(name, learning_rate=0.1).fit(tidy, y)
         assert np.atleast_2d(model.coef_)[0, 4] != 0
 

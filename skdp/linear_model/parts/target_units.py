@@ -27,7 +27,7 @@ __all__ = ["InTargetUnits"]
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
 LEAST_FACTOR = 0.5  # factor below which the fit warns
-LARGEST_RANGE = 0.35  # largest part of mu^2 for centre and reach, if the units are few
+LARGEST_RANGE = 0.45  # largest part of mu^2 for centre and reach, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
 
