@@ -203,7 +203,7 @@ def attack(runs=300, calibrated=False, **params):
         model = DPAdaSSPRegressor(**{**settings, **params}, random_state=seed)
         if calibrated:
             return model.fit(X, y).coef_[0]
-        with mock.patch.object(DPAdaSSPRegressor, "_last_share", lambda *_: 0.0):
+        with mock.patch.object(DPAdaSSPRegressor, "_last_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 
     low = np.array([one(-1e6, 2 * run) for run in range(runs)])
