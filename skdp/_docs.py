@@ -41,6 +41,14 @@ multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the bud
     "privacy.unprotected": """\
 Time and memory depend on the data and are not protected. Parameters count as public: do not choose them by
 looking at private scores.""",
+    "privacy.targets": """\
+**Units of y.** Noisy counts release a centre and a reach of y first, for 5 % of the budget (of mu^2), and up to
+45 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
+intercept nothing is centred. Numbers for a clip norm, a threshold or bounds stay in the units of y. In the end
+the fit is calibrated: the moments of predictions and targets are released, for 10 to 20 % of the budget, and all
+coefficients are multiplied by the posterior mean of their slope, ``shrinkage_``. Rows, or a group's rows together,
+add at most a known amount to these moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
+as numbers, nothing of this is released, and the method is the published one.""",
     # ---------------------------------------------------------------- parameters of privacy
     "epsilon": """\
 epsilon : float, default=1.0
@@ -208,7 +216,15 @@ y_bounds_ : tuple of (float, float)
     The range given, or the one that was released.""",
     "target_center_": """\
 target_center_ : float
-    The released centre of y, which is part of ``intercept_``. It is 0 if none was released.""",
+    The centre of y, given or released, which is part of ``intercept_``. It is 0 if none was released.""",
+    "target_reach_": """\
+target_reach_ : float
+    The reach of y about its centre, given or released: about 98 % of the targets are not further away.""",
+    "shrinkage_": """\
+shrinkage_ : float
+    Factor of all coefficients by the calibration, the last release of the fit: 0 where their predictions cannot
+    be told from noise. There is none with a number for ``learning_rate``, with ``max_weight``, without privacy
+    and where nothing is released of the targets.""",
     "privacy_": """\
 privacy_ : PrivacyReport
     What this fit cost.""",

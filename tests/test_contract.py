@@ -34,6 +34,7 @@ from skdp.exceptions import (
 )
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.privacy import mechanisms
 
 ALL = dict(skdp.all_estimators())
@@ -332,9 +333,11 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
     # The number of ledger rows of an adaptive budget follows from released values, and so do the front door's;
     # few records are one full batch.
     # The schedule of recursive momentum follows from the number of records: more steps, more grids.
+    # A regression searches for the range of its targets once more where the released centre is far from 0.
     more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
     more_rows += (skdp.DPLinearRegression, skdp.DPLogisticRegression)
-    assert abs(sizes[1] - sizes[0]) < 128 or ALL[name] in more_rows
+    searched = issubclass(ALL[name], InTargetUnits)
+    assert abs(sizes[1] - sizes[0]) < (512 if searched else 128) or ALL[name] in more_rows
 
 
 @each_model
@@ -444,6 +447,10 @@ def test_csr_duplicates_empty_rows_and_zero_columns(name):
     assert halves.nnz == 2 * tidy.nnz
     assert np.allclose(model.coef_, make(name).fit(tidy, y).coef_)
     if name in THRESHOLDING:  # columns without any entry get noise like any other (REFEREE 25)
+        if hasattr(
+            model, "shrinkage_"
+        ):  # so few records leave nothing; steps of one's own are not calibrated
+            model = make(name, learning_rate=0.1).fit(tidy, y)
         assert np.atleast_2d(model.coef_)[0, 4] != 0
 
 
@@ -574,7 +581,9 @@ def test_numpy_global_seed_has_no_influence(name):
     fits = []
     for _ in range(2):
         np.random.seed(0)
-        fits.append(make(name, random_state=None, **drawn(name)).fit(X, y).coef_)
+        model = make(name, random_state=None, **drawn(name)).fit(X, y)
+        # So few records may leave no coefficient; what they leave is the intercept.
+        fits.append(np.append(model.coef_, model.intercept_))
     assert not np.array_equal(*fits)
 
 

@@ -17,13 +17,11 @@ from skdp.base.fit import Solution
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
-    RANGE_SEARCHES,
-    TargetRange,
-    released_range,
     released_reach,
     released_row_norm,
     scale_share,
 )
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -32,7 +30,6 @@ __all__ = [
     "DPAdaSSPRegressor",
     "adassp",
     "check_scales",
-    "given_bounds",
     "given_scales_assumption",
 ]
 
@@ -52,7 +49,7 @@ def adassp(
     records: PrivateRecords,
     *,
     row_norm: float | None,
-    y_bounds: tuple[float, float] | None,
+    reach: float,
     alpha: float | None,
     share: float,
     n_rounds: int = 3,
@@ -63,8 +60,8 @@ def adassp(
     ----------
     row_norm : float or None
         None releases it.
-    y_bounds : tuple of (low, high) or None
-        None releases them.
+    reach : float
+        Targets are centred, and clipped to this magnitude.
     alpha : float or None
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None is AdaSSP's rule.
     share : float
@@ -76,22 +73,14 @@ def adassp(
     -------
     theta : ndarray of shape (n_parameters,)
     attributes : dict
-        ``row_norm_``, ``y_bounds_``, ``alpha_``.
+        ``row_norm_``, ``alpha_``.
     """
-    n_rounds = 1 if session.exact else n_rounds
-    searches = (row_norm is None) + RANGE_SEARCHES * (y_bounds is None)
-    part = share * scale_share(session, records.n_units, searches) / max(searches, 1)
-    size = records.n_parameters + 1
-    rest = share - part * searches
-    session.require_feasible(size * size * n_rounds, 1, rest * ROUNDS[n_rounds][0])
+    part, n_rounds = require_room(session, records, int(row_norm is None), share, n_rounds)
+    rest = share - part
     norm = released_row_norm(session, records, part) if row_norm is None else row_norm
-    if y_bounds is None:
-        target = released_range(session, records, RANGE_SEARCHES * part)
-    else:
-        target = TargetRange.between(*y_bounds)
-    records = records.with_intercept(INTERCEPT * norm).centered(target.center)
+    records = records.with_intercept(INTERCEPT * norm)
     equations = NormalEquations(session, records, norm)
-    bound, theta = target.bound, np.zeros(records.n_parameters)
+    bound, theta = reach, np.zeros(records.n_parameters)
     for k, portion in enumerate(ROUNDS[n_rounds]):
         if k:
             bound = released_reach(
@@ -100,12 +89,22 @@ def adassp(
         paid = portion * rest * (1 - REACH_SHARE * (n_rounds - 1))
         theta = theta + equations.solve(theta, bound, alpha, TARGET_WEIGHT[min(k, 1)], paid)
     if records.fit_intercept:
-        theta[-1] = theta[-1] * records.intercept_value + target.center
+        theta[-1] = theta[-1] * records.intercept_value
     return theta, {
         "row_norm_": float(norm),
-        "y_bounds_": target.bounds,
         "alpha_": equations.ridge / records.n_units,
     }
+
+
+def require_room(
+    session: PrivacySession, records: PrivateRecords, searches: int, share: float, n_rounds: int
+) -> tuple[float, int]:
+    """Refuse what the budget cannot hold; return the part of the searches and the number of rounds."""
+    n_rounds = 1 if session.exact else n_rounds
+    part = share * scale_share(session, records.n_units, searches)
+    size = records.n_parameters + 1
+    session.require_feasible(size * size * n_rounds, 1, (share - part) * ROUNDS[n_rounds][0])
+    return part, n_rounds
 
 
 class NormalEquations:
@@ -187,8 +186,57 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
     return vectors @ (inverse * (vectors.T @ cross))
 
 
+class _AdaSSPFit(LinearFit):
+    """The fit on centred targets."""
+
+    row_norm: float | str
+    y_bounds: Any
+    alpha: float | str
+    n_rounds: int
+
+    def _noise(self, problem: Problem) -> tuple[float, str]:
+        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
+        # as large as sqrt(d + 1) of its entries.
+        hidden = "larger than most eigenvalues of the second moments"
+        return (problem.records.n_features + 1) ** 1.5, hidden
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        records = problem.records
+        if records.n_features > LARGEST:
+            raise ValueError(
+                f"X has {records.n_features} features, and a matrix of their square would be released; "
+                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
+            )
+        searches = int(given(self.row_norm) is None)
+        require_room(session, records, searches, 1.0, self.n_rounds)
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records = problem.records
+        theta, attributes = adassp(
+            session,
+            records,
+            row_norm=given(self.row_norm),
+            reach=problem.target.bound,
+            alpha=given(self.alpha),
+            share=1.0,
+            n_rounds=self.n_rounds,
+        )
+        attributes["y_bounds_"] = problem.target.bounds
+        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        return given_scales_assumption(self.row_norm, self.y_bounds)
+
+
+class _RegressionFit(InTargetUnits, _AdaSSPFit):
+    """The fit in units of the targets."""
+
+    _needs_reach = True
+
+
 @document()
-class DPAdaSSPRegressor(GLMRegressor, LinearFit):
+class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal
@@ -213,6 +261,7 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
     {coef_.regressor} {intercept_.regressor} {support_}
     n_iter_ : int
         Number of rounds. It is 1 without privacy.
+    {target_center_} {target_reach_} {shrinkage_}
     {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -229,6 +278,8 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
 
     [Wang2018]_ releases the eigenvalue, the matrix and the vector one by one, with a third of the budget
     each. One joint release with the exact Gaussian formula of [Balle2018]_ costs less.
+
+    {privacy.targets}
 
     {privacy.unprotected}
 
@@ -287,33 +338,6 @@ class DPAdaSSPRegressor(GLMRegressor, LinearFit):
         check_number("alpha", self.alpha, Real, low=0, high=1e100, word="auto")
         check_number("n_rounds", self.n_rounds, Integral, low=1, high=max(ROUNDS))
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        # Rows have norm 1 at most, so d + 1 eigenvalues of the mean add up to 1 at most; those of the noise are
-        # as large as sqrt(d + 1) of its entries.
-        hidden = "larger than most eigenvalues of the second moments"
-        return (problem.records.n_features + 1) ** 1.5, hidden
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        if records.n_features > LARGEST:
-            raise ValueError(
-                f"X has {records.n_features} features, and a matrix of their square would be released; "
-                f"at most {LARGEST} are possible. Use DPTwoStageRegressor or DPIGHTRegressor"
-            )
-        theta, attributes = adassp(
-            session,
-            records,
-            row_norm=given(self.row_norm),
-            y_bounds=given_bounds(self.y_bounds),
-            alpha=given(self.alpha),
-            share=1.0,
-            n_rounds=self.n_rounds,
-        )
-        return Solution(theta, n_iter=1 if session.exact else self.n_rounds, attributes=attributes)
-
-    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        return given_scales_assumption(self.row_norm, self.y_bounds)
-
 
 def check_scales(row_norm: Any, y_bounds: Any) -> None:
     """Raise TypeError or ValueError unless both are "adaptive" or public numbers."""
@@ -339,13 +363,8 @@ def _is_range(bounds: Any) -> bool:
 
 def given_scales_assumption(row_norm: Any, y_bounds: Any) -> tuple[str, ...]:
     """Assumptions of the claim if numbers were given."""
-    values = {"row_norm": given(row_norm), "y_bounds": given_bounds(y_bounds)}
+    values = {"row_norm": given(row_norm), "y_bounds": given(y_bounds)}
     names = [name for name, value in values.items() if value is not None]
     if not names:
         return ()
     return (f"{' and '.join(names)} not chosen by looking at these records",)
-
-
-def given_bounds(y_bounds: Any) -> tuple[float, float] | None:
-    """A checked public range as a tuple; None for a word, which leaves it to the fit."""
-    return None if given(y_bounds) is None else tuple(y_bounds)

@@ -17,10 +17,9 @@ from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.quantiles import (
     QUESTIONS,
-    RANGE_SEARCHES,
-    released_range,
     released_row_norm,
 )
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
@@ -31,7 +30,10 @@ __all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
 LARGEST = 0.4  # largest part of (epsilon, delta) for the point and the searches together
 PRECISION = 4.0  # units over the noise of one count, which a larger share of the budget can reach
-POINT_SHARE = 0.1  # part of mu^2 for the computed point, if there are searches
+POINT_SHARE = 0.1  # part of mu^2 for the computed point, if the row norm is searched for
+# Of a regression: as many searches as range and calibration of the targets count for, and their parts of mu^2.
+TARGET_SEARCHES = 4
+RANGE_SHARE, CALIBRATION_SHARE = 0.4, 0.35
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
 BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
@@ -51,7 +53,6 @@ def perturbed_minimum(
     row_norm: float,
     alpha: float | None,
     share: float = 1.0,
-    target_center: float = 0.0,
 ) -> tuple[np.ndarray, float]:
     """Fit by objective perturbation.
 
@@ -64,8 +65,6 @@ def perturbed_minimum(
         Penalty ``alpha / 2 ||theta||^2`` on the mean loss; None finds it.
     share : float, default=1.0
         Share of the session's mu^2, for the noise on the computed point.
-    target_center : float, default=0.0
-        Subtracted from the targets, and added to the returned intercept.
 
     Returns
     -------
@@ -75,13 +74,11 @@ def perturbed_minimum(
     """
     records = records.with_intercept(INTERCEPT * row_norm)
     penalty = chosen_penalty(session, records, loss, row_norm, alpha)
-    minimizer = records.perturbed_minimizer(
-        loss, penalty=penalty, row_norm=row_norm, target_center=target_center
-    )
+    minimizer = records.perturbed_minimizer(loss, penalty=penalty, row_norm=row_norm)
     plan = session.plan_gaussian(1, share, purpose="computed point")
     theta = session.objective_perturbation(minimizer, plan)
     if records.fit_intercept:
-        theta[-1] = theta[-1] * records.intercept_value + target_center
+        theta[-1] = theta[-1] * records.intercept_value
     return theta, penalty / records.n_units
 
 
@@ -148,29 +145,52 @@ class PerturbedFit(LinearFit):
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return count_assumption(problem)
 
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what the budget cannot hold, before the first release."""
+        session.require_feasible(problem.records.n_parameters, 1, POINT_SHARE)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         records = problem.records
-        session.require_feasible(records.n_parameters, 1, POINT_SHARE)
-        part = (1.0 - POINT_SHARE) / max(self._searches, 1)
-        norm = given(self.row_norm)
-        norm = released_row_norm(session, records, part) if norm is None else float(norm)
-        loss, center, found = self._loss(session, problem, part)
+        self._plan_first(session, problem)
+        norm, search = given(self.row_norm), given(self.row_norm) is None
+        if search:
+            norm = released_row_norm(session, records, 1.0 - POINT_SHARE)
+        norm, (loss, found) = float(norm), self._loss(problem)
         theta, alpha = perturbed_minimum(
             session,
             records,
             loss,
             row_norm=norm,
             alpha=given(self.alpha),
-            share=POINT_SHARE if self._searches else 1.0,
-            target_center=center,
+            share=POINT_SHARE if search else 1.0,
         )
         return Solution(theta, attributes={"row_norm_": norm, "alpha_": alpha, **found})
 
-    def _loss(
-        self, session: PrivacySession, problem: Problem, part: float
-    ) -> tuple[Any, float, dict[str, Any]]:
-        """The loss, the centre of the targets, and what was released for them; ``part`` pays a search."""
-        return problem.loss, 0.0, {}
+    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+        """The loss, and fitted attributes that belong to it."""
+        return problem.loss, {}
+
+
+class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
+    """The fit of a regression; with a number for the threshold nothing of the targets is released."""
+
+    huber_threshold: float | str
+    _needs_reach = True
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return given(self.huber_threshold) is None
+
+    def _first_share(self, session: PrivacySession, problem: Problem) -> float:
+        return RANGE_SHARE
+
+    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+        return 0.0 if session.exact else CALIBRATION_SHARE
+
+    def _loss(self, problem: Problem) -> tuple[Any, dict[str, Any]]:
+        threshold = given(self.huber_threshold)
+        if threshold is None:
+            threshold = THRESHOLD * problem.target.bound
+        return HuberLoss(float(threshold)), {"huber_threshold_": float(threshold)}
 
 
 @document()
@@ -307,7 +327,7 @@ def _require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(GLMRegressor, PerturbedFit):
+class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
@@ -320,8 +340,9 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
     {epsilon} {delta} {row_norm}
     huber_threshold : float or "adaptive", default="adaptive"
         Residual beyond which the loss is linear, in units of y, > 0. The noise is proportional to it.
-        "adaptive" spends 15 % of epsilon and delta on the centre and the reach of the targets. The centre is
-        subtracted, and the threshold is a quarter of the reach. With a number, bring y near 0 by a public
+        "adaptive" spends 20 % of epsilon and delta, up to 40 % if the records are few, on the centre and the reach
+        of the targets and on the calibration. The centre is subtracted, and the threshold is a quarter of the
+        reach. With a number, bring y near 0 by a public
         constant, because targets beyond 1000 thresholds are clipped. The mean of skewed targets, such as
         counts, is underestimated; `DPAdaSSPRegressor` fits it.
     {alpha.l2}
@@ -336,7 +357,8 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     huber_threshold_ : float
         The threshold given, or the one that was released.
-    {target_center_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
+    {target_center_} {target_reach_} {shrinkage_}
+    {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -351,6 +373,8 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
     signs, and its curvature stays 1 up to the kink. This makes the analysis a little less tight: the noise is
     5 to 15 % above that of one Gaussian release of the gradient. A row that is longer than the row norm is
     scaled down together with its centred target.
+
+    {privacy.targets}
 
     References
     ----------
@@ -401,19 +425,9 @@ class DPAMPRegressor(GLMRegressor, PerturbedFit):
 
     @property
     def _searches(self) -> int:
-        return super()._searches + RANGE_SEARCHES * (given(self.huber_threshold) is None)
+        return super()._searches + TARGET_SEARCHES * (given(self.huber_threshold) is None)
 
     def _check_targets(self) -> None:
         value = self.huber_threshold
         check_number("huber_threshold", value, Real, low=0, strict=True, word="adaptive")
         check_within("huber_threshold", value, 1e-45)
-
-    def _loss(
-        self, session: PrivacySession, problem: Problem, part: float
-    ) -> tuple[Any, float, dict[str, Any]]:
-        center, threshold = 0.0, given(self.huber_threshold)
-        if threshold is None:
-            target = released_range(session, problem.records, RANGE_SEARCHES * part)
-            center, threshold = target.center, THRESHOLD * target.bound
-        found = {"huber_threshold_": float(threshold), "target_center_": float(center)}
-        return HuberLoss(float(threshold)), center, found

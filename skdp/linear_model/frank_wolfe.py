@@ -24,9 +24,9 @@ from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.progress import Progress
-from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share
 from skdp.linear_model.parts.search import noisy_search
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Rescaled, Task, given, silent
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
@@ -177,32 +177,39 @@ class FrankWolfeFit(LinearFit):
         steps = given(self.max_iter)
         if steps is None:
             steps = steps_for(records.n_units, session.epsilon, session.delta)
-        center, share, found = self._center(session, records)
-        records = records.centered(center) if center else records
         value, clip, radius, share = released_scales(
             session,
             records,
             loss,
             radius=given(self.radius),
             clip_norm=given(self.clip_norm),
-            share=share,
+            share=1.0,
         )
         progress = Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         )
-        inner = Rescaled(progress, value, records.fit_intercept, center)
+        inner = Rescaled(progress, value, records.fit_intercept)
         seen = self.verbose or self.callback is not None
         task = Task(session, records.with_intercept(value), loss, monitor=inner if seen else silent)
         with progress:
             solution = frank_wolfe(
                 task, radius=radius, max_iter=int(steps), clip_norm=clip, share=share
             )
-        attributes = {"radius_": radius, "clip_norm_": clip, **found}
+        attributes = {"radius_": radius, "clip_norm_": clip}
         return Solution(inner.outward(solution.theta), solution.n_iter, attributes)
 
-    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
-        """The centre of the targets, the share of the budget that is left, and fitted attributes."""
-        return 0.0, 1.0, {}
+
+class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
+    """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
+
+    _largest_factor = 1.0  # the coefficients stay in the ball
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Nothing can be refused that was not before."""
+
+    def _last_share(self, session: PrivacySession, problem: Problem) -> float:
+        literal = given(self.radius) is not None and given(self.clip_norm) is not None
+        return 0.0 if literal else super()._last_share(session, problem)
 
 
 @document()
@@ -317,7 +324,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
+class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -335,14 +342,15 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     {max_iter} {clip_norm} {loss} {huber_threshold}
     fit_intercept : bool, default=True
         Whether to fit an intercept. A number near the median of y is released first, subtracted from y and added
-        to the intercept in the end. It takes 5 % of the budget (of mu^2), up to 20 % if the records are few. With
-        ``delta=0`` it is not released: subtract a public centre from y. The rest of the intercept is the
-        coefficient of a constant feature, which is the released median sup norm of the rows, or 1 without one.
+        to the intercept in the end. With ``delta=0`` it is not released: subtract a public centre from y. The
+        rest of the intercept is the coefficient of a constant feature, which is the released median sup norm of
+        the rows, or 1 without one.
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_} {target_center_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -354,7 +362,7 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
     -----
     {Notes}
 
-    The median of y is released by noisy counts of targets.
+    {privacy.targets}
 
     References
     ----------
@@ -406,10 +414,3 @@ class DPFrankWolfeRegressor(GLMRegressor, FrankWolfeFit):
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
-
-    def _center(self, session: PrivacySession, records: PrivateRecords) -> tuple[float, float, Any]:
-        center, share = 0.0, 0.0
-        if self.fit_intercept and (session.delta > 0 or session.exact):
-            share = scale_share(session, records.n_units, CENTER_SEARCHES)
-            center = released_center(session, records, share)
-        return center, 1.0 - share, {"target_center_": center}

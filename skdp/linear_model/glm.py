@@ -37,10 +37,25 @@ UNDECLARED = (
 
 @dataclass(frozen=True)
 class Problem(fit.Problem):
-    """A validated fit: the records, what of them is public, and the loss."""
+    """A validated fit: the records, what of them is public, and the loss.
+
+    Attributes
+    ----------
+    target : TargetRange or None
+        Of a private regression: the centre that was subtracted from the targets, and their reach about it.
+    planned : object
+        What a fit planned before its first release, if anything.
+    """
 
     records: PrivateRecords
     loss: Any
+    target: Any = None
+    planned: Any = None
+
+    @property
+    def center(self) -> float:
+        """What was subtracted from the targets."""
+        return 0.0 if self.target is None else float(self.target.center)
 
 
 class GLMModel(Exportable):

@@ -30,7 +30,7 @@ from skdp.linear_model.parts.steps import square
 from skdp.linear_model.parts.task import Task
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["pays", "pursue", "require_room"]
+__all__ = ["are_few", "pays", "pursue", "require_room"]
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,15 @@ NEGLIGIBLE = 2.0**-40  # intercept's feature while features are chosen: it clips
 def pays(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
     """Whether rounds are better than many steps on all features, by public numbers.
 
-    They are better if the fits have little noise: if at most ``2 sqrt(n mu)`` coefficients, and at most a tenth of
-    all, are kept.
+    They are better if the fits have little noise, and at most a tenth of all coefficients are kept.
     """
+    return 10 * n_kept <= records.n_features and are_few(session, records, n_kept)
+
+
+def are_few(session: PrivacySession, records: PrivateRecords, n_kept: int) -> bool:
+    """Whether a fit of so many coefficients has little noise, by public numbers: at most ``2 sqrt(n mu)``."""
     mu = math.inf if session.exact else accounting.gaussian_mu(session.epsilon, session.delta)
-    return 10 * n_kept <= records.n_features and n_kept**2 <= 4 * records.n_units * mu
+    return n_kept**2 <= 4 * records.n_units * mu
 
 
 def require_room(

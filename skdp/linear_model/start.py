@@ -10,11 +10,17 @@ __all__ = ["start_point"]
 
 
 def start_point(
-    coef_init: Any, shape: tuple[int, ...], n_features: int, *, fit_intercept: bool
+    coef_init: Any,
+    shape: tuple[int, ...],
+    n_features: int,
+    *,
+    fit_intercept: bool,
+    center: float = 0.0,
 ) -> np.ndarray:
     """Return the first theta, of ``shape``: zeros, or a released model's coefficients.
 
-    ``coef_init`` is ``coef_``, or ``coef_`` with the intercept as a last column.
+    ``coef_init`` is ``coef_``, or ``coef_`` with the intercept as a last column. ``center`` is what was subtracted
+    from the targets, and so from that intercept.
     """
     if coef_init is None:
         return np.zeros(shape)
@@ -37,4 +43,7 @@ def start_point(
     if not np.isfinite(coef).all():
         raise ValueError("coef_init must be finite, but it contains NaN or infinity")
     missing = fit_intercept and coef.shape == wanted[0]
-    return as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
+    theta = as_theta(coef, np.zeros(n_outputs) if missing else None, n_outputs)
+    if fit_intercept and not missing:
+        theta[-1] -= center
+    return theta

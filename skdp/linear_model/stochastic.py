@@ -63,14 +63,17 @@ class StochasticRun:
         values = {name: given(getattr(self, name)) for name in names}
         return {k: int(v) if isinstance(v, Integral) else v for k, v in values.items()}
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records, loss = problem.records, problem.loss
-        theta = start_point(
+    def _start(self, problem: Problem) -> Any:
+        return start_point(
             self.coef_init,
-            parameter_shape(records, loss),
-            records.n_features,
+            parameter_shape(problem.records, problem.loss),
+            problem.records.n_features,
             fit_intercept=self.fit_intercept,
+            center=problem.center,
         )
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records, loss, theta = problem.records, problem.loss, self._start(problem)
         settings = self._settings()
         with Progress(
             self.verbose,
@@ -81,7 +84,7 @@ class StochasticRun:
             total=getattr(settings, "max_iter", None),
         ) as monitor:
             penalty = PENALTIES[self.penalty](float(self.alpha), records.n_features)
-            task = Task(session, records, loss, theta, monitor, penalty)
+            task = Task(session, records, loss, theta, monitor, penalty, problem.planned)
             return self._algorithm(task, settings)
 
 

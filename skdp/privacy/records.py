@@ -8,7 +8,7 @@ import math
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
@@ -243,12 +243,23 @@ class PrivateRecords:
         PrivateRecords
             A record's new target is a function of that record and ``theta`` alone.
         """
-        rows, at = self._rows, np.array(theta, dtype=np.float64)
-        fitted = predictions(rows.X, at[: self.n_features])
-        if rows.fit_intercept:
-            with np.errstate(all="ignore"):
-                fitted = fitted + rows.intercept_value * at[-1]
-        return PrivateRecords._of(rows.with_targets(rows.targets_less(fitted)))
+        rows = self._rows
+        return PrivateRecords._of(rows.with_targets(rows.targets_less(_fitted(rows, theta))))
+
+    def scored(self, theta: ArrayLike) -> "PrivateRecords":
+        """Return the same records with one feature: what a linear model predicts.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,)
+            Public or released, the intercept last.
+
+        Returns
+        -------
+        PrivateRecords
+            A record's new feature is a function of that record and ``theta`` alone. Targets stay.
+        """
+        return PrivateRecords._of(self._rows.with_scores(_fitted(self._rows, theta)))
 
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.
@@ -315,3 +326,13 @@ class PrivateRecords:
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __iter__ = _refuse  # type: ignore[assignment]
     __len__ = __getitem__ = _refuse
+
+
+def _fitted(rows: Rows, theta: ArrayLike) -> NDArray[np.float64]:
+    """What a linear model predicts for each record, from that record alone."""
+    at = np.array(theta, dtype=np.float64)
+    fitted = predictions(rows.X, at[: rows.shape.n_features])
+    if rows.fit_intercept:
+        with np.errstate(all="ignore"):
+            fitted = fitted + rows.intercept_value * at[-1]
+    return fitted

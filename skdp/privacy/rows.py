@@ -123,6 +123,12 @@ class Rows:
         size = self.shape.n_features + fit_intercept
         return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
 
+    def with_scores(self, scores: NDArray[np.float64]) -> "Rows":
+        """The same records and targets with one feature, their score in place of all others."""
+        shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
+        column = np.ascontiguousarray(scores, dtype=np.float64)[:, None]
+        return replace(self, X=column, shape=shape, _of_X={}, _of_y={}, _norms={})
+
     # ---------------------------------------------------------------- what statistics ask for
 
     @property

@@ -145,7 +145,7 @@ def test_smoothing_0_is_plain_sgd_bit_by_bit(kind, batch_size, solver, monkeypat
         cls = DPSGDClassifier if kind == "Classifier" else DPSGDRegressor
         return opened(cls(**plain), n_units)
 
-    X, y = table(2 if kind == "Classifier" else 0, n=200)
+    X, y = table(2 if kind == "Classifier" else 0, n=1000)
     smooth, plain = ALL[:2][kind == "Regressor"], ALL[2:][kind == "Regressor"]
     settings = dict(batch_size=batch_size, solver=solver, max_iter=5)
     expected = make(plain, **settings).fit(X, y)
@@ -206,18 +206,23 @@ def test_literal_numbers_are_one_noisy_step(cls):
 @pytest.mark.parametrize("cls", ALL)
 def test_a_batch_of_all_records_is_the_exact_full_batch(cls):
     X, y = table(2 if is_classifier(cls()) else 0, n=100)
+
+    def steps(model):
+        (row,) = (r for r in model.privacy_.mechanisms if r["purpose"] == "steps")
+        return row
+
     whole = make(cls).fit(X, y)
     for size in (100, 10_000):
-        row = make(cls, batch_size=size).fit(X, y).privacy_.mechanisms[-1]
+        row = steps(make(cls, batch_size=size).fit(X, y))
         assert row["sampling"] == "full batch"
-        expected = whole.privacy_.mechanisms[-1]["noise_multiplier"]
+        expected = steps(whole)["noise_multiplier"]
         assert math.isclose(row["noise_multiplier"], expected, rel_tol=1e-12)
     assert "Gaussian DP" in repr(whole.privacy_)
-    sampled = make(cls, batch_size=20).fit(X, y).privacy_.mechanisms[-1]
+    sampled = steps(make(cls, batch_size=20).fit(X, y))
     assert (sampled["sampling"], sampled["count"]) == ("Poisson", 100)
-    assert sampled["noise_multiplier"] < 0.6 * whole.privacy_.mechanisms[-1]["noise_multiplier"]
+    assert sampled["noise_multiplier"] < 0.6 * steps(whole)["noise_multiplier"]
     fixed = make(cls, batch_size=20, sampling="without_replacement").fit(X, y)
-    assert fixed.privacy_.mechanisms[-1]["sampling"] == "without replacement"
+    assert steps(fixed)["sampling"] == "without replacement"
 
 
 @pytest.mark.parametrize("batch_size", ["auto", 1000])
@@ -282,7 +287,8 @@ def test_the_centre_is_paid_for():
     claim = accounting.gaussian_mu(model.epsilon, model.delta) ** 2
     assert 0.9 * claim < spent <= claim
     steps = sum(r["count"] / r["noise_multiplier"] ** 2 for r in rows if r["purpose"] == "steps")
-    assert math.isclose(steps / claim, 0.93, rel_tol=1e-3)  # 2 % for the scales, 5 % for the centre
+    # 5 % for the range of the targets, 10 % for the calibration, and 2 % of the rest for the scales
+    assert math.isclose(steps / claim, 0.98 * 0.85, rel_tol=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_report_holds_the_whole_budget(teacher):
     assert (report.epsilon, report.guarantee) == (1.0, "proven")
     assert "not stable" in report.erratum
     purposes = {row["purpose"] for row in report.mechanisms}
-    expected = {"labels", "scale"}
+    expected = {"labels", "scale", "calibration"}
     assert purposes == expected if teacher == "ridge" else purposes > expected
 
 

@@ -14,7 +14,7 @@ from skdp.base.fit import Solution
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.frame import ExactLinearFit, LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
-from skdp.linear_model.ight.solver import Settings, solve
+from skdp.linear_model.ight.solver import Settings, divided, solve
 from skdp.linear_model.parts.checks import (
     check_callback,
     check_clip,
@@ -24,6 +24,7 @@ from skdp.linear_model.parts.checks import (
 )
 from skdp.linear_model.parts.penalties import L2Penalty
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.start import start_point
 from skdp.privacy import PrivacySession
@@ -74,6 +75,12 @@ class _ThresholdingFit:
         )
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        with Progress(
+            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
+        ) as monitor:
+            return solve(replace(self._task(session, problem), monitor=monitor), self._settings())
+
+    def _task(self, session: PrivacySession, problem: Problem) -> Task:
         records, loss = problem.records, problem.loss
         check_features(self.n_nonzero_coefs, records.n_features)
         theta = start_point(
@@ -81,12 +88,15 @@ class _ThresholdingFit:
             parameter_shape(records, loss),
             records.n_features,
             fit_intercept=self.fit_intercept,
+            center=problem.center,
         )
-        penalty = L2Penalty(self.alpha, records.n_features)
-        with Progress(
-            self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
-        ) as monitor:
-            return solve(Task(session, records, loss, theta, monitor, penalty), self._settings())
+        return Task(
+            session, records, loss, theta, penalty=L2Penalty(self.alpha, records.n_features)
+        )
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        divided(self._task(session, problem), self._settings())
 
 
 class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
@@ -115,6 +125,13 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
         check_choice("selection", self.selection, ("gaussian", "peeling"))
 
 
+class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
+    """The private fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return self._settings().adaptive
+
+
 class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
     """The non-private fit: the same algorithm through a session that releases exact values."""
 
@@ -139,6 +156,13 @@ class ExactThresholdingFit(_ThresholdingFit, ExactLinearFit):
         check_number("tol", self.tol, Real, low=0)
 
 
+class ExactRegressionFit(InTargetUnits, ExactThresholdingFit):
+    """The non-private fit of a regression, with the same centre of the targets."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return self._settings().adaptive
+
+
 @document()
 class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     """Sparse logistic or softmax regression that is differentially private.
@@ -158,7 +182,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         other half adds Gaussian noise to the chosen coordinates only.
     refit : float or "auto", default="auto"
         Share in [0, 1) of the budget that is kept for gradient steps on the surviving features only. "auto" is
-        0.3 for regression that keeps at most a tenth of the features, and 0 otherwise. In rounds (see
+        0.3 wherever features are cut off; it is 0 for a classifier that keeps more than ``2 sqrt(n mu)``
+        coefficients, with less than 10 steps and with a number for ``learning_rate``. In rounds (see
         ``max_iter``) it is about a quarter. It has no effect without thresholding.
     {clip_norm.half} {max_iter}
         The steps of the refit are included. "auto" is 100, or two to five rounds of 20 or 40 steps. A round
@@ -267,7 +292,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
+class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -288,6 +313,7 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -297,6 +323,8 @@ class DPIGHTRegressor(GLMRegressor, PrivateThresholdingFit):
     Notes
     -----
     {Notes}
+
+    {privacy.targets}
 
     References
     ----------
@@ -453,7 +481,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
 
 
 @document(IGHTClassifier)
-class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
+class IGHTRegressor(GLMRegressor, ExactRegressionFit):
     """Sparse linear regression by iterative gradient hard thresholding, not private.
 
     Each step follows the gradient of the squared or Huber's loss and keeps the ``n_nonzero_coefs`` features with
@@ -470,6 +498,7 @@ class IGHTRegressor(GLMRegressor, ExactThresholdingFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {target_center_} {target_reach_}
     {n_features_in_} {feature_names_in_}
 
     See Also

@@ -32,11 +32,11 @@ from skdp.linear_model.parts.steps import (
     step_rule,
 )
 from skdp.linear_model.parts.task import Task
-from skdp.linear_model.pursuit import pays, pursue, require_room
+from skdp.linear_model.pursuit import are_few, pays, pursue, require_room
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy import PrivacySession
 
-__all__ = ["Schedule", "Settings", "solve", "thresholding"]
+__all__ = ["Schedule", "Settings", "divided", "solve", "thresholding"]
 
 MAX_ITER = 100  # steps
 REFIT_SHARE = 0.3  # share of the refit in the steps, and in what the scales leave of mu^2
@@ -170,14 +170,20 @@ class Schedule:
 
     @classmethod
     def of(
-        cls, loss: Loss, d: int, s: int, settings: Settings, scale_share: float = CLIP_SHARE
+        cls,
+        loss: Loss,
+        d: int,
+        s: int,
+        settings: Settings,
+        scale_share: float = CLIP_SHARE,
+        few: bool = True,
     ) -> "Schedule":
-        """Divide; refitting pays where few of many features survive."""
+        """Divide; ``few`` says that a classifier keeps so few coefficients that a refit has little noise."""
         total = MAX_ITER if settings.max_iter is None else int(settings.max_iter)
         refit = settings.refit
         if refit is None:
-            sparse = not loss.is_classification and 10 * s <= d and total >= 10
-            refit = REFIT_SHARE if sparse and not settings.literal else 0.0
+            pays_off = s < d and total >= 10 and (few or not loss.is_classification)
+            refit = REFIT_SHARE if pays_off and not settings.literal else 0.0
         last = max(1, round(refit * total)) if refit and s < d else 0
         if last >= total > 0 and last:
             raise ValueError(
@@ -198,7 +204,7 @@ def solve(task: Task, settings: Settings) -> Solution:
     """Release the scales, then take rounds, or noisy steps and those on the features that survive."""
     d = task.records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
-    plan, rounds = divided(task, s, settings)
+    plan, rounds = divided(task, settings)
     scales = scales_of(task, settings, plan)
     task = task.rescaled(scales.intercept)
     if rounds:
@@ -228,13 +234,16 @@ def solve(task: Task, settings: Settings) -> Solution:
     return replace(found, theta=task.monitor.outward(found.theta), attributes=attributes)
 
 
-def divided(task: Task, s: int, settings: Settings) -> tuple[Schedule, bool]:
+def divided(task: Task, settings: Settings) -> tuple[Schedule, bool]:
     """Divide steps and budget by public numbers, and say whether there are rounds; refuse what cannot be held."""
     session, records, loss = task.session, task.records, task.loss
+    kept = settings.n_nonzero_coefs
+    s = records.n_features if kept is None else kept
     questions = QUESTIONS * count_searches(records, loss)
     scale_share = grown_share(session, records.n_units, questions)
-    plan = Schedule.of(loss, records.n_features, s, settings, scale_share)
     n_outputs = loss.n_outputs
+    few = are_few(session, records, s * n_outputs)
+    plan = Schedule.of(loss, records.n_features, s, settings, scale_share, few)
     rounds = settings.untouched and not task.theta.any() and pays(session, records, s * n_outputs)
     if rounds:
         require_room(session, records, s, n_outputs, 1 - plan.clip_share)

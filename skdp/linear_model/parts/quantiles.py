@@ -6,15 +6,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.linear_model.parts.scales import grown_share
-from skdp.linear_model.parts.search import AVERAGED, GRID, QUESTIONS, noisy_search
+from skdp.linear_model.parts.search import AVERAGED, QUESTIONS, likely_search, noisy_search
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 
 __all__ = [
-    "CENTER_SEARCHES",
     "QUESTIONS",
+    "RANGE_QUESTIONS",
     "RANGE_SEARCHES",
+    "SMALLEST_SHARE",
     "TargetRange",
-    "released_center",
     "released_range",
     "released_reach",
     "released_row_norm",
@@ -23,10 +23,16 @@ __all__ = [
 
 # The grids and the numbers of searches are choices, not tuned.
 ROW_GRID = 2.0 ** (np.arange(-256, 256) / 8) * (1 + 2.0**-7)  # as `GRID`, in eighth octaves
-EVEN_GRID = np.arange(-48, 49) / 32  # centres, in median magnitudes of the targets
-FINE_GRID = 2.0 ** (np.arange(-48, 49) / 8)  # reaches, in the same unit
+EVEN_GRID = np.arange(-48, 49) / 32  # centres, in sizes of targets
+SIZES = 2.0 ** np.arange(-40.0, 45.0) * (1 + 2.0**-7)  # sizes of targets
+REACHES = 2.0 ** (np.arange(-8, 11) / 4)  # reaches of targets near 0, in sizes
+WIDE_REACHES = 2.0 ** (np.arange(-32, 9) / 4)  # and of targets far from it
 RANGE_SEARCHES = 3  # number of searches of `released_range`
-CENTER_SEARCHES = 3  # number of searches of `released_center`
+RANGE_QUESTIONS = 10  # of each of them
+MOST_ABOVE = 0.05  # part of the targets above their size
+SEEN = 2.2  # least tail, in standard deviations of an answer
+AGAIN = 0.4  # part of the share of a search that is kept for another one
+NEAR = 0.0625  # centre, in sizes, below which targets are near 0
 TAIL = 0.02  # part of the targets that may be clipped, if the noise allows to count so few
 SMALLEST_SHARE = 0.05  # least part of mu^2 for all searches of a fit
 
@@ -73,42 +79,64 @@ def released_row_norm(
     )
 
 
-def released_range(session: PrivacySession, records: PrivateRecords, share: float) -> TargetRange:
-    """Release the targets' centre and reach, by `RANGE_SEARCHES` searches that divide the share.
+def released_range(
+    session: PrivacySession, records: PrivateRecords, share: float, *, centered: bool = True
+) -> TargetRange:
+    """Release the targets' centre and reach by searches that divide the share.
 
-    The first search finds the median of |y|. The median of y lies within it, and is searched for on an even grid.
-    The last finds a quantile of the distances from that.
+    The first search finds the size of the targets, an upper quantile of |y|. Their median lies within it, and is
+    searched for on an even grid; then an upper quantile of the distances from that, the reach. Targets that are
+    far from 0 may be close to each other, and the grid too coarse for them. So both are then searched for once
+    more, on a finer one. This is decided by the released centre, and either way the whole share is spent.
+
+    Parameters
+    ----------
+    centered : bool, default=True
+        False leaves the centre at 0.
     """
     part = share / RANGE_SEARCHES
-    size = median_magnitude(session, records, part)
-    center = noisy_search(
-        session, part, records.target_count, grid=size * EVEN_GRID, doubt=AVERAGED
-    )
-    reach = released_reach(session, records.centered(center), part, size * FINE_GRID)
-    return TargetRange(center, reach)
+    size = _quantile(session, records, SIZES, part, MOST_ABOVE)
+    if not centered:
+        return TargetRange(0.0, _quantile(session, records, size * REACHES, 2 * part, TAIL))
+    first, again = part * (1 - AGAIN), part * AGAIN
+    center = _median(session, records, size * EVEN_GRID, first)
+    moved = records.centered(center)
+    if abs(center) < NEAR * size:
+        return TargetRange(center, _quantile(session, moved, size * REACHES, part + again, TAIL))
+    size = _quantile(session, moved, size * WIDE_REACHES, first, TAIL)
+    center += _median(session, moved, size * EVEN_GRID, again)
+    moved = records.centered(center)
+    return TargetRange(center, _quantile(session, moved, size * WIDE_REACHES, again, TAIL))
 
 
-def released_center(session: PrivacySession, records: PrivateRecords, share: float) -> float:
-    """Release a number near the median of the targets, by `CENTER_SEARCHES` searches that divide the share.
+def _median(
+    session: PrivacySession, records: PrivateRecords, grid: np.ndarray, share: float
+) -> float:
+    """Release a number near the median of the targets."""
+    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    return likely_search(session, plan, records.target_count, grid, n_units=records.n_units)
 
-    The first search finds the median of |y|. The median of y lies within it, and is searched for on an even
-    grid and then on one that is 32 times finer: targets may be far from 0 and close to each other.
+
+def _quantile(
+    session: PrivacySession,
+    records: PrivateRecords,
+    grid: np.ndarray,
+    share: float,
+    tail: float,
+) -> float:
+    """Release a number that about this part of the targets exceed in magnitude, or more if the noise hides so few.
+
+    Of a larger part the number is lengthened to 2 %, as if the targets were normal.
     """
-    part, center = share / CENTER_SEARCHES, 0.0
-    size = median_magnitude(session, records, part)
-    for width in (size, size / 32):
-        count = records.centered(center).target_count
-        center += noisy_search(session, part, count, grid=width * EVEN_GRID, doubt=AVERAGED)
-    return center
-
-
-def median_magnitude(session: PrivacySession, records: PrivateRecords, share: float) -> float:
-    """Release a power of two near the median of |y|."""
 
     def count(bound: float) -> Bounded:
         return records.target_count(bound, absolute=True)
 
-    return noisy_search(session, share, count, grid=GRID[::4], doubt=AVERAGED)
+    plan = session.plan_gaussian(RANGE_QUESTIONS, share, purpose="scale")
+    noise = session.noise_std(count(1.0), plan) / records.n_units
+    seen = min(0.5, max(tail, SEEN * noise))
+    found = likely_search(session, plan, count, grid, n_units=records.n_units, level=1 - seen)
+    return found * float(ndtri(tail / 2) / ndtri(seen / 2)) if seen > tail else found
 
 
 def released_reach(

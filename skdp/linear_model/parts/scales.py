@@ -81,8 +81,9 @@ def grown_share(
     questions: int,
     smallest: float = CLIP_SHARE,
     part: float = 1.0,
+    largest: float = LARGEST_SHARE,
 ) -> float:
-    """Share for a number of noisy counts: the smallest, more (at most 20 %) where the units are few.
+    """Share for a number of noisy counts: the smallest, more (at most ``largest``) where the units are few.
 
     It is made from public numbers. With too much noise a search ends far from the median, and the fit is of no
     use. It is a share of ``part``, which is a share of the session's mu^2.
@@ -91,7 +92,7 @@ def grown_share(
         return smallest
     mu = accounting.bounded_range_mu(session.selection_epsilon(1, 1.0))  # of the whole session
     wanted = questions * (PRECISION / (n_units * mu)) ** 2 / part
-    return min(LARGEST_SHARE, max(smallest, wanted))
+    return min(largest, max(smallest, wanted))
 
 
 def count_searches(records: PrivateRecords, loss: Loss) -> int:

@@ -12,12 +12,24 @@ import numpy as np
 
 from skdp.privacy import Bounded, GaussianPlan, PrivacySession
 
-__all__ = ["AVERAGED", "EVERYTHING", "FIRST", "GRID", "QUESTIONS", "Doubt", "noisy_search"]
+__all__ = [
+    "AVERAGED",
+    "EVERYTHING",
+    "FIRST",
+    "GRID",
+    "QUESTIONS",
+    "Doubt",
+    "likely_search",
+    "noisy_search",
+]
 
 # Quarter octaves from 2^-32 to 2^32, moved off the powers of sqrt(2) at which the norms of normalised rows tie.
 GRID = 2.0 ** (np.arange(-128, 128) / 4) * (1 + 2.0**-7)
 EVERYTHING = (-math.inf, math.inf)
 QUESTIONS = 10  # most questions of a search that asks again; a choice, not tuned
+# Of searches by likelihoods: typical distance of a count from the level, over the number of units; largest change
+# of a likelihood by a noisy answer, and by an exact one. As in the prototype, not tuned.
+TYPICAL, SUREST, CERTAIN = 0.3, 4.0, 100.0
 
 
 @dataclass(frozen=True)
@@ -104,3 +116,75 @@ def noisy_search(
         low, high = (low, middle) if total >= 0 else (middle + 1, high)
         total, asked = 0.0, 0
     return float(grid[low if low == high else nearest])
+
+
+def likely_search(
+    session: PrivacySession,
+    plan: GaussianPlan,
+    count: Callable[[float], Bounded],
+    grid: np.ndarray,
+    *,
+    n_units: int,
+    level: float = 0.5,
+) -> float:
+    """Release a number near a quantile, from few questions on a sorted public grid.
+
+    All points keep a likelihood. A question is asked at their median, and its answer changes the likelihoods on
+    both sides by the ratio that the known noise gives it. So a wrong answer can be made up for by later ones. In
+    the end a monotone curve is drawn through all answers, and the number is where it crosses the level.
+
+    Parameters
+    ----------
+    plan : GaussianPlan
+        All of its releases are questions.
+    n_units : int
+        The public number of units.
+    level : float, default=0.5
+        Which quantile.
+    """
+    likelihood = np.zeros(grid.size)
+    asked, answers = [], []
+    for _ in range(plan.releases):
+        k = min(_middle(likelihood), grid.size - 2)
+        question = count(float(grid[k]))
+        above = float(session.gaussian(question, plan)[0]) - (level - 0.5) * n_units
+        noise = session.noise_std(question, plan)
+        if noise:
+            ratio = 2 * above / noise * min(1.0, TYPICAL * n_units / noise)
+            ratio = min(SUREST, max(-SUREST, ratio))
+        else:
+            ratio = CERTAIN if above >= 0 else -CERTAIN
+        likelihood[: k + 1] += ratio / 2
+        likelihood[k + 1 :] -= ratio / 2
+        asked.append(k)
+        answers.append(above)
+    place = _crossing(np.array(asked), np.array(answers), _middle(likelihood))
+    return float(np.interp(place, np.arange(grid.size), grid))
+
+
+def _middle(likelihood: np.ndarray) -> int:
+    """Index of the median of the points, weighted by their likelihoods."""
+    weight = np.cumsum(np.exp(likelihood - likelihood.max()))
+    return int(np.searchsorted(weight, 0.5 * weight[-1]))
+
+
+def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
+    """Where the monotone curve through the answers passes 0; ``likely`` if they lie on one side of it."""
+    places, which = np.unique(asked, return_inverse=True)
+    weights = np.bincount(which).astype(np.float64)
+    totals = np.bincount(which, weights=answers)
+    size = places.size
+    curve = [
+        max(
+            min(totals[a : b + 1].sum() / weights[a : b + 1].sum() for b in range(i, size))
+            for a in range(i + 1)
+        )
+        for i in range(size)
+    ]
+    after = int(np.searchsorted(curve, 0.0))  # first that is not negative
+    if after == size:
+        return float(max(likely, places[-1]))
+    if after == 0:
+        return float(min(likely, places[0]))
+    low, high = curve[after - 1], curve[after]
+    return float(places[after - 1] - low / (high - low) * (places[after] - places[after - 1]))

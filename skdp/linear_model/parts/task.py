@@ -88,6 +88,8 @@ class Task:
         Called with the iteration and the released iterate.
     penalty : Penalty
         Added to the mean loss: a function of theta alone.
+    planned : object
+        What was planned before the first release, if anything.
     """
 
     session: PrivacySession
@@ -96,6 +98,7 @@ class Task:
     theta: np.ndarray = field(default_factory=lambda: np.empty(0))
     monitor: Any = silent
     penalty: Penalty = NO_PENALTY
+    planned: Any = None
 
     def rescaled(self, value: float) -> "Task":
         """The same with another value of the intercept's feature; its monitor turns iterates outward."""

@@ -6,16 +6,19 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
-from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.parts.task import given
+from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.target_units import InTargetUnits
+from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sgd.solver import (
     AVERAGE,
     SCHEDULES,
     SOLVERS,
     Settings,
+    plan_steps,
     stochastic_descent,
 )
 from skdp.linear_model.stochastic import SAMPLING, StochasticFit
+from skdp.privacy import PrivacySession
 
 __all__ = [
     "DPLSSGDClassifier",
@@ -64,6 +67,17 @@ class StochasticDescentFit(StochasticFit):
             schedule=self.schedule,
             average=average,
         )
+
+
+class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
+    """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        return given(self.clip_norm) is None or given(self.learning_rate) is None
+
+    def _plan_first(self, session: Any, problem: Problem) -> Any:
+        self._start(problem)
+        return plan_steps(Task(session, problem.records, problem.loss), self._settings())
 
 
 @document()
@@ -208,7 +222,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDClassifier)
-class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
+class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -235,7 +249,7 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -246,6 +260,8 @@ class DPLSSGDRegressor(GLMRegressor, StochasticDescentFit):
     Notes
     -----
     {Notes}
+
+    {privacy.targets}
 
     References
     ----------
@@ -427,7 +443,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDRegressor)
-class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
+class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
@@ -444,7 +460,7 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
-    {target_center_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -456,7 +472,9 @@ class DPSGDRegressor(GLMRegressor, StochasticDescentFit):
     -----
     **Privacy.** As for `DPSGDClassifier`: a batch mean of clipped gradients moves by at most ``2 clip_norm /
     batch_size`` in l2 norm under replace-one, and by half of that under zero-out and add-remove. The Gaussian
-    noise is calibrated to all steps together. The median of y is released by noisy counts of targets.
+    noise is calibrated to all steps together.
+
+    {privacy.targets}
 
     {privacy.unprotected}
 

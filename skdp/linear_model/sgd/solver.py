@@ -14,13 +14,13 @@ import numpy as np
 from scipy.special import digamma, zeta
 
 from skdp.base.fit import Solution
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.descent.solver import BatchSettings
 from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.progress import announce
-from skdp.linear_model.parts.quantiles import CENTER_SEARCHES, released_center, scale_share
 from skdp.linear_model.parts.start import Start, begin, precision, scale_part
-from skdp.linear_model.parts.task import Rescaled, Task
-from skdp.privacy import BatchGroup
+from skdp.linear_model.parts.task import Task
+from skdp.privacy import BatchGroup, BatchPlan
 
 __all__ = [
     "AVERAGE",
@@ -44,7 +44,6 @@ LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # bounds of the walk
 REGRESSION_WALK = 1.8  # the walk of regression, in median residuals
 RATE_PER_WALK = 40.0  # largest step size over (1 - momentum) walk, in 1 / curvature
 STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are stable below 2
-LEAST_PRECISION = 50.0  # least units times mu; below it the search for the centre of y is too noisy
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -195,6 +194,24 @@ class SmoothedStep:
         return self._kept.output(last)
 
 
+def plan_steps(task: Task, settings: Settings) -> tuple[BatchPlan, float]:
+    """Plan all steps, before anything is released; return the share that the scales may take, too."""
+    session, n_units = task.session, task.records.n_units
+    steps, aside = (
+        settings.max_iter or MAX_ITER,
+        scale_part(task, settings.clip_norm, settings.learning_rate),
+    )
+    (plan,) = session.plan_batches(
+        [BatchGroup(steps, settings.batch_size or n_units)],
+        sampling=settings.sampling,
+        n_units=n_units,
+        share=1.0 - aside,
+    )
+    size = math.prod(parameter_shape(task.records, task.loss))
+    session.require_feasible_batches(size, (plan,))
+    return plan, aside
+
+
 def stochastic_descent(task: Task, settings: Settings) -> Solution:
     """Take a fixed number of steps along smoothed noisy gradients of minibatches.
 
@@ -204,24 +221,10 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
     """
-    session, n_units, rate = task.session, task.records.n_units, settings.learning_rate
-    steps = settings.max_iter or MAX_ITER
-    regression = not task.loss.is_classification
-    aside = scale_part(task, settings.clip_norm, rate)
-    seek = aside > 0 and regression and task.records.fit_intercept
-    seek = seek and precision(session, task.records, 1) >= LEAST_PRECISION
-    central = scale_share(session, n_units, CENTER_SEARCHES) if seek else 0.0
-    (plan,) = session.plan_batches(
-        [BatchGroup(steps, settings.batch_size or n_units)],
-        sampling=settings.sampling,
-        n_units=n_units,
-        share=1.0 - aside - central,
-    )
-    session.require_feasible_batches(task.theta.size, (plan,))
-    center = released_center(session, task.records, central) if seek else 0.0
+    rate, steps = settings.learning_rate, settings.max_iter or MAX_ITER
+    plan, aside = task.planned or plan_steps(task, settings)
     announce(task.monitor, steps)
-    outer = centered(task, center)
-    start = begin(outer, settings.clip_norm, rate, aside)
+    start = begin(task, settings.clip_norm, rate, aside)
     if settings.clip_norm is None:
         # Half the median. Unlike gradient descent, these steps gain nothing from a larger clip norm at small
         # noise.
@@ -236,21 +239,7 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
     gradient_at = NoisyGradient(inner, plan, start.clip_norm)
     found = descend(gradient_at, rule, inner.theta, steps, inner.monitor)
     attributes = {"learning_rate_": rule.learning_rate, "clip_norm_": start.clip_norm}
-    if regression:
-        attributes["target_center_"] = center
-    theta = outer.monitor.outward(inner.monitor.outward(found.theta))
-    return Solution(theta, steps, attributes)
-
-
-def centered(task: Task, center: float) -> Task:
-    """The task with centred targets; without ``coef_init`` the intercept starts at the centre."""
-    outer = Rescaled(task.monitor, 1.0, task.records.fit_intercept, center)
-    return replace(
-        task,
-        records=task.records.centered(center) if center else task.records,
-        theta=outer.inward(task.theta) if np.any(task.theta[-1]) else task.theta,
-        monitor=outer,
-    )
+    return Solution(inner.monitor.outward(found.theta), steps, attributes)
 
 
 def score_walk(start: Start) -> float:

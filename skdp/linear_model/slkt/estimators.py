@@ -15,10 +15,12 @@ from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.slkt.solver import (
     Settings,
     Transfer,
+    divided,
     private_transfer,
     published_transfer,
 )
@@ -26,6 +28,7 @@ from skdp.privacy import PrivacySession, canonical_csr
 
 __all__ = ["DPSLKTClassifier", "DPSLKTRegressor"]
 
+THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 TEACHERS = ("private-support", "ridge", "published")
 DISTRIBUTIONS = ("basis", "uniform", "gaussian")
 ERRATUM = (
@@ -102,26 +105,46 @@ class PrivateTransferFit(LinearFit):
             estimator=type(self).__name__,
         )
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        records = problem.records
-        check_features(self.n_nonzero_coefs, records.n_features)
+    def _public_inputs(self, problem: Problem) -> Any:
+        n_features = problem.records.n_features
+        check_features(self.n_nonzero_coefs, n_features)
         public = self._check_public_X()
-        if public is not None and public.shape[1] != records.n_features:
-            raise ValueError(f"public_X has {public.shape[1]} features, X has {records.n_features}")
-        transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
-        settings = Settings(
+        if public is not None and public.shape[1] != n_features:
+            raise ValueError(f"public_X has {public.shape[1]} features, X has {n_features}")
+        return public
+
+    def _settings(self, problem: Problem) -> Settings:
+        return Settings(
             self.n_nonzero_coefs,
             given(self.row_norm),
             given(self.alpha),
-            given(getattr(self, "huber_threshold", None)),
+            self._threshold(problem),
             with_support=self.teacher == "private-support",
         )
-        task = Task(session, records, problem.loss, np.empty(0))
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        self._public_inputs(problem)
+        task = Task(session, problem.records, problem.loss, np.empty(0))
+        divided(task, self._settings(problem))
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        public = self._public_inputs(problem)
+        transfer = Transfer(public, self.transfer_distribution, self.n_transfer)
+        settings = self._settings(problem)
+        task = Task(session, problem.records, problem.loss, np.empty(0))
         if self.teacher == "published":
             return published_transfer(
                 task, transfer, settings, epsilon=self.epsilon, delta=self.delta
             )
         return private_transfer(task, transfer, settings)
+
+    def _threshold(self, problem: Problem) -> float | None:
+        """Huber's threshold: given, or a part of the reach of the targets; a classifier has none."""
+        threshold = given(getattr(self, "huber_threshold", None))
+        if threshold is None and problem.target is not None:
+            return THRESHOLD * float(problem.target.bound)
+        return threshold
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = count_assumption(problem)
@@ -130,6 +153,20 @@ class PrivateTransferFit(LinearFit):
         if given(self.row_norm) is not None:
             found += ("row_norm was not chosen by looking at these records",)
         return found
+
+
+class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
+    """The fit of a regression.
+
+    The published teacher, and numbers for both bounds, release nothing of the targets.
+    """
+
+    huber_threshold: float | str
+    _needs_reach = True
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        literal = given(self.huber_threshold) is not None and given(self.row_norm) is not None
+        return self.teacher != "published" and not literal
 
 
 @document()
@@ -265,7 +302,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
+class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
@@ -293,6 +330,7 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     {label_noise_}
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -303,6 +341,8 @@ class DPSLKTRegressor(GLMRegressor, PrivateTransferFit):
     Notes
     -----
     {Notes}
+
+    {privacy.targets}
 
     References
     ----------

@@ -24,7 +24,7 @@ from skdp.linear_model.ight.solver import solve, thresholding
 from skdp.linear_model.parts import quantiles
 from skdp.linear_model.parts.loop import descend
 from skdp.linear_model.parts.penalties import L2Penalty
-from skdp.linear_model.parts.quantiles import QUESTIONS, RANGE_SEARCHES, released_range, scale_share
+from skdp.linear_model.parts.quantiles import QUESTIONS, scale_share
 from skdp.linear_model.parts.scales import QUESTIONS as MEDIAN_QUESTIONS
 from skdp.linear_model.parts.scales import count_searches, grown_share, released_scales
 from skdp.linear_model.parts.search import GRID, noisy_search
@@ -34,7 +34,7 @@ from skdp.linear_model.pursuit import pays, pursue, require_room
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, linear_map, spectral_norm_bound
 
-__all__ = ["Settings", "Transfer", "private_transfer", "published_transfer"]
+__all__ = ["Settings", "Transfer", "divided", "private_transfer", "published_transfer"]
 
 # All chosen on synthetic data of other seeds and on parts held out of the training data.
 STEPS = 30  # steps that find the private support, if rounds are not used
@@ -44,7 +44,6 @@ SHORTEST = 0.1  # norm below which a row counts as empty, over that on the suppo
 MOSTLY_EMPTY = 0.25  # part of empty rows above which the median leaves them out
 MOST_EMPTY = 0.95  # largest part of empty rows that is used
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
-THRESHOLD = 0.25  # Huber's threshold over the reach of the targets
 STUDENT_STEPS = 300  # exact steps of the student
 TEACHER_STEPS, TEACHER_TOL = 1000, 1e-8  # exact steps of the published teacher, tolerance
 
@@ -156,30 +155,20 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
         Its loss is that of the private support's steps; regression then goes on with the Huber loss.
     """
     session, records, loss = task.session, task.records, task.loss
-    d, width = records.n_features, loss.n_outputs
+    d = records.n_features
     s = d if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
     norm, threshold = settings.row_norm, settings.huber_threshold
-    ranged = threshold is None and not loss.is_classification
-    searches = RANGE_SEARCHES * ranged + (norm is None)
-    scales = scale_share(session, records.n_units, searches)
-    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
-    require_feasible(task, s, 1 - scales, support)
-    center = 0.0
-    if ranged:
-        target = released_range(session, records, scales * RANGE_SEARCHES / searches)
-        records, center = records.centered(target.center), target.center
-        threshold = THRESHOLD * target.bound
+    scales, support = divided(task, settings)
     features, start, before, least = np.arange(d), None, 0, 0.0
     if settings.with_support:
         part = (1 - scales) * support.share
-        moved = replace(task, records=records)
-        features, start, before, row = private_support(moved, s, part, support)
+        features, start, before, row = private_support(task, s, part, support)
         least = SHORTEST * row * math.sqrt(len(features) / d) if len(features) < d else 0.0
     few = records.restricted(features) if len(features) < d else records
     if threshold is not None:
         loss = HuberLoss(float(threshold))
     if norm is None:
-        norm = released_row_norm(session, few, scales / searches, least)
+        norm = released_row_norm(session, few, scales, least)
     teacher = Teacher(
         norm, settings.alpha, support.alpha, (1 - scales) * (1 - support.share), start
     )
@@ -188,11 +177,20 @@ def private_transfer(task: Task, transfer: Transfer, settings: Settings) -> Solu
     )
     theta = np.zeros(parameter_shape(records, loss))
     theta[np.append(features, np.arange(d, len(theta)))] = found.theta
-    theta[d:] += center
     attributes = dict(found.attributes)
     if threshold is not None:
         attributes["huber_threshold_"] = float(threshold)
     return Solution(theta, before + 1, attributes=attributes)
+
+
+def divided(task: Task, settings: Settings) -> tuple[float, Support]:
+    """The share of the row norm and the way to a support; refuse what the budget cannot hold."""
+    session, records, width = task.session, task.records, task.loss.n_outputs
+    s = records.n_features if settings.n_nonzero_coefs is None else settings.n_nonzero_coefs
+    scales = scale_share(session, records.n_units, int(settings.row_norm is None))
+    support = Support.of(session, records, s, width) if settings.with_support else NO_SUPPORT
+    require_feasible(task, s, 1 - scales, support)
+    return scales, support
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
-from skdp.linear_model.sparse_erm.fit import SparseGradientFit
+from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
 @document()
-class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
+class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
@@ -78,6 +78,7 @@ class DPSparseERM(SparseGradientFit, GLMAnyLoss, LinearFit):
         Number of gradient entries that all steps released.
     threshold_ : float
         The threshold of the last step.
+    {target_center_} {target_reach_} {shrinkage_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -267,7 +268,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
+class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -289,6 +290,7 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
+    {target_center_} {target_reach_} {shrinkage_}
     {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -299,6 +301,8 @@ class DPSparseERMRegressor(SparseGradientFit, GLMRegressor, LinearFit):
     Notes
     -----
     {Notes}
+
+    {privacy.targets}
 
     References
     ----------

@@ -1,7 +1,7 @@
 """The fit of the sparse-gradient estimators: parameter checks, the schedule of batches, the report."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +19,7 @@ from skdp.linear_model.parts.checks import (
     check_refit,
 )
 from skdp.linear_model.parts.progress import Progress
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sparse_erm.batches import (
     SCHEDULES,
@@ -32,13 +33,14 @@ from skdp.linear_model.sparse_erm.solver import (
     MIN_STEPS,
     Settings,
     automatic_steps,
+    require_room,
     solve,
 )
 from skdp.linear_model.start import start_point
-from skdp.losses import is_shipped
+from skdp.losses import HuberLoss, SquaredLoss, is_shipped
 from skdp.privacy import PrivacySession
 
-__all__ = ["BatchedProblem", "SparseGradientFit"]
+__all__ = ["BatchedProblem", "SparseGradientFit", "SparseRegressionFit"]
 
 ERRATUM = (
     "Theorem 1 of Zhang, Mironov and Hejazinia (2021, both versions) claims that drawing one of m fixed groups of "
@@ -181,20 +183,34 @@ class SparseGradientFit:
         return BatchedProblem(**vars(problem), batch_codes=codes)
 
     def solve(self, session: PrivacySession, problem: Any) -> Solution:
-        records, loss = problem.records, problem.loss
-        shape = parameter_shape(records, loss)
-        theta = start_point(
-            self.coef_init, shape, records.n_features, fit_intercept=self.fit_intercept
-        )
-        names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
-        settings = Settings(
-            **{name: given(getattr(self, name)) for name in names}, split=self.split
-        )
+        task = self._task(session, problem)
         with Progress(
             self.verbose, self.callback, self.fit_intercept, hasattr(self, "classes")
         ) as monitor:
-            batches = self._batches(session, problem, theta.size)
-            return solve(Task(session, records, loss, theta, monitor), batches, settings)
+            batches = self._batches(session, problem, task.theta.size)
+            return solve(replace(task, monitor=monitor), batches, self._settings())
+
+    def _task(self, session: PrivacySession, problem: Any) -> Task:
+        records, loss = problem.records, problem.loss
+        theta = start_point(
+            self.coef_init,
+            parameter_shape(records, loss),
+            records.n_features,
+            fit_intercept=self.fit_intercept,
+            center=problem.center,
+        )
+        return Task(session, records, loss, theta)
+
+    def _settings(self) -> Settings:
+        names = ("n_hits", "learning_rate", "clip_norm", "threshold", "refit")
+        return Settings(**{name: given(getattr(self, name)) for name in names}, split=self.split)
+
+    def _plan_first(self, session: Any, problem: Any) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        task, codes = self._task(session, problem), problem.batch_codes
+        n_parts = 1 if codes is None else int(codes.max()) + 1
+        least = task.records.n_units if codes is None else int(np.bincount(codes).min())
+        require_room(task, self._steps(least, n_parts, task.theta.size), self._settings())
 
     def _batches(self, session: PrivacySession, problem: BatchedProblem, size: int) -> AllRows:
         """Return the schedule: public, or drawn from the key stream, before the data are touched."""
@@ -240,6 +256,15 @@ class SparseGradientFit:
         elif self.batch_size is not None:
             found += ("the samples of the steps stay secret: time and memory do not show them",)
         return found
+
+
+class SparseRegressionFit(InTargetUnits, SparseGradientFit):
+    """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
+        adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None
+        of_numbers = isinstance(problem.loss, (SquaredLoss, HuberLoss))
+        return of_numbers and adaptive and (session.exact or session.delta > 0)
 
 
 def _batch_codes(batch_groups: Any, y: Any) -> np.ndarray:

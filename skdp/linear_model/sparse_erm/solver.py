@@ -29,7 +29,7 @@ from skdp.linear_model.parts.task import Task
 from skdp.linear_model.sparse_erm.batches import AllRows
 from skdp.privacy import accounting
 
-__all__ = ["Settings", "Thresholds", "automatic_steps", "solve", "sparse_erm"]
+__all__ = ["Settings", "Thresholds", "automatic_steps", "require_room", "solve", "sparse_erm"]
 
 # Chosen on synthetic data of other seeds and on parts held out of the training data of IMDb, a9a and RAND.
 MIN_STEPS, MAX_STEPS = 20, 100  # bounds of the number of steps
@@ -230,17 +230,23 @@ def norms_between(largest: float, s: int) -> tuple[float, float]:
     return largest / SHORTEST, 2.0 * largest * math.sqrt(s)
 
 
-def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
-    """Decide what the user left open, divide the budget, and run: scales, sparse steps, refit."""
-    session, records, loss, size = task.session, task.records, task.loss, task.theta.size
-    rate, shares = settings.learning_rate, Shares.of(task, settings)
+def require_room(task: Task, steps: int, settings: Settings) -> tuple[Shares, int]:
+    """Divide the budget; refuse a refit that it cannot hold. Return the shares and the hits of a step."""
+    session, size, shares = task.session, task.theta.size, Shares.of(task, settings)
     hits = settings.n_hits
     if hits is None:  # without noise there is no reason to release few
         hits = size if session.exact else 1
     hits = min(int(hits), size)
     if shares.refit:
-        found_at_most = min(size, (batches.steps * hits + 1) * loss.n_outputs)
+        found_at_most = min(size, (steps * hits + 1) * task.loss.n_outputs)
         session.require_feasible(found_at_most, REFIT_STEPS, shares.refit)
+    return shares, hits
+
+
+def solve(task: Task, batches: AllRows, settings: Settings) -> Solution:
+    """Decide what the user left open, divide the budget, and run: scales, sparse steps, refit."""
+    session, records, loss = task.session, task.records, task.loss
+    rate, (shares, hits) = settings.learning_rate, require_room(task, batches.steps, settings)
     scales = given_scales(1.0)
     if settings.adaptive:
         scales = released_sup_scales(

@@ -9,14 +9,20 @@ from skdp.base.fit import Solution
 from skdp.linear_model.adassp import (
     LARGEST,
     check_scales,
-    given_bounds,
     given_scales_assumption,
 )
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.parts.checks import check_features
+from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
-from skdp.linear_model.two_stage.solver import AMP_SHARE, Plan, default_support, two_stage
+from skdp.linear_model.two_stage.solver import (
+    AMP_SHARE,
+    Plan,
+    default_support,
+    divided,
+    two_stage,
+)
 from skdp.privacy import PrivacySession
 
 __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
@@ -44,7 +50,7 @@ class _TwoStageFit(LinearFit):
         low = 0.0 if squared else 1e-50
         check_number("alpha", self.alpha, Real, low=low, high=1e45, word="auto")
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _plan(self, session: PrivacySession, problem: Problem) -> Plan:
         records, loss = problem.records, problem.loss
         s = self.n_nonzero_coefs
         check_features(s, records.n_features)
@@ -54,22 +60,37 @@ class _TwoStageFit(LinearFit):
                 f"loss='squared' can keep at most {LARGEST} features, asked for {s}: the square of their "
                 "number is released. Give n_nonzero_coefs"
             )
-        plan = Plan(
+        return Plan(
             s,
             self.selection,
             given(self.n_blocks),
             given(self.row_norm),
-            given_bounds(self.y_bounds),
             given(self.alpha),
             self.second_stage,
+            None if problem.target is None else problem.target.bound,
         )
-        theta, attributes = two_stage(session, records, loss, plan)
-        stages = 1 + (s < records.n_features)
+
+    def _plan_first(self, session: Any, problem: Problem) -> None:
+        """Refuse what cannot be solved, before the first release."""
+        divided(session, problem.records, problem.loss, self._plan(session, problem))
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        records, plan = problem.records, self._plan(session, problem)
+        theta, attributes = two_stage(session, records, problem.loss, plan)
+        if problem.target is not None:
+            attributes["y_bounds_"] = problem.target.bounds
+        stages = 1 + (plan.n_nonzero_coefs < records.n_features)
         return Solution(theta, n_iter=stages, attributes=attributes)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         found = given_scales_assumption(self.row_norm, self.y_bounds)
         return found if problem.loss.is_quadratic else found + count_assumption(problem)
+
+
+class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
+    """The fit of a regression, in units of the targets."""
+
+    _needs_reach = True
 
 
 @document()
@@ -208,7 +229,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
+class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
@@ -230,6 +251,7 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
+    {target_center_} {target_reach_} {shrinkage_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -242,7 +264,9 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageFit):
     {Notes}
 
     With the squared loss the second stage is a Gaussian release of the normal equations, as in
-    `DPAdaSSPRegressor`. A median and a quantile of the targets are released by noisy counts.
+    `DPAdaSSPRegressor`.
+
+    {privacy.targets}
 
     References
     ----------

@@ -13,13 +13,7 @@ import numpy as np
 
 from skdp.linear_model.adassp import INTERCEPT, adassp
 from skdp.linear_model.amp import perturbed_minimum
-from skdp.linear_model.parts.quantiles import (
-    RANGE_SEARCHES,
-    TargetRange,
-    released_range,
-    released_row_norm,
-    scale_share,
-)
+from skdp.linear_model.parts.quantiles import released_row_norm, scale_share
 from skdp.linear_model.parts.scales import released_prior
 from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.losses import Loss
@@ -49,9 +43,9 @@ class Plan:
     selection: str
     n_blocks: int | None
     row_norm: float | None
-    y_bounds: tuple[float, float] | None
     alpha: float | None
     second_stage: str = "output"
+    reach: float | None = None  # of centred targets; None for classes
 
 
 def two_stage(
@@ -70,9 +64,34 @@ def two_stage(
     attributes : dict
     """
     d, s = records.n_features, plan.n_nonzero_coefs
-    regression, chosen = not loss.is_classification, s < d
-    ranged = regression and plan.y_bounds is None
-    searches = RANGE_SEARCHES * ranged + (plan.row_norm is None)
+    chosen = s < d
+    part, rest, selection = divided(session, records, loss, plan)
+    reach = 2 * LOGIT_SPREAD if plan.reach is None else plan.reach
+    support, largest = np.arange(d), 0.0
+    if chosen:
+        support, largest = select_support(session, records, loss, s, plan, (part, selection))
+    few = records.restricted(support)
+    norm = plan.row_norm
+    if norm is None:
+        least = largest / typical_slope(loss, reach)  # most rows may be 0 on the support
+        norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
+    theta, attributes = fit_on_support(session, few, loss, plan, norm, reach, rest - selection)
+    return spread_out(theta, support, records), attributes
+
+
+def divided(
+    session: PrivacySession, records: PrivateRecords, loss: Loss, plan: Plan
+) -> tuple[float, float, float]:
+    """Divide the budget, and refuse what it cannot hold.
+
+    Returns
+    -------
+    part, rest, selection : float
+        Of one search; what all searches leave; of that, the choice of the support.
+    """
+    s = plan.n_nonzero_coefs
+    chosen = s < records.n_features
+    searches = int(plan.row_norm is None)
     searches += chosen and plan.selection == "gumbel"
     part = scale_share(session, records.n_units, searches) / max(searches, 1)
     rest = 1.0 - part * searches
@@ -80,27 +99,7 @@ def two_stage(
     selection = ratio * rest if chosen else 0.0
     entries = (s + 2) ** 2 if loss.is_quadratic else (s + 1) * loss.n_outputs
     session.require_feasible(entries, 1, rest - selection)
-    target = TargetRange(0.0, 2 * LOGIT_SPREAD)
-    if plan.y_bounds is not None:
-        target = TargetRange.between(*plan.y_bounds)
-    elif regression:
-        target = released_range(session, records, RANGE_SEARCHES * part)
-    if regression:
-        records = records.centered(target.center)
-    support, largest = np.arange(d), 0.0
-    if chosen:
-        support, largest = select_support(session, records, loss, s, plan, (part, selection))
-    few = records.restricted(support)
-    norm = plan.row_norm
-    if norm is None:
-        least = largest / typical_slope(loss, target)  # most rows may be 0 on the support
-        norm = max(least, released_row_norm(session, few, part, NORM_LEVEL))
-    theta, attributes = fit_on_support(session, few, loss, plan, norm, target, rest - selection)
-    if regression:
-        attributes["y_bounds_"] = target.bounds
-        if records.fit_intercept:
-            theta[-1] += target.center
-    return spread_out(theta, support, records), attributes
+    return part, rest, selection
 
 
 def fit_on_support(
@@ -109,14 +108,13 @@ def fit_on_support(
     loss: Loss,
     plan: Plan,
     row_norm: float,
-    target: TargetRange,
+    reach: float,
     share: float,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Run the second stage on restricted records with centred targets."""
     if loss.is_quadratic:
-        bounds = (-target.bound, target.bound)
         return adassp(
-            session, records, row_norm=row_norm, y_bounds=bounds, alpha=plan.alpha, share=share
+            session, records, row_norm=row_norm, reach=reach, alpha=plan.alpha, share=share
         )
     if plan.second_stage == "amp":
         theta, alpha = perturbed_minimum(
@@ -129,7 +127,7 @@ def fit_on_support(
         loss,
         row_norm=row_norm,
         alpha=plan.alpha,
-        spread=0.5 * target.bound,
+        spread=0.5 * reach,
         share=share,
     )
 
@@ -195,12 +193,12 @@ def select_support(
     return np.sort(session.gumbel_top_k(scores, s, session.selection_epsilon(s, share))), largest
 
 
-def typical_slope(loss: Loss, target: TargetRange) -> float:
+def typical_slope(loss: Loss, reach: float) -> float:
     """Typical size of a row's loss derivative at the start: the norm of its gradient over its own."""
     if loss.start_norm is not None:
         return float(loss.start_norm)
     # The median distance of normal targets whose 98 % quantile is the bound.
-    size = 0.3 * target.bound
+    size = 0.3 * reach
     return min(size, float(loss.lipschitz))
 
 

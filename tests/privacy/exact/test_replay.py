@@ -170,7 +170,9 @@ def pairs(name, seed):
         if is_classifier(dict(skdp.all_estimators())[name]())
         else score + rng.normal(size=N)
     )
+    regression = not is_classifier(dict(skdp.all_estimators())[name]())
     for row, label in (
+        *([(-1e3 * X[0], -1e3 * y[0])] if regression else []),
         (rng.normal(size=D), 1 - y[0]),
         (1e200 * rng.normal(size=D), 1.0),
         (np.zeros(D), 0.0),
@@ -371,7 +373,8 @@ def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(n
     """Everything that the fit releases, in mu^2 of what really changed: no statistics, so no false alarms."""
     tape = Tape(monkeypatch)
     honest = spent_by_rounds(name, tape)
-    assert 0.3 <= honest <= 1 + 1e-9
+    # Of a regression 5 to 45 % are for the range of the targets, and 10 to 20 % for the calibration.
+    assert (0.3 if name == "DPIGHTClassifier" else 0.15) <= honest <= 1 + 1e-9
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     tape.playing = False
