@@ -1,6 +1,7 @@
 """The fit of a linear model: coefficients, and warnings about their number."""
 
 import math
+from dataclasses import replace
 from numbers import Real
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from skdp.base.parameters import check_flag, check_number
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.coordinates import from_theta, parameter_shape
 from skdp.linear_model.glm import Problem
+from skdp.linear_model.parts.recalibrate import plan_recalibration
 from skdp.linear_model.parts.scales import GRID
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, accounting, factor
 
@@ -99,6 +101,16 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             PrivacyLeakWarning,
         )
         return ("the label set was inferred from y and is not covered by epsilon",)
+
+    _recalibrates = True  # whether a classifier's scores are recalibrated
+
+    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
+        """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
+        plan = None
+        if self._recalibrates and is_classifier(self):
+            plan = plan_recalibration(session, problem.records, problem.loss)
+        solution = super()._run(session, problem)
+        return solution if plan is None else replace(solution, theta=plan.of(solution.theta))
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)

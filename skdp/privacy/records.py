@@ -238,6 +238,26 @@ class PrivateRecords:
                 fitted = fitted + rows.intercept_value * at[-1]
         return PrivateRecords._of(rows.with_targets(rows.targets_less(fitted)))
 
+    def scored(self, theta: ArrayLike) -> "PrivateRecords":
+        """Return records whose features are the linear predictors of these.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
+            Public or released, the intercept last.
+
+        Returns
+        -------
+        PrivateRecords
+            With ``n_outputs`` features and no intercept. A row's features are a function of that row and
+            ``theta`` alone, to the last bit. Each row of a group has its weight over the number of the group's
+            rows, so that a group adds the mean of its rows.
+        """
+        at = np.array(theta, dtype=np.float64)
+        if len(at) != self.n_parameters or at.ndim > 2:
+            raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
+        return PrivateRecords._of(self._rows.scored(at))
+
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.
 

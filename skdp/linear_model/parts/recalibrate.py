@@ -1,0 +1,241 @@
+"""Recalibration: the intercepts and one slope of a finished classifier's scores, fitted on released sums.
+
+Clipped gradients pull probabilities together, and noise blows scores up. Both leave the order of the scores about
+right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are taken as
+the only features of a second, small model: a_k + b z_k, one intercept a_k a class (one for two classes) and one slope
+b > 0. What it releases, after a scale of the scores, is
+
+    sum over the units of r_k and <r, u>,   r = p - e_y,   and of the curvature of the loss in (a, b),
+
+with u the scores over their scale, clipped to a ball. |r| <= 1 for two classes, sqrt(2) for more, so no gradient is
+clipped: the sums are unbiased. p is made of the unclipped scores: where the first sums vanish, the mean of each
+class's probability is its frequency. Two rounds of these sums are combined with a prior by the known noise, so that
+what the noise hides stays as it was.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from skdp.linear_model.parts.search import noisy_search
+from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
+from skdp.losses import Loss
+
+__all__ = ["Recalibration", "plan_recalibration"]
+
+# All chosen on parts held out of the training parts of the suite's tables, and on generated data.
+SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.15  # of mu^2
+WANTED = 0.005  # noise of a mean probability for which the share grows
+TOO_NOISY = 0.02  # noise of a mean probability with which nothing is recalibrated
+PARTS = (0.1, 0.3, 0.6)  # of the share: the scale, and the two rounds
+# Scales of the scores: half octaves from 2^-8 to 2^10.
+SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
+QUESTIONS = 6  # counts that find a scale
+REACH = 2.0  # length of the longest score that is not clipped, in medians
+FIRST_LOGIT = 1.5  # largest size of a median logit at which the first round looks
+PRIOR = (2.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
+LONGEST = 2.0  # longest step of the first round
+DOUBT = 0.3  # error of the first round that the curvature does not show, over the step's length
+LEAST_SLOPE = 1e-3  # least slope over that of the first round
+CURVATURE = 0.7  # weight of the curvature in a release
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """The plans, and what the vectors of a release are.
+
+    Attributes
+    ----------
+    n_outputs : int
+        1 for two classes, else their number.
+    shifts : bool
+        Whether there are intercepts.
+    largest : float
+        Bound on a row's weight.
+    """
+
+    session: PrivacySession
+    records: PrivateRecords
+    n_outputs: int
+    shifts: bool
+    largest: float
+    scale: GaussianPlan
+    rounds: tuple[GaussianPlan, ...]
+
+    def of(self, theta: np.ndarray) -> np.ndarray:
+        """Return the recalibrated theta."""
+        if not np.isfinite(theta).all() or not theta.any():
+            return theta
+        k = self.n_outputs
+        full = theta.reshape(len(theta), k)
+        full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
+        scored = self.records.scored(full)
+        median = noisy_search(
+            self.session, 0.0, scored.row_norm_count, grid=SCALES, plan=self.scale
+        )
+        first = min(1.0, FIRST_LOGIT / median)
+        state = _State.start(k, self.shifts, first, REACH * median)
+        for index, plan in enumerate(self.rounds):
+            state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
+        shift, slope = state.outward()
+        slope = max(slope, LEAST_SLOPE * first)
+        found = slope * full
+        if self.shifts:
+            found[-1] += shift
+        return found.reshape(theta.shape)
+
+    def _round(
+        self, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
+    ) -> "_State":
+        statistic = Statistic(self.n_outputs, self.shifts, state)
+        total = scored.clipped_sum(
+            statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True
+        )
+        released = self.session.gaussian(total, plan)
+        noise = self.session.noise_std(total, plan)
+        gradient, curvature = statistic.split(released)
+        return state.updated(gradient, curvature, noise, last)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What is believed of the parameters: the intercepts, and the slope in units of a scale and a centre.
+
+    A class's logit is a_k + beta (z_k - centre) / scale.
+    """
+
+    shifts: bool
+    centre: float
+    scale: float
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def start(cls, k: int, shifts: bool, slope: float, scale: float) -> "_State":
+        mean = np.zeros(k * shifts + 1)
+        mean[-1] = slope * scale
+        sd = np.full(mean.size, PRIOR[0])
+        sd[-1] = PRIOR[1] * REACH
+        return cls(shifts, 0.0, scale, mean, np.diag(sd**2))
+
+    def outward(self) -> tuple[np.ndarray, float]:
+        """The intercepts and the slope for the scores as they are."""
+        slope = self.mean[-1] / self.scale
+        return self.mean[:-1] - slope * self.centre, slope
+
+    def updated(
+        self, gradient: np.ndarray, curvature: np.ndarray, noise: float, last: bool
+    ) -> "_State":
+        """The mean and the covariance after sums with this noise, linearised at the mean."""
+        values, basis = np.linalg.eigh(curvature)
+        floor = noise / CURVATURE * math.sqrt(2 * len(values))
+        values = np.maximum(values, floor)
+        c = (basis * values) @ basis.T
+        precision = np.linalg.inv(self.covariance) + c @ c / noise**2 if noise else c @ c * 1e12
+        covariance = np.linalg.inv(precision)
+        # Observed: gradient = curvature (mean - truth) + noise.
+        step = -covariance @ (c @ gradient) / (noise**2 if noise else 1e-12)
+        if last:
+            return replace(self, mean=self.mean + step, covariance=covariance)
+        length = float(np.linalg.norm(step))
+        step *= min(1.0, LONGEST / length) if length else 1.0
+        covariance = covariance + DOUBT**2 * length**2 * np.eye(len(step))
+        moved = self.mean + step
+        moved[-1] = max(moved[-1], 0.1 * self.mean[-1])
+        return replace(self, mean=moved, covariance=covariance)
+
+
+class Statistic:
+    """The vector of a row: its gradient and its curvature in the intercepts and the slope.
+
+    The parameters are kept at a state. ``bound`` is the largest norm of a row's vector.
+    """
+
+    def __init__(self, k: int, shifts: bool, state: _State) -> None:
+        self._k, self._shifts, self._state = k, shifts, state
+        self._d = k * shifts + 1
+        self._upper = np.triu_indices(self._d)
+        self._factors = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2.0))
+        self.size = self._d + len(self._factors)
+        if k == 1:  # |r| <= 1, and the curvature is that of p (1 - p) times (1, u)
+            gradient, curvature = 1.0 + shifts, 0.25 * (1 + shifts)
+        else:  # |r|^2 <= 2 and <r, u>^2 <= 2, and the trace of the covariance of (e_k, u_k) is at most 1 + 1/2
+            gradient, curvature = 2.0 + 2.0 * shifts, 0.5 + shifts
+        self.bound = math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
+
+    def __call__(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        state = self._state
+        with np.errstate(all="ignore"):
+            u = np.nan_to_num((scores - state.centre) / state.scale)
+            shift = state.mean[:-1] if self._shifts else 0.0
+            logits = shift + state.mean[-1] * u
+            if self._k == 1:
+                return self._binary(u, logits, y)
+            return self._multinomial(u, logits, y)
+
+    def _binary(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        u = np.clip(u[:, 0], -1.0, 1.0)
+        p = expit(np.clip(logits[:, 0], -40.0, 40.0))
+        features = np.stack([np.ones_like(u), u], axis=1) if self._shifts else u[:, None]
+        curvature = features[:, :, None] * features[:, None, :] * (p * (1 - p))[:, None, None]
+        return self._joined(features * (p - y)[:, None], curvature)
+
+    def _multinomial(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        norm = np.sqrt(np.add.reduce(u * u, axis=1))
+        u = u / np.maximum(norm, 1.0)[:, None]
+        top = logits.max(axis=1, keepdims=True)
+        p = np.exp(np.clip(logits - top, -80.0, 0.0))
+        p /= np.add.reduce(p, axis=1)[:, None]
+        r = p.copy()
+        r[np.arange(len(u)), y.astype(np.intp)] -= 1.0
+        weighted = p * u
+        mean = np.add.reduce(weighted, axis=1)
+        gradient = np.add.reduce(r * u, axis=1)[:, None]
+        curvature = np.empty((len(u), self._d, self._d))
+        curvature[:, -1, -1] = np.add.reduce(weighted * u, axis=1) - mean**2
+        if self._shifts:
+            curvature[:, :-1, :-1] = -p[:, :, None] * p[:, None, :]
+            each = np.arange(self._k)
+            curvature[:, each, each] += p
+            curvature[:, :-1, -1] = curvature[:, -1, :-1] = weighted - p * mean[:, None]
+            gradient = np.hstack([r, gradient])
+        return self._joined(gradient, curvature)
+
+    def _joined(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        upper = curvature[:, self._upper[0], self._upper[1]] * (CURVATURE * self._factors)
+        return np.hstack([gradient, upper])
+
+    def split(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient and the curvature in released sums."""
+        curvature = np.zeros((self._d, self._d))
+        curvature[self._upper] = released[self._d :] / (CURVATURE * self._factors)
+        return released[: self._d], curvature + np.triu(curvature, 1).T
+
+
+def plan_recalibration(
+    session: PrivacySession, records: PrivateRecords, loss: Loss, largest: float = 1.0
+) -> Recalibration | None:
+    """Withhold the budget of a recalibration; None where its noise would be worse than what it mends.
+
+    The rule reads public numbers. The share grows until the noise of a mean probability is at most `WANTED`.
+
+    Parameters
+    ----------
+    largest : float, default=1.0
+        Bound on a row's weight; public.
+    """
+    k, shifts = loss.n_outputs, records.fit_intercept
+    if session.exact or session.delta == 0:
+        return None
+    bound = largest * (1.5 if k == 1 else 2.3)
+    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[2]))
+    share = min(LARGEST_SHARE, max(SMALLEST_SHARE, (noise / WANTED) ** 2))
+    if noise / math.sqrt(share) > TOO_NOISY:
+        return None
+    scale, first, second = session.withhold(
+        [(QUESTIONS if i == 0 else 1, part * share) for i, part in enumerate(PARTS)],
+        purpose="recalibration",
+    )
+    return Recalibration(session, records, k, shifts, largest, scale, (first, second))
