@@ -238,13 +238,15 @@ class PrivateRecords:
                 fitted = fitted + rows.intercept_value * at[-1]
         return PrivateRecords._of(rows.with_targets(rows.targets_less(fitted)))
 
-    def scored(self, theta: ArrayLike) -> "PrivateRecords":
+    def scored(self, theta: ArrayLike, less: ArrayLike = 0.0) -> "PrivateRecords":
         """Return records whose features are the linear predictors of these.
 
         Parameters
         ----------
         theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
             Public or released, the intercept last.
+        less : float or ndarray of shape (n_outputs,), default=0.0
+            Subtracted from the predictors. Public or released.
 
         Returns
         -------
@@ -256,7 +258,7 @@ class PrivateRecords:
         at = np.array(theta, dtype=np.float64)
         if len(at) != self.n_parameters or at.ndim > 2:
             raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
-        return PrivateRecords._of(self._rows.scored(at))
+        return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
 
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.

@@ -84,14 +84,14 @@ class Rows:
         shape = self.shape.with_features(few.shape[1])
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
 
-    def scored(self, theta: NDArray[np.float64]) -> "Rows":
+    def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
         """Rows whose features are linear predictors, and of which a group adds its mean."""
         from skdp.kernels import linear_scores
 
         weights = theta.reshape(len(theta), -1)
         d = self.shape.n_features
         intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
-        scores = linear_scores(self.matrix, weights[:d], intercept)
+        scores = linear_scores(self.matrix, weights[:d], intercept - less)
         balance, weight = self.balance(), self.weight
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)

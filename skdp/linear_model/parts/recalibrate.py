@@ -29,10 +29,14 @@ __all__ = ["Recalibration", "plan_recalibration"]
 SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.15  # of mu^2
 WANTED = 0.005  # noise of a mean probability for which the share grows
 TOO_NOISY = 0.02  # noise of a mean probability with which nothing is recalibrated
-PARTS = (0.1, 0.3, 0.6)  # of the share: the scale, and the two rounds
+PARTS = (0.1, 0.1, 0.25, 0.55)  # of the share: the centre, the scale, and the two rounds
 # Scales of the scores: half octaves from 2^-8 to 2^10.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
 QUESTIONS = 6  # counts that find a scale
+_SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
+CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
+CENTRE_QUESTIONS = 5  # counts that find one
+FARTHEST = 5.0  # largest intercept, in logits, at which the first round looks
 REACH = 2.0  # length of the longest score that is not clipped, in medians
 FIRST_LOGIT = 1.5  # largest size of a median logit at which the first round looks
 PRIOR = (2.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
@@ -61,6 +65,7 @@ class Recalibration:
     n_outputs: int
     shifts: bool
     largest: float
+    centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
 
@@ -71,20 +76,36 @@ class Recalibration:
         k = self.n_outputs
         full = theta.reshape(len(theta), k)
         full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
-        scored = self.records.scored(full)
-        median = noisy_search(
+        centre = self._medians(self.records.scored(full)) if self.shifts else np.zeros(k)
+        scored = self.records.scored(full, centre)
+        spread = noisy_search(
             self.session, 0.0, scored.row_norm_count, grid=SCALES, plan=self.scale
         )
-        first = min(1.0, FIRST_LOGIT / median)
-        state = _State.start(k, self.shifts, first, REACH * median)
+        first = min(1.0, FIRST_LOGIT / spread)
+        state = _State.start(centre if self.shifts else centre[:0], first, REACH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
-        shift, slope = state.outward()
-        slope = max(slope, LEAST_SLOPE * first)
+        slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
         found = slope * full
         if self.shifts:
-            found[-1] += shift
+            found[-1] += state.mean[:-1] - slope * centre
         return found.reshape(theta.shape)
+
+    def _medians(self, scored: PrivateRecords) -> np.ndarray:
+        """The medians of the scores of each class, by one noisy search for all."""
+        plan, k = self.centre, self.n_outputs
+        low, high = np.zeros(k, dtype=np.intp), np.full(k, CENTRES.size - 1)
+        for _ in range(plan.releases):
+            middle = (low + high) // 2
+
+            def below(scores: np.ndarray, y: np.ndarray, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
+                return np.where(scores <= at, 0.5, -0.5)
+
+            bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
+            count = scored.clipped_sum(below, bound, size=k, rowwise=True)
+            up = self.session.gaussian(count, plan) < 0
+            low, high = np.where(up, np.minimum(middle + 1, high), low), np.where(up, high, middle)
+        return CENTRES[(low + high) // 2]
 
     def _round(
         self, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
@@ -101,29 +122,17 @@ class Recalibration:
 
 @dataclass(frozen=True)
 class _State:
-    """What is believed of the parameters: the intercepts, and the slope in units of a scale and a centre.
+    """What is believed of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
 
-    A class's logit is a_k + beta (z_k - centre) / scale.
-    """
-
-    shifts: bool
-    centre: float
     scale: float
     mean: np.ndarray
     covariance: np.ndarray
 
     @classmethod
-    def start(cls, k: int, shifts: bool, slope: float, scale: float) -> "_State":
-        mean = np.zeros(k * shifts + 1)
-        mean[-1] = slope * scale
-        sd = np.full(mean.size, PRIOR[0])
-        sd[-1] = PRIOR[1] * REACH
-        return cls(shifts, 0.0, scale, mean, np.diag(sd**2))
-
-    def outward(self) -> tuple[np.ndarray, float]:
-        """The intercepts and the slope for the scores as they are."""
-        slope = self.mean[-1] / self.scale
-        return self.mean[:-1] - slope * self.centre, slope
+    def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
+        mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
+        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1] * REACH)
+        return cls(scale, mean, np.diag(sd**2))
 
     def updated(
         self, gradient: np.ndarray, curvature: np.ndarray, noise: float, last: bool
@@ -168,7 +177,7 @@ class Statistic:
     def __call__(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         state = self._state
         with np.errstate(all="ignore"):
-            u = np.nan_to_num((scores - state.centre) / state.scale)
+            u = np.nan_to_num(scores / state.scale)
             shift = state.mean[:-1] if self._shifts else 0.0
             logits = shift + state.mean[-1] * u
             if self._k == 1:
@@ -230,12 +239,13 @@ def plan_recalibration(
     if session.exact or session.delta == 0:
         return None
     bound = largest * (1.5 if k == 1 else 2.3)
-    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[2]))
+    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[3]))
     share = min(LARGEST_SHARE, max(SMALLEST_SHARE, (noise / WANTED) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
-    scale, first, second = session.withhold(
-        [(QUESTIONS if i == 0 else 1, part * share) for i, part in enumerate(PARTS)],
+    centre, *others = session.withhold(
+        [(n, part * share) for n, part in zip((CENTRE_QUESTIONS, QUESTIONS, 1, 1), PARTS)],
         purpose="recalibration",
     )
-    return Recalibration(session, records, k, shifts, largest, scale, (first, second))
+    scale, first, second = others
+    return Recalibration(session, records, k, shifts, largest, centre, scale, (first, second))
