@@ -26,23 +26,25 @@ from skdp.losses import Loss
 __all__ = ["Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
-SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.15  # of mu^2
+SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.2  # of mu^2
 WANTED = 0.005  # noise of a mean probability for which the share grows
-TOO_NOISY = 0.02  # noise of a mean probability with which nothing is recalibrated
-PARTS = (0.1, 0.1, 0.25, 0.55)  # of the share: the centre, the scale, and the two rounds
+TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
+PARTS = (0.1, 0.1, 0.15, 0.2, 0.45)  # of the share: the centre, the scale, and three rounds
 # Scales of the scores: half octaves from 2^-8 to 2^10.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
 QUESTIONS = 6  # counts that find a scale
 _SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
 CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
 CENTRE_QUESTIONS = 5  # counts that find one
-FARTHEST = 5.0  # largest intercept, in logits, at which the first round looks
+FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
 REACH = 2.0  # length of the longest score that is not clipped, in medians
-FIRST_LOGIT = 1.5  # largest size of a median logit at which the first round looks
-PRIOR = (2.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
-LONGEST = 2.0  # longest step of the first round
+FIRST_LOGIT = 2.0  # largest size of a median logit at which the first round looks
+PRIOR = (1.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
+LONGEST = 2.0  # longest step of an intercept before the last round
+LESS, MORE = 0.25, 4.0  # smallest and largest slope after a round, over that before, but for the last round
 DOUBT = 0.3  # error of the first round that the curvature does not show, over the step's length
 LEAST_SLOPE = 1e-3  # least slope over that of the first round
+LENGTH = 1.0  # largest norm of u
 CURVATURE = 0.7  # weight of the curvature in a release
 
 
@@ -81,8 +83,8 @@ class Recalibration:
         spread = noisy_search(
             self.session, 0.0, scored.row_norm_count, grid=SCALES, plan=self.scale
         )
-        first = min(1.0, FIRST_LOGIT / spread)
-        state = _State.start(centre if self.shifts else centre[:0], first, REACH * spread)
+        first = min(1.0, FIRST_LOGIT * math.sqrt(k) / spread)
+        state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
@@ -131,7 +133,7 @@ class _State:
     @classmethod
     def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
         mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
-        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1] * REACH)
+        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1] * REACH / LENGTH)
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
@@ -148,11 +150,10 @@ class _State:
         step = -covariance @ (c @ gradient) / (noise**2 if noise else 1e-12)
         if last:
             return replace(self, mean=self.mean + step, covariance=covariance)
-        length = float(np.linalg.norm(step))
-        step *= min(1.0, LONGEST / length) if length else 1.0
-        covariance = covariance + DOUBT**2 * length**2 * np.eye(len(step))
-        moved = self.mean + step
-        moved[-1] = max(moved[-1], 0.1 * self.mean[-1])
+        moved = self.mean + np.clip(step, -LONGEST, LONGEST)
+        moved[-1] = np.clip(self.mean[-1] + step[-1], self.mean[-1] * LESS, self.mean[-1] * MORE)
+        went = float(np.linalg.norm(moved - self.mean))
+        covariance = covariance + DOUBT**2 * went**2 * np.eye(len(step))
         return replace(self, mean=moved, covariance=covariance)
 
 
@@ -168,11 +169,7 @@ class Statistic:
         self._upper = np.triu_indices(self._d)
         self._factors = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2.0))
         self.size = self._d + len(self._factors)
-        if k == 1:  # |r| <= 1, and the curvature is that of p (1 - p) times (1, u)
-            gradient, curvature = 1.0 + shifts, 0.25 * (1 + shifts)
-        else:  # |r|^2 <= 2 and <r, u>^2 <= 2, and the trace of the covariance of (e_k, u_k) is at most 1 + 1/2
-            gradient, curvature = 2.0 + 2.0 * shifts, 0.5 + shifts
-        self.bound = math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
+        self.bound = bound_of(k, shifts)
 
     def __call__(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         state = self._state
@@ -185,7 +182,7 @@ class Statistic:
             return self._multinomial(u, logits, y)
 
     def _binary(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-        u = np.clip(u[:, 0], -1.0, 1.0)
+        u = np.clip(u[:, 0], -LENGTH, LENGTH)
         p = expit(np.clip(logits[:, 0], -40.0, 40.0))
         features = np.stack([np.ones_like(u), u], axis=1) if self._shifts else u[:, None]
         curvature = features[:, :, None] * features[:, None, :] * (p * (1 - p))[:, None, None]
@@ -193,7 +190,7 @@ class Statistic:
 
     def _multinomial(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
         norm = np.sqrt(np.add.reduce(u * u, axis=1))
-        u = u / np.maximum(norm, 1.0)[:, None]
+        u = u / np.maximum(norm / LENGTH, 1.0)[:, None]
         top = logits.max(axis=1, keepdims=True)
         p = np.exp(np.clip(logits - top, -80.0, 0.0))
         p /= np.add.reduce(p, axis=1)[:, None]
@@ -223,6 +220,16 @@ class Statistic:
         return released[: self._d], curvature + np.triu(curvature, 1).T
 
 
+def bound_of(k: int, shifts: bool) -> float:
+    """The largest norm of a row's vector."""
+    if k == 1:  # |r| <= 1, and the curvature is p (1 - p) times the square of (1, u)
+        gradient = shifts + LENGTH**2
+        curvature = 0.25 * gradient
+    else:  # |r|^2 <= 2, <r, u>^2 <= 2 |u|^2, and the trace of the covariance of (e_k, u_k)
+        gradient, curvature = 2.0 * (shifts + LENGTH**2), shifts + 0.5 * LENGTH**2
+    return math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
+
+
 def plan_recalibration(
     session: PrivacySession, records: PrivateRecords, loss: Loss, largest: float = 1.0
 ) -> Recalibration | None:
@@ -238,14 +245,13 @@ def plan_recalibration(
     k, shifts = loss.n_outputs, records.fit_intercept
     if session.exact or session.delta == 0:
         return None
-    bound = largest * (1.5 if k == 1 else 2.3)
-    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[3]))
+    bound = largest * bound_of(k, shifts)
+    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[-1]))
     share = min(LARGEST_SHARE, max(SMALLEST_SHARE, (noise / WANTED) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
     centre, *others = session.withhold(
-        [(n, part * share) for n, part in zip((CENTRE_QUESTIONS, QUESTIONS, 1, 1), PARTS)],
+        [(n, part * share) for n, part in zip((CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:])), PARTS)],
         purpose="recalibration",
     )
-    scale, first, second = others
-    return Recalibration(session, records, k, shifts, largest, centre, scale, (first, second))
+    return Recalibration(session, records, k, shifts, largest, centre, others[0], tuple(others[1:]))
