@@ -102,12 +102,14 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         )
         return ("the label set was inferred from y and is not covered by epsilon",)
 
-    _recalibrates = True  # whether a classifier's scores are recalibrated
+    def _recalibrates(self, problem: Problem) -> bool:
+        """Whether the scores are recalibrated, if the budget allows it; public."""
+        return is_classifier(self)
 
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
         plan = None
-        if self._recalibrates and is_classifier(self):
+        if self._recalibrates(problem):
             plan = plan_recalibration(session, problem.records, problem.loss)
         solution = super()._run(session, problem)
         return solution if plan is None else replace(solution, theta=plan.of(solution.theta))

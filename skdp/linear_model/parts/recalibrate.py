@@ -27,7 +27,7 @@ __all__ = ["Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.2  # of mu^2
-WANTED = 0.005  # noise of a mean probability for which the share grows
+WANTED = 0.008  # noise of a mean probability for which the share grows
 TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
 PARTS = (0.1, 0.1, 0.15, 0.2, 0.45)  # of the share: the centre, the scale, and three rounds
 # Scales of the scores: half octaves from 2^-8 to 2^10.

@@ -46,6 +46,10 @@ class _MomentumFit(StochasticRun):
 
     _algorithm = staticmethod(recursive_momentum)
 
+    def _recalibrates(self, problem: Any) -> bool:
+        # Gradients of two classes are hardly clipped here: their mean probability is right without.
+        return bool(problem.loss.n_outputs > 2)
+
     def _settings(self) -> Settings:
         names = ("max_iter", "batch_size", "initial_batch_size", "momentum", "learning_rate")
         return Settings(
