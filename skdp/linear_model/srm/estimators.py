@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import ExactLinearFit
-from skdp.linear_model.glm import GLMClassifier
+from skdp.linear_model.glm import GLMClassifier, Problem
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
@@ -46,7 +46,7 @@ class _MomentumFit(StochasticRun):
 
     _algorithm = staticmethod(recursive_momentum)
 
-    def _recalibrates(self, problem: Any) -> bool:
+    def _recalibrates(self, problem: Problem) -> bool:
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
         return bool(problem.loss.n_outputs > 2)
 
