@@ -86,6 +86,12 @@ fit_intercept : bool, default=True
     "classes": """\
 classes : sequence of labels, default=None
     The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
+    "class_weight": """\
+class_weight : dict, default=None
+    Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
+    multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
+    changes, and means still divide by the public number of records. "balanced" would read the private class
+    counts and is refused.""",
     "n_nonzero_coefs": """\
 n_nonzero_coefs : int, default=None
     Number of features to keep. None keeps all. The intercept is always kept.""",

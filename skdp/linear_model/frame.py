@@ -13,7 +13,7 @@ from skdp.base.fit import ExactFit, PrivateFit, Solution
 from skdp.base.parameters import check_flag, check_number
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.coordinates import from_theta, parameter_shape
-from skdp.linear_model.glm import Problem
+from skdp.linear_model.glm import Problem, expected_weight
 from skdp.linear_model.parts.recalibrate import plan_recalibration
 from skdp.linear_model.parts.scales import GRID
 from skdp.privacy import MOST_PER_PUBLIC, PrivacySession, accounting, factor
@@ -59,7 +59,7 @@ class _LinearModel:
 class LinearFit(_LinearModel, PrivateFit[Problem]):
     """The fit of a private linear model; a subclass gives `_check_parameters` and `solve`."""
 
-    _free_if_none = frozenset({"coef_init"})
+    _free_if_none = frozenset({"coef_init", "class_weight"})
     # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
     _poor_score = True
 
@@ -110,7 +110,9 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
         plan = None
         if self._recalibrates(problem):
-            plan = plan_recalibration(session, problem.records, problem.loss)
+            largest = 1.0 if getattr(self, "max_weight", None) is None else float(self.max_weight)
+            share = expected_weight(self, problem)
+            plan = plan_recalibration(session, problem.records, problem.loss, (share, largest))
         solution = super()._run(session, problem)
         return solution if plan is None else replace(solution, theta=plan.of(solution.theta))
 

@@ -233,7 +233,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
         units of that feature's value: the released median sup norm of the rows, or 1 if nothing was released.
-    {classes} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {classes} {class_weight} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
         It costs time proportional to the number of features in each step.
 
     Attributes
@@ -290,6 +290,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         clip_norm="adaptive",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -306,6 +307,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

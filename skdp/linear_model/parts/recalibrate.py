@@ -231,7 +231,10 @@ def bound_of(k: int, shifts: bool) -> float:
 
 
 def plan_recalibration(
-    session: PrivacySession, records: PrivateRecords, loss: Loss, largest: float = 1.0
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    weights: tuple[float, float] = (1.0, 1.0),
 ) -> Recalibration | None:
     """Withhold the budget of a recalibration; None where its noise would be worse than what it mends.
 
@@ -239,19 +242,20 @@ def plan_recalibration(
 
     Parameters
     ----------
-    largest : float, default=1.0
-        Bound on a row's weight; public.
+    weights : tuple of float
+        What rows are expected to weigh, and the most that one may weigh; public.
     """
     k, shifts = loss.n_outputs, records.fit_intercept
     if session.exact or session.delta == 0:
         return None
-    bound = largest * bound_of(k, shifts)
-    noise = factor(session.adjacency) * bound / (records.n_units * session.mu * math.sqrt(PARTS[-1]))
+    expected, largest = weights
+    noise = factor(session.adjacency) * largest * bound_of(k, shifts) / math.sqrt(PARTS[-1])
+    noise /= expected * records.n_units * session.mu
     share = min(LARGEST_SHARE, max(SMALLEST_SHARE, (noise / WANTED) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
-    centre, *others = session.withhold(
-        [(n, part * share) for n, part in zip((CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:])), PARTS)],
-        purpose="recalibration",
+    counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
+    centre, scale, *rounds = session.withhold(
+        [(count, part * share) for count, part in zip(counts, PARTS)], purpose="recalibration"
     )
-    return Recalibration(session, records, k, shifts, largest, centre, others[0], tuple(others[1:]))
+    return Recalibration(session, records, k, shifts, largest, centre, scale, tuple(rounds))

@@ -105,7 +105,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         {penalty}
     alpha : float, default=0.0
         {alpha}
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -170,6 +170,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -196,6 +197,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -331,7 +333,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     ----------
     {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
     {average}
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -390,6 +392,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -415,6 +418,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit

@@ -104,7 +104,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         them. The paper's theorem is about that one, but the last is much better.
     {penalty} {alpha} {sampling}
         The paper draws without replacement (user guide).
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -185,6 +185,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         sampling="poisson",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -211,6 +212,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -271,6 +273,8 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     {fit_intercept}
     classes : sequence of labels, default=None
         The label set. None takes it from y.
+    class_weight : dict, default=None
+        Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     random_state : None, int, RandomState or Generator, default=None
@@ -331,6 +335,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         sampling="poisson",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         random_state=None,
         verbose=False,
@@ -348,6 +353,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.random_state = random_state
         self.verbose = verbose
