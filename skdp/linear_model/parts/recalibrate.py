@@ -38,13 +38,14 @@ CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians o
 CENTRE_QUESTIONS = 5  # counts that find one
 FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
 REACH = 2.0  # length of the longest score that is not clipped, in medians
-FIRST_LOGIT = 2.0  # largest size of a median logit at which the first round looks
-PRIOR = (1.0, 1.0)  # standard deviation of intercepts and of the size of a logit, before anything was released
+FIRST_LOGIT = 0.9  # largest size of a median logit at which the first round looks
+PRIOR = (1.0, 0.5)  # standard deviation of intercepts and of the size of a logit, before anything was released
 LONGEST = 2.0  # longest step of an intercept before the last round
 LESS, MORE = 0.25, 4.0  # smallest and largest slope after a round, over that before, but for the last round
 DOUBT = 0.3  # error of the first round that the curvature does not show, over the step's length
 LEAST_SLOPE = 1e-3  # least slope over that of the first round
 LENGTH = 1.0  # largest norm of u
+FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
 
 
@@ -141,7 +142,7 @@ class _State:
     ) -> "_State":
         """The mean and the covariance after sums with this noise, linearised at the mean."""
         values, basis = np.linalg.eigh(curvature)
-        floor = noise / CURVATURE * math.sqrt(2 * len(values))
+        floor = FLOOR * noise / CURVATURE * math.sqrt(2 * len(values))
         values = np.maximum(values, floor)
         c = (basis * values) @ basis.T
         precision = np.linalg.inv(self.covariance) + c @ c / noise**2 if noise else c @ c * 1e12
