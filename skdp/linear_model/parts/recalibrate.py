@@ -26,10 +26,11 @@ from skdp.losses import Loss
 __all__ = ["Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
-SMALLEST_SHARE, LARGEST_SHARE = 0.02, 0.2  # of mu^2
+SMALLEST_SHARE = 0.02  # of mu^2
+LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
 WANTED = 0.008  # noise of a mean probability for which the share grows
 TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
-PARTS = (0.1, 0.1, 0.15, 0.2, 0.45)  # of the share: the centre, the scale, and three rounds
+PARTS = (0.07, 0.08, 0.1, 0.15, 0.2, 0.4)  # of the share: the centre, the scale, and four rounds
 # Scales of the scores: half octaves from 2^-8 to 2^10.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
 QUESTIONS = 6  # counts that find a scale
@@ -38,11 +39,11 @@ CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians o
 CENTRE_QUESTIONS = 5  # counts that find one
 FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
 REACH = 2.0  # length of the longest score that is not clipped, in medians
-FIRST_LOGIT = 0.9  # largest size of a median logit at which the first round looks
+FIRST_LOGIT = (0.9, 1.5)  # largest size of a median logit in the first round, over sqrt(n_outputs)
 PRIOR = (1.0, 0.5)  # standard deviation of intercepts and of the size of a logit, before anything was released
 LONGEST = 2.0  # longest step of an intercept before the last round
 LESS, MORE = 0.25, 4.0  # smallest and largest slope after a round, over that before, but for the last round
-DOUBT = 0.3  # error of the first round that the curvature does not show, over the step's length
+DOUBT = 0.2  # error of the first round that the curvature does not show, over the step's length
 LEAST_SLOPE = 1e-3  # least slope over that of the first round
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
@@ -84,7 +85,7 @@ class Recalibration:
         spread = noisy_search(
             self.session, 0.0, scored.row_norm_count, grid=SCALES, plan=self.scale
         )
-        first = min(1.0, FIRST_LOGIT * math.sqrt(k) / spread)
+        first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
         state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
@@ -252,7 +253,7 @@ def plan_recalibration(
     expected, largest = weights
     noise = factor(session.adjacency) * largest * bound_of(k, shifts) / math.sqrt(PARTS[-1])
     noise /= expected * records.n_units * session.mu
-    share = min(LARGEST_SHARE, max(SMALLEST_SHARE, (noise / WANTED) ** 2))
+    share = min(LARGEST_SHARE[k > 1], max(SMALLEST_SHARE, (noise / WANTED) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
     counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
