@@ -1,7 +1,7 @@
 """Linear predictors of all rows, compiled by numba.
 
-Each row's sum has one order, that of its features, wherever the row stands and however X is stored. So a row's score
-has the same bits on every data set that holds the row.
+Each row's sum has one order, that of its features, wherever the row stands. So a row's score has the same bits on
+every data set that holds the row.
 """
 
 from typing import Any

@@ -233,7 +233,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
         units of that feature's value: the released median sup norm of the rows, or 1 if nothing was released.
-    {classes} {class_weight} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {classes} {class_weight} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state}
+    {verbose} {callback}
         It costs time proportional to the number of features in each step.
 
     Attributes

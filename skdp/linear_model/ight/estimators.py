@@ -94,6 +94,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
 
     _poor_score = True
     _erratum = ERRATUM
+    _sure_mass = 350.0
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
         # If few coefficients are kept, most of the noise is cut off by the threshold.

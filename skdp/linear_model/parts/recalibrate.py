@@ -1,29 +1,36 @@
 """Recalibration: the intercepts and one slope of a finished classifier's scores, fitted on released sums.
 
 Clipped gradients pull probabilities together, and noise blows scores up. Both leave the order of the scores about
-right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are taken as
-the only features of a second, small model: a_k + b z_k, one intercept a_k a class (one for two classes) and one slope
-b > 0. What it releases, after a scale of the scores, is
+right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are the
+only features of a second, small model: a_k + b z_k, with one intercept a_k a class (one for two classes) and one
+slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rounds each release
 
-    sum over the units of r_k and <r, u>,   r = p - e_y,   and of the curvature of the loss in (a, b),
+    the sums over the units of r and <r, u>, with r = p - e_y, and of the curvature of the loss in (a, b).
 
-with u the scores over their scale, clipped to a ball. |r| <= 1 for two classes, sqrt(2) for more, so no gradient is
-clipped: the sums are unbiased. p is made of the unclipped scores: where the first sums vanish, the mean of each
-class's probability is its frequency. Two rounds of these sums are combined with a prior by the known noise, so that
-what the noise hides stays as it was.
+u are the scores over their scale, clipped to a ball. |r| is at most 1 for two classes and sqrt(2) for more, so no
+gradient is clipped, and the sums are not biased. p is made of the unclipped scores: where the sum of r vanishes,
+the mean of each probability is the frequency of its class. The rounds are combined with a prior by the known
+noise, so that what the noise hides stays as it was.
+
+Privacy: the scores are functions of single rows and of the released model (`PrivateRecords.scored`). A row's
+vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
+`PrivateRecords.clipped_sum`, whose bound holds whatever the vectors are; `bound_of` says why nothing is cut. The
+rows of a group have weights 1 / (their number), so that a group adds the mean of vectors in a ball. The plans are
+withheld from the budget before the fit (`PrivacySession.withhold`).
 """
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from skdp.linear_model.parts.search import noisy_search
-from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 from skdp.losses import Loss
+from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
 
-__all__ = ["Recalibration", "plan_recalibration"]
+__all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE = 0.02  # of mu^2
@@ -38,13 +45,22 @@ _SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
 CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
 CENTRE_QUESTIONS = 5  # counts that find one
 FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
-REACH = 2.0  # length of the longest score that is not clipped, in medians
-FIRST_LOGIT = (0.9, 1.5)  # largest size of a median logit in the first round, over sqrt(n_outputs)
-PRIOR = (1.0, 0.5)  # standard deviation of intercepts and of the size of a logit, before anything was released
+LEVEL = (
+    0.8  # quantile of the scores' distance from the centre that is their scale; most may be equal
+)
+REACH = 1.0  # length of the longest score that is not clipped, in scales
+FIRST_LOGIT = (1.7, 2.5)  # largest logit at the scale in the first round, over sqrt(n_outputs)
+PRIOR = (
+    1.0,
+    1.0,
+)  # standard deviation of intercepts and of the size of a logit, before anything was released
 LONGEST = 2.0  # longest step of an intercept before the last round
-LESS, MORE = 0.25, 4.0  # smallest and largest slope after a round, over that before, but for the last round
+LESS, MORE = (
+    0.25,
+    4.0,
+)  # smallest and largest slope after a round, over that before, but for the last round
 DOUBT = 0.2  # error of the first round that the curvature does not show, over the step's length
-LEAST_SLOPE = 1e-3  # least slope over that of the first round
+LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
@@ -62,6 +78,8 @@ class Recalibration:
         Whether there are intercepts.
     largest : float
         Bound on a row's weight.
+    steepest : float
+        Largest slope.
     """
 
     session: PrivacySession
@@ -69,6 +87,7 @@ class Recalibration:
     n_outputs: int
     shifts: bool
     largest: float
+    steepest: float
     centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
@@ -83,13 +102,19 @@ class Recalibration:
         centre = self._medians(self.records.scored(full)) if self.shifts else np.zeros(k)
         scored = self.records.scored(full, centre)
         spread = noisy_search(
-            self.session, 0.0, scored.row_norm_count, grid=SCALES, plan=self.scale
+            self.session,
+            0.0,
+            scored.row_norm_count,
+            grid=SCALES,
+            plan=self.scale,
+            offset=(LEVEL - 0.5) * self.records.n_units,
         )
         first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
         state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
+        slope = min(slope, self.steepest)
         found = slope * full
         if self.shifts:
             found[-1] += state.mean[:-1] - slope * centre
@@ -102,7 +127,7 @@ class Recalibration:
         for _ in range(plan.releases):
             middle = (low + high) // 2
 
-            def below(scores: np.ndarray, y: np.ndarray, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
+            def below(scores: Any, y: Any, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
                 return np.where(scores <= at, 0.5, -0.5)
 
             bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
@@ -135,7 +160,7 @@ class _State:
     @classmethod
     def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
         mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
-        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1] * REACH / LENGTH)
+        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1])
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
@@ -146,10 +171,10 @@ class _State:
         floor = FLOOR * noise / CURVATURE * math.sqrt(2 * len(values))
         values = np.maximum(values, floor)
         c = (basis * values) @ basis.T
-        precision = np.linalg.inv(self.covariance) + c @ c / noise**2 if noise else c @ c * 1e12
+        precision = np.linalg.inv(self.covariance) + c @ c / noise**2
         covariance = np.linalg.inv(precision)
         # Observed: gradient = curvature (mean - truth) + noise.
-        step = -covariance @ (c @ gradient) / (noise**2 if noise else 1e-12)
+        step = -covariance @ (c @ gradient) / noise**2
         if last:
             return replace(self, mean=self.mean + step, covariance=covariance)
         moved = self.mean + np.clip(step, -LONGEST, LONGEST)
@@ -173,7 +198,8 @@ class Statistic:
         self.size = self._d + len(self._factors)
         self.bound = bound_of(k, shifts)
 
-    def __call__(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def __call__(self, scores: Any, y: np.ndarray | None) -> np.ndarray:
+        assert y is not None
         state = self._state
         with np.errstate(all="ignore"):
             u = np.nan_to_num(scores / state.scale)
@@ -237,6 +263,7 @@ def plan_recalibration(
     records: PrivateRecords,
     loss: Loss,
     weights: tuple[float, float] = (1.0, 1.0),
+    steepest: float = LARGEST_SLOPE,
 ) -> Recalibration | None:
     """Withhold the budget of a recalibration; None where its noise would be worse than what it mends.
 
@@ -246,6 +273,8 @@ def plan_recalibration(
     ----------
     weights : tuple of float
         What rows are expected to weigh, and the most that one may weigh; public.
+    steepest : float, default=4.0
+        Largest slope; public.
     """
     k, shifts = loss.n_outputs, records.fit_intercept
     if session.exact or session.delta == 0:
@@ -260,4 +289,6 @@ def plan_recalibration(
     centre, scale, *rounds = session.withhold(
         [(count, part * share) for count, part in zip(counts, PARTS)], purpose="recalibration"
     )
-    return Recalibration(session, records, k, shifts, largest, centre, scale, tuple(rounds))
+    return Recalibration(
+        session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)
+    )
