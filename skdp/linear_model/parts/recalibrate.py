@@ -59,8 +59,9 @@ LESS, MORE = (
     0.25,
     4.0,
 )  # smallest and largest slope after a round, over that before, but for the last round
-DOUBT = 0.2  # error of the first round that the curvature does not show, over the step's length
+DOUBT = 0.5  # error of a round that the curvature does not show, over the length of its step
 LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
+FAR = 1e6  # longest score, in scales
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
@@ -202,7 +203,7 @@ class Statistic:
         assert y is not None
         state = self._state
         with np.errstate(all="ignore"):
-            u = np.nan_to_num(scores / state.scale)
+            u = np.clip(np.nan_to_num(scores / state.scale), -FAR, FAR)
             shift = state.mean[:-1] if self._shifts else 0.0
             logits = shift + state.mean[-1] * u
             if self._k == 1:
