@@ -181,10 +181,9 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         if mass < self._sure_mass:
             wanted = math.ceil(shape.n_units * self._sure_mass / mass)
             warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} are few for {type(self).__name__}: its "
-                "probabilities may be worse than the frequencies of the classes. About "
-                f"{float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon; labels are "
-                "less affected",
+                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of {type(self).__name__} may "
+                "be worse than the frequencies of the classes; labels are less affected. About "
+                f"{float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
                 UtilityWarning,
             )
 

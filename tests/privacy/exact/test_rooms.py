@@ -138,7 +138,7 @@ def test_statistics_take_rows_and_give_bounded_values():
         seen.add(name)
     methods = {name for name, _ in inspect.getmembers(PrivateRecords, inspect.isfunction)}
     assert seen - methods == {"linear_map"}
-    derived = {"with_intercept", "centered", "residual", "restricted"}
+    derived = {"with_intercept", "centered", "residual", "restricted", "scored"}
     assert {m for m in methods if not m.startswith("_")} - seen == derived
 
 
