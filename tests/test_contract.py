@@ -332,7 +332,9 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
     # The number of ledger rows of an adaptive budget follows from released values; few records are one full batch.
     # The schedule of recursive momentum follows from the number of records: more steps, more grids.
     more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
-    assert abs(sizes[1] - sizes[0]) < 128 or ALL[name] in more_rows
+    # 60 records are too few for a recalibration, whose rows are five.
+    most = 640 if is_classifier(ALL[name]()) else 128
+    assert abs(sizes[1] - sizes[0]) < most or ALL[name] in more_rows
 
 
 @each_model
@@ -643,7 +645,10 @@ def test_non_private_classes_take_no_privacy_parameters(name):
 def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
     model = ALL[name]()
     assert not hasattr(model, "partial_fit")
-    assert not {"warm_start", "n_jobs", "class_weight"} & set(model.get_params())
+    assert not {"warm_start", "n_jobs"} & set(model.get_params())
+    if "class_weight" in model.get_params():
+        with pytest.raises(ValueError, match="would read the class counts"):
+            model.set_params(class_weight="balanced").fit(None, None)
 
 
 @having("penalty", "clip_norm")

@@ -215,6 +215,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta.pure}
@@ -222,7 +224,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     radius : float or "auto", default="auto"
         Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
         ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
-        rows, and g that of the gradients at 0, which follows from m.
+        rows, and g that of the gradients at 0, which follows from m. The recalibration may leave the ball.
     {max_iter}
         Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is
         ``0.3 (n mu)^(2/3)``, at least 2 and at most 1000, with n the number of records or groups and mu the

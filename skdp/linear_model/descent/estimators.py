@@ -32,6 +32,8 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {max_iter}
@@ -135,6 +137,8 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     result is the iterate of a random round, which is drawn uniformly before the records are touched.
 
     {guarantee}
+
+    {recalibrated}
 
     Parameters
     ----------
@@ -257,6 +261,8 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     measured again with more budget.
 
     {guarantee}
+
+    {recalibrated}
 
     Parameters
     ----------

@@ -149,6 +149,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_nonzero_coefs}

@@ -76,6 +76,8 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}
@@ -329,6 +331,8 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
 
     {guarantee}
+
+    {recalibrated}
 
     Parameters
     ----------

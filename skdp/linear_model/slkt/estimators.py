@@ -141,6 +141,8 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_nonzero_coefs}

@@ -178,6 +178,8 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}

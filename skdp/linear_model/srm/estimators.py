@@ -69,6 +69,8 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
 
     {guarantee}
 
+    {recalibrated.several}
+
     Parameters
     ----------
     {epsilon} {delta} {max_iter}

@@ -81,6 +81,8 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}

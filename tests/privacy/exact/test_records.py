@@ -51,6 +51,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         ),
         "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
         "residual": lambda: r.residual(theta),
+        "scored": lambda: r.scored(theta),
         "centered": lambda: r.centered(0.5),
         "target_count": lambda: r.target_count(1.0),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
