@@ -111,7 +111,6 @@ class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
     _erratum = ERRATUM
-    _sure_mass = 220.0
     row_norm: float | str
     alpha: float | str
 

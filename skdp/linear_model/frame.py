@@ -68,7 +68,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     _poor_score = True
     # Units times mu from which a classifier's probabilities are hardly ever worse than the classes' frequencies:
     # on the suite's training parts at most one fit in twenty above it.
-    _sure_mass = 200.0
+    _sure_mass = 220.0
 
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
     # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
@@ -181,9 +181,9 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
         if mass < self._sure_mass:
             wanted = math.ceil(shape.n_units * self._sure_mass / mass)
             warn_user(
-                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of {type(self).__name__} may "
-                "be worse than the frequencies of the classes; labels are less affected. About "
-                f"{float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
+                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of "
+                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less affected. "
+                f"About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
                 UtilityWarning,
             )
 

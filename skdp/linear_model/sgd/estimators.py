@@ -29,7 +29,6 @@ __all__ = [
 class StochasticDescentFit(StochasticFit):
     """A fit by `stochastic_descent`; without a parameter ``smoothing`` nothing is smoothed."""
 
-    _sure_mass = 75.0
     smoothing = 0.0
     schedule: str
     momentum: float

@@ -168,8 +168,6 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     _erratum = ERRATUM
     _auto_samples = True
 
-    _sure_mass = 75.0
-
     def __init__(
         self,
         *,
