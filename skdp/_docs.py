@@ -41,8 +41,8 @@ multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the bud
     "recalibrated": """\
 At the end the scores are recalibrated. Clipped gradients bend probabilities, so 2 to 25 % of mu^2, by public
 numbers, fit one slope and an intercept for each class on sums that are not clipped. The mean of each class's
-probability is then its frequency, up to noise. This is left out where its noise would be worse, and with
-``delta=0``; the report's rows "recalibration" tell (user guide).""",
+probability is then its frequency, up to noise. This is left out where its noise would be worse, with
+``delta=0`` and with more than 32 classes; the report's rows "recalibration" tell (user guide).""",
     "recalibrated.several": """\
 With more than two classes the scores are recalibrated at the end: 2 to 25 % of mu^2, by public numbers, fit one
 slope and an intercept for each class on sums that are not clipped (user guide). Two classes need no such step:

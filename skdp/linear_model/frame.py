@@ -182,8 +182,8 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             wanted = math.ceil(shape.n_units * self._sure_mass / mass)
             warn_user(
                 f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of "
-                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less affected. "
-                f"About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
+                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less "
+                f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
                 UtilityWarning,
             )
 

@@ -62,6 +62,7 @@ LESS, MORE = (
 DOUBT = 0.5  # error of a round that the curvature does not show, over the length of its step
 LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
 FAR = 1e6  # longest score, in scales
+MOST_CLASSES = 32  # largest number of classes, whose square is released in each round
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
@@ -278,7 +279,7 @@ def plan_recalibration(
         Largest slope; public.
     """
     k, shifts = loss.n_outputs, records.fit_intercept
-    if session.exact or session.delta == 0:
+    if session.exact or session.delta == 0 or k > MOST_CLASSES:
         return None
     expected, largest = weights
     noise = factor(session.adjacency) * largest * bound_of(k, shifts) / math.sqrt(PARTS[-1])
