@@ -38,6 +38,15 @@ lists what the claim rests on.""",
 moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-out and add-remove it is half
 of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
 multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
+    "recalibrated": """\
+At the end the scores are recalibrated. Clipped gradients bend probabilities, so 2 to 25 % of mu^2, by public
+numbers, fit one slope and an intercept for each class on sums that are not clipped. The mean of each class's
+probability is then its frequency, up to noise. This is left out where its noise would be worse, with
+``delta=0`` and with more than 32 classes; the report's rows "recalibration" tell (user guide).""",
+    "recalibrated.several": """\
+With more than two classes the scores are recalibrated at the end: 2 to 25 % of mu^2, by public numbers, fit one
+slope and an intercept for each class on sums that are not clipped (user guide). Two classes need no such step:
+the clip norm hardly cuts their gradients.""",
     "privacy.unprotected": """\
 Time and memory depend on the data and are not protected. Parameters count as public: do not choose them by
 looking at private scores.""",
@@ -94,6 +103,12 @@ fit_intercept : bool, default=True
     "classes": """\
 classes : sequence of labels, default=None
     The public label set. None infers it from y, warns `PrivacyLeakWarning` and says so in the report.""",
+    "class_weight": """\
+class_weight : dict, default=None
+    Public weights of the labels in ``classes``; a label that is not named weighs 1. A record's gradient is
+    multiplied by the weight of its label over the largest weight, and then clipped. So no bound and no noise
+    changes, and means still divide by the public number of records. "balanced" would read the private class
+    counts and is refused.""",
     "n_nonzero_coefs": """\
 n_nonzero_coefs : int, default=None
     Number of features to keep. None keeps all. The intercept is always kept.""",

@@ -337,7 +337,9 @@ def test_a_fitted_model_holds_nothing_of_the_data(name):
     more_rows = (skdp.DPAGDClassifier, skdp.DPRRPSGDClassifier, skdp.DPSRMClassifier)
     more_rows += (skdp.DPLinearRegression, skdp.DPLogisticRegression)
     searched = issubclass(ALL[name], InTargetUnits)
-    assert abs(sizes[1] - sizes[0]) < (512 if searched else 128) or ALL[name] in more_rows
+    # 60 records are too few for a recalibration, whose rows are five.
+    most = 640 if is_classifier(ALL[name]()) else 512 if searched else 128
+    assert abs(sizes[1] - sizes[0]) < most or ALL[name] in more_rows
 
 
 @each_model
@@ -660,9 +662,8 @@ def test_no_partial_fit_warm_start_n_jobs_or_balanced_weights(name):
     assert not hasattr(model, "partial_fit")
     assert not {"warm_start", "n_jobs"} & set(model.get_params())
     if "class_weight" in model.get_params():
-        X, y = data(name)
-        with pytest.raises(ValueError, match="class counts"):
-            make(name).set_params(class_weight="balanced").fit(X, y)
+        with pytest.raises(ValueError, match="would read the class counts"):
+            model.set_params(class_weight="balanced").fit(None, None)
 
 
 @having("penalty", "clip_norm")

@@ -171,12 +171,17 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
             self._warn_before(session, problem)
-            solution = self.solve(session, problem)
-            _check_returned(solution, Solution, "solve")
+            solution = self._run(session, problem)
             self._warn_after(solution)
             report = self._report(session, problem)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
+
+    def _run(self, session: PrivacySession, problem: ProblemT) -> Solution:
+        """`solve`, and what a room does with every solution of its own."""
+        solution = self.solve(session, problem)
+        _check_returned(solution, Solution, "solve")
+        return solution
 
     # ---------------------------------------------------------------- before the data
 

@@ -16,6 +16,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "is_cupy": "skdp.kernels.dispatch",
         "jit": "skdp.kernels.numba_jit",
         "laplacian_smooth": "skdp.kernels.smooth.laplacian",
+        "linear_scores": "skdp.kernels.scores",
         "n_threads": "skdp.kernels.threads",
         "numeric_sparse": "skdp.kernels.sparse_vector",
         "run_blocks": "skdp.kernels.threads",

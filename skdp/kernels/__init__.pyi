@@ -4,6 +4,7 @@ from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.numba_jit import jit as jit
+from skdp.kernels.scores import linear_scores as linear_scores
 from skdp.kernels.smooth.laplacian import laplacian_smooth as laplacian_smooth
 from skdp.kernels.sparse_vector import numeric_sparse as numeric_sparse
 from skdp.kernels.sup.kernel import SupGradientKernel as SupGradientKernel

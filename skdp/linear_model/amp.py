@@ -111,6 +111,10 @@ class PerturbedFit(LinearFit):
     row_norm: float | str
     alpha: float | str
 
+    def _recalibrates(self, problem: Problem) -> bool:
+        # Nothing is clipped that bends probabilities, and little of the budget is Gaussian.
+        return False
+
     @property
     def _searches(self) -> int:
         """How many quantiles are released first."""

@@ -222,6 +222,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta.pure}
@@ -229,7 +231,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     radius : float or "auto", default="auto"
         Radius of the l1 ball that holds the coefficients of all classes together. "auto" is
         ``0.32 sqrt(n mu) g / m^2``, at most ``100 g / m^2``. Here m is the released median sup norm of the
-        rows, and g that of the gradients at 0, which follows from m.
+        rows, and g that of the gradients at 0, which follows from m. The recalibration may leave the ball.
     {max_iter}
         Each step is a private choice of one coefficient, so at most this many are not 0. "auto" is
         ``0.3 (n mu)^(2/3)``, at least 2 and at most 1000, with n the number of records or groups and mu the
@@ -240,7 +242,8 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
     fit_intercept : bool, default=True
         Whether to fit an intercept, as the coefficient of a constant feature. It is a coordinate of the ball, in
         units of that feature's value: the released median sup norm of the rows, or 1 if nothing was released.
-    {classes} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {classes} {class_weight} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state}
+    {verbose} {callback}
         It costs time proportional to the number of features in each step.
 
     Attributes
@@ -297,6 +300,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         clip_norm="adaptive",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -313,6 +317,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
         self.clip_norm = clip_norm
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

@@ -1,5 +1,6 @@
 """Generalised linear models: targets in, predictions out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -25,8 +26,10 @@ __all__ = [
     "GLMModel",
     "GLMRegressor",
     "Problem",
+    "expected_weight",
     "like",
     "numeric_targets",
+    "relative_weights",
 ]
 
 UNDECLARED = (
@@ -152,13 +155,17 @@ class GLMModel(Exportable):
         groups: Any,
         weights: dict[str, Any],
         n_classes: int | None = None,
+        of_label: np.ndarray | None = None,
     ) -> PrivateRecords:
         codes = None if groups is None else encode_groups(groups, X.shape[0])
+        sample_weight = self._weights(weights, X.shape[0])
+        if of_label is not None:
+            sample_weight = of_label if sample_weight is None else of_label * sample_weight
         return PrivateRecords(
             X,
             y,
             groups=codes,
-            sample_weight=self._weights(weights, X.shape[0]),
+            sample_weight=sample_weight,
             fit_intercept=self.fit_intercept,
             n_public=getattr(self, "n_public", None),
             n_classes=n_classes,
@@ -180,8 +187,10 @@ class GLMClassifier(GLMModel, ClassifierMixin):
 
     _record_checks = "finite, numeric, label among the classes"
 
+    class_weight: Any = None
+
     def _check_targets(self) -> None:
-        self._declared_classes()
+        check_class_weight(self.class_weight, self._declared_classes())
 
     def _declared_classes(self) -> np.ndarray | None:
         if self.classes is None:
@@ -225,7 +234,9 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         public = None if self.classes is None else declared.size  # inferred classes are not public
-        records = self._records(X, target, groups, weights, public)
+        of_class = relative_weights(getattr(self, "class_weight", None), declared)
+        of_label = None if of_class is None else of_class[codes]
+        records = self._records(X, target, groups, weights, public, of_label)
         return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -327,6 +338,46 @@ class GLMRegressor(GLMModel, RegressorMixin):
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
+    """Refuse what is not a dict of public weights over the declared labels."""
+    if class_weight is None:
+        return
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight={class_weight!r} would read the class counts, which are private: give public numbers, "
+            "for example {0: 1, 1: 20}, or release the counts first and give weights made of them"
+        )
+    if not isinstance(class_weight, Mapping):
+        raise TypeError(
+            f"class_weight must be a dict from labels to weights, got {type(class_weight).__name__}"
+        )
+    for label, weight in class_weight.items():
+        check_number(f"class_weight[{label!r}]", weight, Real, low=0, strict=True, high=1e100)
+    if declared is not None:
+        known = declared.tolist()
+        wrong = [label for label in class_weight if label not in known]
+        if wrong:
+            raise ValueError(
+                f"class_weight has labels that are not in classes: {wrong} (1 and '1' are different labels)"
+            )
+
+
+def relative_weights(class_weight: Any, classes: np.ndarray) -> np.ndarray | None:
+    """The weight of each class over the largest weight; a class that is not named weighs 1."""
+    if class_weight is None:
+        return None
+    found = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
+    return found / found.max()
+
+
+def expected_weight(estimator: Any, problem: "Problem") -> float:
+    """What a record weighs on the average, if the weights balance the classes; from public numbers."""
+    found = relative_weights(
+        getattr(estimator, "class_weight", None), np.asarray(problem.fitted["classes_"])
+    )
+    return 1.0 if found is None else min(1.0, found.size * float(found.min()))
 
 
 def _seen_in(scratch: Any) -> dict[str, Any]:

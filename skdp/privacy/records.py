@@ -246,7 +246,7 @@ class PrivateRecords:
         rows = self._rows
         return PrivateRecords._of(rows.with_targets(rows.targets_less(_fitted(rows, theta))))
 
-    def scored(self, theta: ArrayLike) -> "PrivateRecords":
+    def predicted(self, theta: ArrayLike) -> "PrivateRecords":
         """Return the same records with one feature: what a linear model predicts.
 
         Parameters
@@ -259,7 +259,29 @@ class PrivateRecords:
         PrivateRecords
             A record's new feature is a function of that record and ``theta`` alone. Targets stay.
         """
-        return PrivateRecords._of(self._rows.with_scores(_fitted(self._rows, theta)))
+        return PrivateRecords._of(self._rows.with_predictions(_fitted(self._rows, theta)))
+
+    def scored(self, theta: ArrayLike, less: ArrayLike = 0.0) -> "PrivateRecords":
+        """Return records whose features are the linear predictors of these.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (n_parameters,) or (n_parameters, n_outputs)
+            Public or released, the intercept last.
+        less : float or ndarray of shape (n_outputs,), default=0.0
+            Subtracted from the predictors. Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            With ``n_outputs`` features and no intercept. A row's features are a function of that row and
+            ``theta`` alone, to the last bit. Each row of a group has its weight over the number of the group's
+            rows, so that a group adds the mean of its rows.
+        """
+        at = np.array(theta, dtype=np.float64)
+        if len(at) != self.n_parameters or at.ndim > 2:
+            raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
+        return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
 
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.

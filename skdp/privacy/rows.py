@@ -123,11 +123,33 @@ class Rows:
         size = self.shape.n_features + fit_intercept
         return np.asarray(made.norms(np.zeros(size)), dtype=np.float64)
 
-    def with_scores(self, scores: NDArray[np.float64]) -> "Rows":
-        """The same records and targets with one feature, their score in place of all others."""
+    def with_predictions(self, scores: NDArray[np.float64]) -> "Rows":
+        """The same records and targets with one feature, their prediction in place of all others."""
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
         column = np.ascontiguousarray(scores, dtype=np.float64)[:, None]
         return replace(self, X=column, shape=shape, _of_X={}, _of_y={}, _norms={})
+
+    def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
+        """Rows whose features are linear predictors, and of which a group adds its mean."""
+        from skdp.kernels import linear_scores
+        from skdp.kernels.inputs import on_host
+
+        weights = theta.reshape(len(theta), -1)
+        d = self.shape.n_features
+        intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
+        scores = linear_scores(self.matrix, weights[:d], intercept - less)
+        balance, weight = self.balance(), on_host(self.weight)
+        if balance is not None:
+            weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
+        return replace(
+            self, X=scores, y=on_host(self.y), weight=weight, fit_intercept=False,
+            intercept_value=1.0,
+            shape=replace(
+                self.shape, n_features=scores.shape[1], container="dense", dtype="float64",
+                device="cpu",
+            ),
+            _of_X={}, _of_y={}, _norms={},
+        )  # fmt: skip
 
     # ---------------------------------------------------------------- what statistics ask for
 

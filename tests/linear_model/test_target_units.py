@@ -162,8 +162,8 @@ def test_scores_follow_from_each_record_alone():
     other_X[0], other_y[0] = 1e6, -1e6
     other = PrivateRecords(other_X, other_y, fit_intercept=True)
     for one in (records, other):
-        assert one.scored(theta).shape.n_features == 1
-    mine, theirs = records.scored(theta)._rows.X, other.scored(theta)._rows.X
+        assert one.predicted(theta).shape.n_features == 1
+    mine, theirs = records.predicted(theta)._rows.X, other.predicted(theta)._rows.X
     assert np.array_equal(mine[1:], theirs[1:])
     assert np.allclose(mine[:, 0], X @ theta[:6] + theta[6])
 
@@ -186,7 +186,7 @@ def test_sensitivity_of_the_moments_of_scores(unit, adjacency):
             fit_intercept=True,
             n_public=20 if groups is not None else 60,
         )
-        scored = records.residual(theta).scored(theta).with_intercept(2.0)
+        scored = records.residual(theta).predicted(theta).with_intercept(2.0)
         return scored.second_moment(2.0, 3.0, adjacency=adjacency)
 
     base, worst = moments(X, y), 0.0

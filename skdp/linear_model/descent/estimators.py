@@ -32,6 +32,8 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {max_iter}
@@ -41,7 +43,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         With a number the last iterate is the result. "auto" is dual averaging, which needs no tuning (user
         guide of `DPIGHTClassifier`); the result is its average.
     {clip_norm.descent}
-    {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -90,6 +92,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         alpha=1e-3,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -109,6 +112,7 @@ class DPGDClassifier(GLMClassifier, _DescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -134,6 +138,8 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {batch_size}
@@ -146,7 +152,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
     {learning_rate}
         "auto" is a constant over the smoothness of the mean loss, which follows from the released median row
         norm. It is at most 5, and less if the noise of T steps would carry the iterate too far (user guide).
-    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -206,6 +212,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         alpha=1e-3,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -227,6 +234,7 @@ class DPRRPSGDClassifier(GLMClassifier, StochasticFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -254,6 +262,8 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}
@@ -267,7 +277,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     loss_bound : float or "auto", default="auto"
         The loss of one record (or group) is clipped to [0, loss_bound] when distances are compared. "auto" is
         three times the loss of the zero model: ``3 log(n_classes)``.
-    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {clip_norm.descent} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -331,6 +341,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
         alpha=1e-3,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -351,6 +362,7 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit

@@ -104,6 +104,7 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
 
     _poor_score = True
     _erratum = ERRATUM
+    _sure_mass = 350.0
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
         # If few coefficients are kept, most of the noise is cut off by the threshold.
@@ -172,6 +173,8 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_nonzero_coefs}
@@ -197,7 +200,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
     alpha : float, default=0.0
         Weight of the l2 penalty ``alpha / 2 * ||coef||^2``, which is added to the mean loss. The intercept is
         not penalised.
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -259,6 +262,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -280,6 +284,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -410,6 +415,8 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
     {alpha} {fit_intercept}
     classes : sequence of labels, default=None
         The label set. None takes it from y.
+    class_weight : dict, default=None
+        Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     tol : float, default=1e-4
@@ -463,6 +470,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         tol=1e-4,
         verbose=False,
@@ -474,6 +482,7 @@ class IGHTClassifier(GLMClassifier, ExactThresholdingFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.tol = tol
         self.verbose = verbose

@@ -90,7 +90,7 @@ def calibrate(
     largest : float, default=1.5
         Largest factor.
     """
-    part, scored, left = SEARCH * share, records.scored(theta), records.residual(theta)
+    part, scored, left = SEARCH * share, records.predicted(theta), records.residual(theta)
     bound = quantile(session, scored.row_norm_count, records.n_units, reach * SCORES, part)
     far = partial(left.target_count, absolute=True)
     of_left = quantile(session, far, records.n_units, reach * SCORES, part)
@@ -98,7 +98,7 @@ def calibrate(
         return Calibration(0.0, 0.0)
     constant = INTERCEPT * bound if records.fit_intercept else 0.0
     close = of_left < reach
-    known, scored = (1.0, left.scored(theta)) if close else (0.0, scored)
+    known, scored = (1.0, left.predicted(theta)) if close else (0.0, scored)
     scored = scored.with_intercept(constant) if constant else scored
     clip = of_left if close else reach
     moment = scored.second_moment(bound, clip, adjacency=session.adjacency)

@@ -89,6 +89,8 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}
@@ -119,7 +121,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         {penalty}
     alpha : float, default=0.0
         {alpha}
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -184,6 +186,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -210,6 +213,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -343,11 +347,13 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {batch_size} {sampling} {max_iter} {learning_rate} {schedule} {momentum} {solver}
     {average}
-    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {coef_init}
+    {clip_norm} {penalty} {alpha} {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -406,6 +412,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
         alpha=0.0,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -431,6 +438,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit

@@ -178,6 +178,8 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_nonzero_coefs}

@@ -179,11 +179,13 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
     {batch_size}
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -233,6 +235,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
         batch_size=None,
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -256,6 +259,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.frame import ExactLinearFit
-from skdp.linear_model.glm import GLMClassifier
+from skdp.linear_model.glm import GLMClassifier, Problem
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.srm.solver import Settings, recursive_momentum
@@ -46,6 +46,10 @@ class _MomentumFit(StochasticRun):
 
     _algorithm = staticmethod(recursive_momentum)
 
+    def _recalibrates(self, problem: Problem) -> bool:
+        # Gradients of two classes are hardly clipped here: their mean probability is right without.
+        return bool(problem.loss.n_outputs > 2)
+
     def _settings(self) -> Settings:
         names = ("max_iter", "batch_size", "initial_batch_size", "momentum", "learning_rate")
         return Settings(
@@ -64,6 +68,8 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
     gradients. Few passes over the data suffice.
 
     {guarantee}
+
+    {recalibrated.several}
 
     Parameters
     ----------
@@ -100,7 +106,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         them. The paper's theorem is about that one, but the last is much better.
     {penalty} {alpha} {sampling}
         The paper draws without replacement (user guide).
-    {fit_intercept} {classes} {coef_init}
+    {fit_intercept} {classes} {class_weight} {coef_init}
     {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
@@ -181,6 +187,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         sampling="poisson",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         adjacency="replace-one",
         unit="record",
@@ -207,6 +214,7 @@ class DPSRMClassifier(GLMClassifier, _MomentumFit, StochasticFit):
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.adjacency = adjacency
         self.unit = unit
@@ -267,6 +275,8 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
     {fit_intercept}
     classes : sequence of labels, default=None
         The label set. None takes it from y.
+    class_weight : dict, default=None
+        Weights of the labels; a label that is not named weighs 1. They are taken over the largest of them.
     coef_init : array-like, default=None
         Where to start: ``coef_`` of a model, or ``coef_`` with the intercept as a last column.
     random_state : None, int, RandomState or Generator, default=None
@@ -327,6 +337,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         sampling="poisson",
         fit_intercept=True,
         classes=None,
+        class_weight=None,
         coef_init=None,
         random_state=None,
         verbose=False,
@@ -344,6 +355,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
         self.sampling = sampling
         self.fit_intercept = fit_intercept
         self.classes = classes
+        self.class_weight = class_weight
         self.coef_init = coef_init
         self.random_state = random_state
         self.verbose = verbose

@@ -102,6 +102,8 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}

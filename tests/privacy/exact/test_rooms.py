@@ -141,6 +141,7 @@ def test_statistics_take_rows_and_give_bounded_values():
     derived = {"with_intercept", "centered", "residual", "restricted", "standardized", "of_targets"}
     derived.add("averaged")
     derived.add("scored")
+    derived.add("predicted")
     assert {m for m in methods if not m.startswith("_")} - seen == derived
 
 

@@ -1,0 +1,296 @@
+"""Recalibration: the intercepts and one slope of a finished classifier's scores, fitted on released sums.
+
+Clipped gradients pull probabilities together, and noise blows scores up. Both leave the order of the scores about
+right, and their scale and their means wrong. So the scores z = X coef + intercept of the finished model are the
+only features of a second, small model: a_k + b z_k, with one intercept a_k a class (one for two classes) and one
+slope b > 0. Noisy counts give a centre and a scale of the scores. Then four rounds each release
+
+    the sums over the units of r and <r, u>, with r = p - e_y, and of the curvature of the loss in (a, b).
+
+u are the scores over their scale, clipped to a ball. |r| is at most 1 for two classes and sqrt(2) for more, so no
+gradient is clipped, and the sums are not biased. p is made of the unclipped scores: where the sum of r vanishes,
+the mean of each probability is the frequency of its class. The rounds are combined with a prior by the known
+noise, so that what the noise hides stays as it was.
+
+Privacy: the scores are functions of single rows and of the released model (`PrivateRecords.scored`). A row's
+vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
+`PrivateRecords.clipped_sum`, whose bound holds whatever the vectors are; `bound_of` says why nothing is cut. The
+rows of a group have weights 1 / (their number), so that a group adds the mean of vectors in a ball. The plans are
+withheld from the budget before the fit (`PrivacySession.withhold`).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from skdp.linear_model.parts.search import noisy_search
+from skdp.losses import Loss
+from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
+
+__all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
+
+# All chosen on parts held out of the training parts of the suite's tables, and on generated data.
+SMALLEST_SHARE = 0.02  # of mu^2
+LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
+WANTED = 0.008  # noise of a mean probability for which the share grows
+TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
+PARTS = (0.07, 0.08, 0.1, 0.15, 0.2, 0.4)  # of the share: the centre, the scale, and four rounds
+# Scales of the scores: half octaves from 2^-8 to 2^10.
+SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
+QUESTIONS = 6  # counts that find a scale
+_SIDE = 2.0 ** np.arange(-2, 5.1, 0.5)
+CENTRES = np.concatenate([-_SIDE[::-1], [0.0], _SIDE]) + 2.0**-9  # of medians of scores
+CENTRE_QUESTIONS = 5  # counts that find one
+FARTHEST = 3.0  # largest intercept, in logits, at which the first round looks
+LEVEL = (
+    0.8  # quantile of the scores' distance from the centre that is their scale; most may be equal
+)
+REACH = 1.0  # length of the longest score that is not clipped, in scales
+FIRST_LOGIT = (1.7, 2.5)  # largest logit at the scale in the first round, over sqrt(n_outputs)
+PRIOR = (
+    1.0,
+    1.0,
+)  # standard deviation of intercepts and of the size of a logit, before anything was released
+LONGEST = 2.0  # longest step of an intercept before the last round
+LESS, MORE = (
+    0.25,
+    4.0,
+)  # smallest and largest slope after a round, over that before, but for the last round
+DOUBT = 0.5  # error of a round that the curvature does not show, over the length of its step
+LEAST_SLOPE, LARGEST_SLOPE = 1e-3, 4.0  # the least is over that of the first round
+FAR = 1e6  # longest score, in scales
+MOST_CLASSES = 32  # largest number of classes, whose square is released in each round
+LENGTH = 1.0  # largest norm of u
+FLOOR = 1.0  # least curvature over the spectral norm of its noise
+CURVATURE = 0.7  # weight of the curvature in a release
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """The plans, and what the vectors of a release are.
+
+    Attributes
+    ----------
+    n_outputs : int
+        1 for two classes, else their number.
+    shifts : bool
+        Whether there are intercepts.
+    largest : float
+        Bound on a row's weight.
+    steepest : float
+        Largest slope.
+    """
+
+    session: PrivacySession
+    records: PrivateRecords
+    n_outputs: int
+    shifts: bool
+    largest: float
+    steepest: float
+    centre: GaussianPlan
+    scale: GaussianPlan
+    rounds: tuple[GaussianPlan, ...]
+
+    def of(self, theta: np.ndarray) -> np.ndarray:
+        """Return the recalibrated theta."""
+        if not np.isfinite(theta).all() or not theta.any():
+            return theta
+        k = self.n_outputs
+        full = theta.reshape(len(theta), k)
+        full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
+        centre = self._medians(self.records.scored(full)) if self.shifts else np.zeros(k)
+        scored = self.records.scored(full, centre)
+        spread = noisy_search(
+            self.session,
+            0.0,
+            scored.row_norm_count,
+            grid=SCALES,
+            plan=self.scale,
+            offset=(LEVEL - 0.5) * self.records.n_units,
+        )
+        first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
+        state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
+        for index, plan in enumerate(self.rounds):
+            state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
+        slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
+        slope = min(slope, self.steepest)
+        found = slope * full
+        if self.shifts:
+            found[-1] += state.mean[:-1] - slope * centre
+        return found.reshape(theta.shape)
+
+    def _medians(self, scored: PrivateRecords) -> np.ndarray:
+        """The medians of the scores of each class, by one noisy search for all."""
+        plan, k = self.centre, self.n_outputs
+        low, high = np.zeros(k, dtype=np.intp), np.full(k, CENTRES.size - 1)
+        for _ in range(plan.releases):
+            middle = (low + high) // 2
+
+            def below(scores: Any, y: Any, at: np.ndarray = CENTRES[middle]) -> np.ndarray:
+                return np.where(scores <= at, 0.5, -0.5)
+
+            bound = self.largest * 0.5 * math.sqrt(k) * (1 + 2.0**-20)
+            count = scored.clipped_sum(below, bound, size=k, rowwise=True)
+            up = self.session.gaussian(count, plan) < 0
+            low, high = np.where(up, np.minimum(middle + 1, high), low), np.where(up, high, middle)
+        return CENTRES[(low + high) // 2]
+
+    def _round(
+        self, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
+    ) -> "_State":
+        statistic = Statistic(self.n_outputs, self.shifts, state)
+        total = scored.clipped_sum(
+            statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True
+        )
+        released = self.session.gaussian(total, plan)
+        noise = self.session.noise_std(total, plan)
+        gradient, curvature = statistic.split(released)
+        return state.updated(gradient, curvature, noise, last)
+
+
+@dataclass(frozen=True)
+class _State:
+    """What is believed of the parameters: a class's logit is a_k + beta z_k / scale, and ``mean`` is (a, beta)."""
+
+    scale: float
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
+        mean = np.append(np.clip(intercepts, -FARTHEST, FARTHEST), slope * scale)
+        sd = np.append(np.full(len(intercepts), PRIOR[0]), PRIOR[1])
+        return cls(scale, mean, np.diag(sd**2))
+
+    def updated(
+        self, gradient: np.ndarray, curvature: np.ndarray, noise: float, last: bool
+    ) -> "_State":
+        """The mean and the covariance after sums with this noise, linearised at the mean."""
+        values, basis = np.linalg.eigh(curvature)
+        floor = FLOOR * noise / CURVATURE * math.sqrt(2 * len(values))
+        values = np.maximum(values, floor)
+        c = (basis * values) @ basis.T
+        precision = np.linalg.inv(self.covariance) + c @ c / noise**2
+        covariance = np.linalg.inv(precision)
+        # Observed: gradient = curvature (mean - truth) + noise.
+        step = -covariance @ (c @ gradient) / noise**2
+        if last:
+            return replace(self, mean=self.mean + step, covariance=covariance)
+        moved = self.mean + np.clip(step, -LONGEST, LONGEST)
+        moved[-1] = np.clip(self.mean[-1] + step[-1], self.mean[-1] * LESS, self.mean[-1] * MORE)
+        went = float(np.linalg.norm(moved - self.mean))
+        covariance = covariance + DOUBT**2 * went**2 * np.eye(len(step))
+        return replace(self, mean=moved, covariance=covariance)
+
+
+class Statistic:
+    """The vector of a row: its gradient and its curvature in the intercepts and the slope.
+
+    The parameters are kept at a state. ``bound`` is the largest norm of a row's vector.
+    """
+
+    def __init__(self, k: int, shifts: bool, state: _State) -> None:
+        self._k, self._shifts, self._state = k, shifts, state
+        self._d = k * shifts + 1
+        self._upper = np.triu_indices(self._d)
+        self._factors = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2.0))
+        self.size = self._d + len(self._factors)
+        self.bound = bound_of(k, shifts)
+
+    def __call__(self, scores: Any, y: np.ndarray | None) -> np.ndarray:
+        assert y is not None
+        state = self._state
+        with np.errstate(all="ignore"):
+            u = np.clip(np.nan_to_num(scores / state.scale), -FAR, FAR)
+            shift = state.mean[:-1] if self._shifts else 0.0
+            logits = shift + state.mean[-1] * u
+            if self._k == 1:
+                return self._binary(u, logits, y)
+            return self._multinomial(u, logits, y)
+
+    def _binary(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        u = np.clip(u[:, 0], -LENGTH, LENGTH)
+        p = expit(np.clip(logits[:, 0], -40.0, 40.0))
+        features = np.stack([np.ones_like(u), u], axis=1) if self._shifts else u[:, None]
+        curvature = features[:, :, None] * features[:, None, :] * (p * (1 - p))[:, None, None]
+        return self._joined(features * (p - y)[:, None], curvature)
+
+    def _multinomial(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
+        norm = np.sqrt(np.add.reduce(u * u, axis=1))
+        u = u / np.maximum(norm / LENGTH, 1.0)[:, None]
+        top = logits.max(axis=1, keepdims=True)
+        p = np.exp(np.clip(logits - top, -80.0, 0.0))
+        p /= np.add.reduce(p, axis=1)[:, None]
+        r = p.copy()
+        r[np.arange(len(u)), y.astype(np.intp)] -= 1.0
+        weighted = p * u
+        mean = np.add.reduce(weighted, axis=1)
+        gradient = np.add.reduce(r * u, axis=1)[:, None]
+        curvature = np.empty((len(u), self._d, self._d))
+        curvature[:, -1, -1] = np.add.reduce(weighted * u, axis=1) - mean**2
+        if self._shifts:
+            curvature[:, :-1, :-1] = -p[:, :, None] * p[:, None, :]
+            each = np.arange(self._k)
+            curvature[:, each, each] += p
+            curvature[:, :-1, -1] = curvature[:, -1, :-1] = weighted - p * mean[:, None]
+            gradient = np.hstack([r, gradient])
+        return self._joined(gradient, curvature)
+
+    def _joined(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+        upper = curvature[:, self._upper[0], self._upper[1]] * (CURVATURE * self._factors)
+        return np.hstack([gradient, upper])
+
+    def split(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradient and the curvature in released sums."""
+        curvature = np.zeros((self._d, self._d))
+        curvature[self._upper] = released[self._d :] / (CURVATURE * self._factors)
+        return released[: self._d], curvature + np.triu(curvature, 1).T
+
+
+def bound_of(k: int, shifts: bool) -> float:
+    """The largest norm of a row's vector."""
+    if k == 1:  # |r| <= 1, and the curvature is p (1 - p) times the square of (1, u)
+        gradient = shifts + LENGTH**2
+        curvature = 0.25 * gradient
+    else:  # |r|^2 <= 2, <r, u>^2 <= 2 |u|^2, and the trace of the covariance of (e_k, u_k)
+        gradient, curvature = 2.0 * (shifts + LENGTH**2), shifts + 0.5 * LENGTH**2
+    return math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
+
+
+def plan_recalibration(
+    session: PrivacySession,
+    records: PrivateRecords,
+    loss: Loss,
+    weights: tuple[float, float] = (1.0, 1.0),
+    steepest: float = LARGEST_SLOPE,
+) -> Recalibration | None:
+    """Withhold the budget of a recalibration; None where its noise would be worse than what it mends.
+
+    The rule reads public numbers. The share grows until the noise of a mean probability is at most `WANTED`.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        What rows are expected to weigh, and the most that one may weigh; public.
+    steepest : float, default=4.0
+        Largest slope; public.
+    """
+    k, shifts = loss.n_outputs, records.fit_intercept
+    if session.exact or session.delta == 0 or k > MOST_CLASSES:
+        return None
+    expected, largest = weights
+    noise = factor(session.adjacency) * largest * bound_of(k, shifts) / math.sqrt(PARTS[-1])
+    noise /= expected * records.n_units * session.mu
+    share = min(LARGEST_SHARE[k > 1], max(SMALLEST_SHARE, (noise / WANTED) ** 2))
+    if noise / math.sqrt(share) > TOO_NOISY:
+        return None
+    counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
+    centre, scale, *rounds = session.withhold(
+        [(count, part * share) for count, part in zip(counts, PARTS)], purpose="recalibration"
+    )
+    return Recalibration(
+        session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)
+    )
