@@ -234,10 +234,14 @@ class GLMClassifier(GLMModel, ClassifierMixin):
         loss = LogisticLoss() if declared.size == 2 else MultinomialLoss(declared.size)
         target = codes.astype(np.float64) if declared.size == 2 else codes
         public = None if self.classes is None else declared.size  # inferred classes are not public
-        of_class = relative_weights(getattr(self, "class_weight", None), declared)
+        of_class = relative_weights(self._weights_of_loss(), declared)
         of_label = None if of_class is None else of_class[codes]
         records = self._records(X, target, groups, weights, public, of_label)
         return Problem(records, {**_seen_in(scratch), "classes_": declared}, leaks, loss)
+
+    def _weights_of_loss(self) -> Any:
+        """The class weights that multiply gradients."""
+        return self.class_weight
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Linear scores.

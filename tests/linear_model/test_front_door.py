@@ -255,7 +255,7 @@ def test_logarithms_of_weights():
         ([1, 2], TypeError, "dict"),
         ({1: 0.0}, ValueError, "> 0"),
         ({1: "a"}, TypeError, "number"),
-        ({"1": 2.0}, ValueError, "not among the classes"),
+        ({"1": 2.0}, ValueError, "not in classes"),
     ],
 )
 def test_wrong_class_weights_spend_nothing(weights, error, told):

@@ -1,7 +1,7 @@
 """The front door: `DPLogisticRegression` and `DPLinearRegression`."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -18,7 +18,13 @@ from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.front.choice import Choice, choose, is_doubtful
 from skdp.linear_model.front.classification import moment_classification
 from skdp.linear_model.front.regression import moment_regression
-from skdp.linear_model.glm import GLMClassifier, GLMModel, GLMRegressor, Problem
+from skdp.linear_model.glm import (
+    GLMClassifier,
+    GLMModel,
+    GLMRegressor,
+    Problem,
+    relative_weights,
+)
 from skdp.linear_model.parts.checks import check_features
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
@@ -42,16 +48,21 @@ class FrontDoor(LinearFit):
     def _choice(self, shape: PublicShape) -> Choice:
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
-    def _warn_few(self, mass: float, problem: Problem) -> None:
-        """Warn by public numbers if a model may be no better than a constant."""
+    def _warn_few(self, mass: float, problem: Problem) -> bool:
+        """Warn by public numbers if a model may be no better than a constant; say whether."""
         shape, classes = problem.records.shape, problem.fitted.get("classes_", ())
-        if is_doubtful(shape, self.epsilon, self.delta, len(np.asarray(classes))):
+        doubtful = is_doubtful(shape, self.epsilon, self.delta, len(np.asarray(classes)))
+        if doubtful:
             warn_user(
                 f"{shape.counted()} with {shape.n_features} features at epsilon={self.epsilon:g} are few: the "
                 f"model may be no better than a constant; what helps is more {shape.unit}s, fewer features or "
                 "a larger epsilon",
                 UtilityWarning,
             )
+        return doubtful
+
+    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
+        """`_warn_few` has said it."""
 
     def _warn_many(self, mass: float, problem: Problem) -> None:
         """`_warn_few` has said it, unless a specialist runs."""
@@ -239,7 +250,8 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
                 f"l1_ratio must be 0, got {self.l1_ratio!r}: for a model with a bound on its l1 norm use "
                 "DPFrankWolfeClassifier(radius=...), for a number of coefficients n_nonzero_coefs="
             )
-        check_class_weight(self.class_weight, self.fit_intercept)
+        if self.class_weight is not None and not self.fit_intercept:
+            raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
 
     def _alpha(self, problem: Problem) -> float:
         return 1.0 / (float(self.C) * problem.records.n_units)
@@ -270,45 +282,28 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
 
         return DPLSSGDClassifier(**common)
 
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+    def _weights_of_loss(self) -> Any:
+        """None: the weights move intercepts, which needs no larger clip norm."""
+        return None
+
+    def _recalibrates(self, problem: Problem) -> bool:
+        return self._choice(problem.records.shape).solver != "moments"
+
+    def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """Fit, then add the logarithms of the class weights to the intercepts."""
+        found = super()._run(session, problem)
         log = log_weights(self.class_weight, problem.fitted["classes_"])
-        found = super().solve(session, problem)
-        if log is not None:
-            found.theta[-1] += log[1] - log[0] if found.theta.ndim == 1 else log
-        return found
-
-
-def check_class_weight(class_weight: Any, fit_intercept: bool) -> None:
-    """Raise TypeError or ValueError unless the weights are public numbers > 0 by label."""
-    if class_weight is None:
-        return
-    if isinstance(class_weight, str):
-        raise ValueError(
-            f"class_weight={class_weight!r} would read the class counts, which no epsilon covers: give public "
-            "numbers, for example {0: 1, 1: 20}, or release the class counts first"
-        )
-    if not isinstance(class_weight, Mapping):
-        raise TypeError(
-            f"class_weight must be a dict of label and weight or None, got {type(class_weight).__name__}"
-        )
-    for label, weight in class_weight.items():
-        check_number(f"class_weight[{label!r}]", weight, Real, low=0, strict=True, high=1e100)
-    if not fit_intercept:
-        raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
+        if log is None:
+            return found
+        theta = found.theta.copy()
+        theta[-1] += log[1] - log[0] if theta.ndim == 1 else log
+        return replace(found, theta=theta)
 
 
 def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
     """Logarithms of the weights of the classes, of mean 0; None without weights."""
-    if class_weight is None:
-        return None
-    known = {label.item() if hasattr(label, "item") else label for label in classes}
-    unknown = [label for label in class_weight if label not in known]
-    if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
-    of = {k: float(v) for k, v in class_weight.items()}
-    log = np.log([of.get(c.item() if hasattr(c, "item") else c, 1.0) for c in classes])
-    return np.asarray(log - log.mean())
+    weights = relative_weights(class_weight, np.asarray(classes))
+    return None if weights is None else np.log(weights) - np.log(weights).mean()
 
 
 @document(DPLogisticRegression)
