@@ -163,7 +163,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
     >>> model = DPLSSGDClassifier(epsilon=2.0, batch_size=500, classes=(0, 1)).fit(X, y)
     >>> model.coef_.shape, model.n_iter_, model.privacy_.epsilon
     ((1, 20), 100, 2.0)
-    >>> model.privacy_.mechanisms[-1]["sampling"]
+    >>> next(row["sampling"] for row in model.privacy_.mechanisms if row["purpose"] == "steps")
     'Poisson'
     """
 
@@ -390,7 +390,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
     >>> model = DPSGDClassifier(epsilon=2.0, batch_size=500, classes=(0, 1)).fit(X, y)
     >>> model.coef_.shape, model.n_iter_, model.privacy_.epsilon
     ((1, 20), 100, 2.0)
-    >>> model.privacy_.mechanisms[-1]["sampling"]
+    >>> next(row["sampling"] for row in model.privacy_.mechanisms if row["purpose"] == "steps")
     'Poisson'
     """
 
