@@ -182,7 +182,8 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
     for _ in range(5):
         known = likelihood * prior
         known /= known.sum(axis=1)[:, None]
-        prior = (PSEUDO * base + known.sum(axis=0)) / (PSEUDO + len(known))
+        # Of the other columns only: a column's own noise would confirm itself.
+        prior = PSEUDO * base + known.sum(axis=0) - known
     return known
 
 

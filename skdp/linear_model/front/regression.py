@@ -24,6 +24,7 @@ FEW = 110.0  # units times mu below which only a constant is released
 FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
 BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
+FEW_BOUND = 0.5  # of the distances from the centre in the mean, over the range
 HOPELESS = 0.07  # (d + 1) / (n mu) above which only a constant is released
 BOUND = 2.0  # of the residuals, over their root mean square
 
@@ -137,7 +138,8 @@ def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
     theta = np.zeros(records.n_features + records.fit_intercept)
     if records.fit_intercept:
         center, reach = released_target_range(shares, records, FEW_PARTS[0])
-        theta[-1] = center + _mean(shares, records.centered(center), reach, FEW_PARTS[1])
+        bound = FEW_BOUND * reach
+        theta[-1] = center + _mean(shares, records.centered(center), bound, FEW_PARTS[1])
     return theta
 
 
