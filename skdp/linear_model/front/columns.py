@@ -18,7 +18,7 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-REACH, MOMENTS, ZOOM = 0.1, 0.14, 0.06  # shares of mu^2
+ZOOM = 0.06  # share of mu^2
 LOW, HIGH = -34, 48  # octaves
 USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
 # Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
@@ -105,8 +105,10 @@ class Columns:
         return found
 
 
-def standardize(shares: Shares, records: PrivateRecords) -> Columns:
-    """Release reaches, means and deviations of the columns.
+def standardize(
+    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float
+) -> Columns:
+    """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
     Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
 
@@ -118,11 +120,11 @@ def standardize(shares: Shares, records: PrivateRecords) -> Columns:
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    counts, reach = released_reaches(shares, records, REACH)
+    counts, reach = released_reaches(shares, records, of_reach)
     columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d))
     if not np.isfinite(reach).any():
         return columns
-    variance, noise = _moments(shares, records, columns, columns.seen, MOMENTS, centered)
+    variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
     if centered:
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
