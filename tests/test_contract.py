@@ -33,6 +33,7 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.linear_model.frank_wolfe import FrankWolfeFit
+from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.privacy import mechanisms
@@ -102,6 +103,8 @@ def make(name, **params):
     cls = ALL[name]
     known = inspect.signature(cls).parameters
     defaults = {"random_state": 0, "classes": (0, 1) if classifies(name) else None}
+    if issubclass(cls, FrontDoor):
+        defaults["epsilon"] = 30.0  # below, it releases a constant for so few records
     return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
 
 

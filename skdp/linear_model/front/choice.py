@@ -14,7 +14,7 @@ NARROW = 100
 # Features from which a dense table is taken for a signal, whose neighbours belong together.
 WIDE = 256
 # Where models of moments are often not much better than a constant, or worse:
-NOISY = 1.0  # `relative_noise` of a classification
+NOISY = 2.0  # `relative_noise` of a classification
 UNITS_PER_CLASS = 25.0  # units times mu, for each class
 FEATURES = 0.04  # (d + 1) / (n mu) of a regression
 UNITS = 110.0  # units times mu of a regression

@@ -12,15 +12,15 @@ import numpy as np
 from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
-from skdp.linear_model.front.regression import largest_rows
+from skdp.linear_model.front.regression import largest_rows, towards_identity
 from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["moment_classification"]
 
+REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
 COUNTS = 0.03  # share of mu^2 for the class counts
-TARGET = 0
 GRAM = 0.1  # part of what is left
 ROUNDS, DAMP = (
     (0.3, 0.3, 0.4),
@@ -72,7 +72,7 @@ def moment_classification(
             0,
         )
     rounds, damp = ROUNDS, DAMP
-    columns = standardize(shares, records)
+    columns = standardize(shares, records, REACH, MOMENTS)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
     rows = columns.rows(records)
@@ -126,16 +126,9 @@ def _gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
     plan = shares.plan(share, "Gram matrix")
     released = session.gaussian(moment, plan)[:p, :p] / n
     noise = session.noise_std(moment, plan) / n
-    both = 0.5 * (released + released.T)
-    target = np.eye(p)
-    if TARGET:
-        level = float(np.clip(np.diag(both)[: rows.n_features].mean(), 0.1, 1.0))
-        target[np.arange(rows.n_features), np.arange(rows.n_features)] = level
-    away = both - target
-    square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
-    kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
-    values, vectors = np.linalg.eigh(target + kept * away)
-    ridge = FLOOR * kept * noise * math.sqrt(2 * p)
+    shrunk, left = towards_identity(0.5 * (released + released.T), noise)
+    values, vectors = np.linalg.eigh(shrunk)
+    ridge = FLOOR * left * math.sqrt(2 * p)
     values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
     return np.asarray(vectors * values @ vectors.T)
 

@@ -18,7 +18,7 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-REACH, MOMENTS, ZOOM = 0.1, 0.14, 0.06  # shares of mu^2
+ZOOM = 0.06  # share of mu^2
 LOW, HIGH = -34, 48  # octaves
 USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
 # Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
@@ -111,8 +111,10 @@ class Columns:
         return found
 
 
-def standardize(shares: Shares, records: PrivateRecords) -> Columns:
-    """Release reaches, means and deviations of the columns.
+def standardize(
+    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float
+) -> Columns:
+    """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
     Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
 
@@ -124,11 +126,11 @@ def standardize(shares: Shares, records: PrivateRecords) -> Columns:
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    counts, reach = released_reaches(shares, records, REACH)
+    counts, reach = released_reaches(shares, records, of_reach)
     columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d))
     if not np.isfinite(reach).any():
         return columns
-    variance, noise = _moments(shares, records, columns, columns.seen, MOMENTS, centered)
+    variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
     if centered:
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
@@ -188,7 +190,8 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
     for _ in range(5):
         known = likelihood * prior
         known /= known.sum(axis=1)[:, None]
-        prior = (PSEUDO * base + known.sum(axis=0)) / (PSEUDO + len(known))
+        # Of the other columns only: a column's own noise would confirm itself.
+        prior = PSEUDO * base + known.sum(axis=0) - known
     return known
 
 

@@ -17,6 +17,7 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
+REACH, MOMENTS = 0.07, 0.06  # shares of mu^2 for the columns; the rounds learn their scales again
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
@@ -24,6 +25,7 @@ FEW = 110.0  # units times mu below which only a constant is released
 FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
 BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
+FEW_BOUND = 0.5  # of the distances from the centre in the mean, over the range
 HOPELESS = 0.07  # (d + 1) / (n mu) above which only a constant is released
 BOUND = 2.0  # of the residuals, over their root mean square
 
@@ -47,7 +49,7 @@ def moment_regression(
     mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if mass < FEW or d + 1 > HOPELESS * mass:
         return Solution(_constant(shares, records), 0)
-    columns = standardize(shares, records)
+    columns = standardize(shares, records, REACH, MOMENTS)
     center, reach = released_target_range(shares, records)
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
@@ -109,8 +111,9 @@ class _Rounds:
         self._weight += precision
         self.gram += (both[:p, :p] - self.gram) * (precision / self._weight)
         to_target = self.bound / norm
+        gram, gram_noise = towards_identity(self.gram, self._weight**-0.5)
         self.theta = self.theta + stein_ridge(
-            self.gram, both[:p, p] * to_target, self._weight**-0.5, noise / math.sqrt(2) * to_target
+            gram, both[:p, p] * to_target, gram_noise, noise / math.sqrt(2) * to_target
         )
 
 
@@ -137,7 +140,8 @@ def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
     theta = np.zeros(records.n_features + records.fit_intercept)
     if records.fit_intercept:
         center, reach = released_target_range(shares, records, FEW_PARTS[0])
-        theta[-1] = center + _mean(shares, records.centered(center), reach, FEW_PARTS[1])
+        bound = FEW_BOUND * reach
+        theta[-1] = center + _mean(shares, records.centered(center), bound, FEW_PARTS[1])
     return theta
 
 
@@ -149,6 +153,19 @@ def _mean(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> f
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n
     return bound * mean * max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
+
+
+def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Shrink a Gram matrix of standardized columns towards the identity; return it, and what is left of its noise.
+
+    The noise off the diagonal, where two triangles are averaged, is known: what the entries' mean square exceeds
+    it by is their signal.
+    """
+    p = len(gram)
+    away = gram - np.eye(p)
+    square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
+    kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
+    return np.eye(p) + kept * away, kept * noise
 
 
 def stein_ridge(
