@@ -183,7 +183,7 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
         square = sum(weight**2 for weight in shape)
         for part in PARTS:
             terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
-    largest = np.max(terms, axis=0)
+    largest = np.stack(terms).max(axis=0)
     total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
     likelihood = np.exp(total - total.max(axis=1)[:, None])
     prior = base
