@@ -13,9 +13,9 @@ from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.regression import largest_rows, towards_identity
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["moment_classification"]
 
@@ -61,7 +61,7 @@ def moment_classification(
         Its theta is in the user's units.
     """
     shares = Shares(session)
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
     root = math.sqrt(records.n_features + 1)
     if root > HOPELESS * mass:
         frequency = _frequencies(shares, records, n_classes, 1.0)

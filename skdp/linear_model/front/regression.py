@@ -11,9 +11,9 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front.columns import standardize
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.targets import released_target_range
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
@@ -46,7 +46,7 @@ def moment_regression(
         Its theta is in the user's units.
     """
     shares, d = Shares(session), records.n_features
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
     if mass < FEW or d + 1 > HOPELESS * mass:
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records, REACH, MOMENTS)
