@@ -47,7 +47,7 @@ def moment_regression(
     """
     shares, d = Shares(session), records.n_features
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    if mass < FEW or d + 1 > HOPELESS * mass:
+    if records.fit_intercept and (mass < FEW or d + 1 > HOPELESS * mass):
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records, REACH, MOMENTS)
     center, reach = released_target_range(shares, records)
@@ -136,12 +136,10 @@ def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -
 
 
 def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
-    """Parameters of a constant model: the released mean of the targets, or 0 without an intercept."""
-    theta = np.zeros(records.n_features + records.fit_intercept)
-    if records.fit_intercept:
-        center, reach = released_target_range(shares, records, FEW_PARTS[0])
-        bound = FEW_BOUND * reach
-        theta[-1] = center + _mean(shares, records.centered(center), bound, FEW_PARTS[1])
+    """Parameters of a constant model: the released mean of the targets."""
+    center, reach = released_target_range(shares, records, FEW_PARTS[0])
+    theta = np.zeros(records.n_parameters)
+    theta[-1] = center + _mean(shares, records.centered(center), FEW_BOUND * reach, FEW_PARTS[1])
     return theta
 
 
