@@ -18,7 +18,7 @@ WIDE = 256
 NOISY = 2.0  # `relative_noise` of a classification
 UNITS_PER_CLASS = 25.0  # units times mu, for each class
 FEATURES = 0.04  # (d + 1) / (n mu) of a regression
-UNITS = 110.0  # units times mu of a regression
+UNITS = 130.0  # units times mu of a regression
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,14 @@ REACH, MOMENTS = 0.07, 0.06  # shares of mu^2 for the columns; the rounds learn 
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
-FEW = 110.0  # units times mu below which only a constant is released
+FEW, EACH = (
+    110.0,
+    4.5,
+)  # units times mu, and more for each feature, below which a constant is released
 FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
 BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
 FEW_BOUND = 0.5  # of the distances from the centre in the mean, over the range
-HOPELESS = 0.07  # (d + 1) / (n mu) above which only a constant is released
 BOUND = 2.0  # of the residuals, over their root mean square
 
 
@@ -47,7 +49,7 @@ def moment_regression(
     """
     shares, d = Shares(session), records.n_features
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    if records.fit_intercept and (mass < FEW or d + 1 > HOPELESS * mass):
+    if records.fit_intercept and mass < FEW + EACH * d:
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records, REACH, MOMENTS)
     center, reach = released_target_range(shares, records)
