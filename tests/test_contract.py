@@ -104,7 +104,7 @@ def make(name, **params):
     known = inspect.signature(cls).parameters
     defaults = {"random_state": 0, "classes": (0, 1) if classifies(name) else None}
     if issubclass(cls, FrontDoor):
-        defaults["epsilon"] = 30.0  # below, it releases a constant for so few records
+        defaults["epsilon"] = 40.0  # below, it releases a constant for so few records
     return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
 
 

@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from skdp.privacy import PublicShape, accounting
+from skdp.linear_model.front.shares import gaussian_mu
+from skdp.privacy import PublicShape
 
 __all__ = ["Choice", "choose", "is_doubtful", "relative_noise"]
 
@@ -17,7 +18,7 @@ WIDE = 256
 NOISY = 2.0  # `relative_noise` of a classification
 UNITS_PER_CLASS = 25.0  # units times mu, for each class
 FEATURES = 0.04  # (d + 1) / (n mu) of a regression
-UNITS = 110.0  # units times mu of a regression
+UNITS = 130.0  # units times mu of a regression
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Choice:
 
 def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
     """Size of the noise of a released Gram matrix against its eigenvalues: ``(d + 1)^1.5 / (n mu)``."""
-    mu = accounting.gaussian_mu(epsilon, delta)
+    mu = gaussian_mu(epsilon, delta)
     return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
 
 
@@ -78,7 +79,7 @@ def choose(
 
 def is_doubtful(shape: PublicShape, epsilon: float, delta: float, n_classes: int) -> bool:
     """Whether a model of moments may be no better than a constant; ``n_classes`` is 0 for a regression."""
-    mass = shape.n_units * accounting.gaussian_mu(epsilon, delta)
+    mass = shape.n_units * gaussian_mu(epsilon, delta)
     if n_classes:
         return relative_noise(shape, epsilon, delta) > NOISY or mass < UNITS_PER_CLASS * n_classes
     return mass < UNITS or shape.n_features + 1 > FEATURES * mass

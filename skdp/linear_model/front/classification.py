@@ -13,9 +13,9 @@ from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.regression import largest_rows, towards_identity
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["moment_classification"]
 
@@ -61,17 +61,11 @@ def moment_classification(
         Its theta is in the user's units.
     """
     shares = Shares(session)
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
     root = math.sqrt(records.n_features + 1)
     if root > HOPELESS * mass:
         frequency = _frequencies(shares, records, n_classes, 1.0)
-        return Solution(
-            _start(
-                records.with_intercept(1.0) if records.fit_intercept else records, loss, frequency
-            ),
-            0,
-        )
-    rounds, damp = ROUNDS, DAMP
+        return Solution(_start(records, loss, frequency), 0)
     columns = standardize(shares, records, REACH, MOMENTS)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
@@ -80,16 +74,16 @@ def moment_classification(
     left = shares.left - last * intercepts.SHARE
     gram = _gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, loss, frequency, gram, alpha, damp)
-    model.take(left * rounds[0])
+    model = _Steps(shares, rows, loss, frequency, gram, alpha)
+    model.take(left * ROUNDS[0])
     kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
     model.restrict(kept)
-    for part in rounds[1:]:
+    for part in ROUNDS[1:]:
         model.take(left * part)
     theta = model.theta
     if last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
-    return Solution(columns.outward(theta, kept), len(rounds), columns.fill())
+    return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:
@@ -117,8 +111,7 @@ def _frequencies(
 def _gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
     """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
 
-    Columns are standardized, so the matrix is shrunk towards the identity. The noise off the diagonal, where two
-    triangles are averaged, is known: what the entries' mean square exceeds it by is their signal.
+    Columns are standardized, so the matrix is shrunk towards the identity first.
     """
     session, p, n = shares.session, rows.n_parameters, rows.n_units
     norm = math.sqrt(ROW_NORM**2 * p - rows.fit_intercept)
@@ -162,13 +155,12 @@ class _Steps:
         frequency: np.ndarray,
         gram: np.ndarray,
         alpha: float,
-        damp: float,
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram
         self._loss, self._alpha = loss, alpha
         self.theta = _start(rows, loss, frequency)
         self._of_classes, spread = _between(frequency)
-        self._spread = (1.0 - damp) * spread + damp / 2
+        self._spread = (1.0 - DAMP) * spread + DAMP / 2
         # Between a typical gradient at the frequencies and that of a record of the rarest class.
         square = float(frequency @ frequency)
         rarest = float((1.0 - 2.0 * frequency + square).max())

@@ -1,8 +1,10 @@
 """Columns in units of their own: reaches, means and deviations are released; the model stays linear in x.
 
-1. Reach. Each column's records are counted by octaves of their magnitude. The reach is the upper end of the
-   highest octave that clearly holds records. A column without any is never seen: its coefficients are 0.
-2. Moments of u = x / reach, held between -1 and 1: the sums of u and of its squared distance from the mean.
+1. Reach. Each column's records are counted by octaves of their magnitude. Which octave is the highest is a
+   posterior: columns share a prior, and the reach is the upper end of a high quantile. Too large a reach costs
+   accuracy; one that is too small would make rows of the column enormous. A column of which the posterior knows
+   little is left out: its coefficients are 0.
+2. Moments of u = x / reach: the second moments of the rows (u, 1), moved towards their mean over the columns.
 3. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: a median, and a window
    around it.
 """
@@ -20,26 +22,27 @@ __all__ = ["Columns", "released_reaches", "standardize"]
 
 ZOOM = 0.06  # share of mu^2
 LOW, HIGH = -34, 48  # octaves
-USUAL = (-1, 4)  # octaves of small whole numbers, which are expected and so need less evidence
 # Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
 EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
 ABOVE = 5  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
-COMMON = 2.0  # octaves: spread of the public prior of a highest octave
+COMMON = 2.0  # octaves: spread of the public prior of a highest octave, around 1
+# Octaves that columns often have, and what the prior of lower and of higher ones is multiplied by: among so many
+# octaves noise finds some high count, and a reach that is too small does harm.
 CORE, RARE_LOW, RARE_HIGH = (-6, 8), 1e-4, 1e-2
 PSEUDO = 3.0  # columns that the public prior counts for
+ROUNDS = 5  # of the estimate of the shared prior
+# How the records of a column lie, from its highest octave downward, and which part of the records is not 0.
 SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
 PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
-UPPER = 0.95
-NEAR, SURE = 2, 0.8
+UPPER = 0.95  # quantile of the highest octave that becomes the reach
+NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
 TYPICAL = 0.1  # mean square of a column in its reach
-LEAST_WEIGHT = 0.2
-FLOOR = 0.5
+LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
+FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
-FAR, UNSEEN = (
-    0.6,
-    4.0,
-)  # part of the records in the two highest octaves; deviations of the variance's noise
+FAR = 0.6  # part of the records in the two highest octaves
+UNSEEN = 4.0  # deviations of the variance's noise
 LINE = np.linspace(-1.0, 1.0, 1025)  # centres of a zoom, in reaches
 ZOOMS = 2.0 ** np.arange(-10, 6.1, 0.5)  # median deviations of a zoom, in reaches
 ZOOM_PARTS = (0.25, 0.2, 0.35, 0.2)  # of its share: median, deviation, atoms, moments
@@ -120,9 +123,9 @@ def standardize(
 
     Notes
     -----
-    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), sums of u and of
-    min((u - m)^2, 1) (`column_sums`), for a zoom counts (`column_counts`) and a histogram. Which columns are
-    zoomed in to is decided by what was released.
+    **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), second moments of the rows
+    (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
+    Which columns are zoomed in to is decided by what was released.
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
@@ -187,7 +190,7 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
     total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
     likelihood = np.exp(total - total.max(axis=1)[:, None])
     prior = base
-    for _ in range(5):
+    for _ in range(ROUNDS):
         known = likelihood * prior
         known /= known.sum(axis=1)[:, None]
         # Of the other columns only: a column's own noise would confirm itself.

@@ -11,9 +11,9 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front.columns import standardize
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.targets import released_target_range
-from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
@@ -21,12 +21,14 @@ REACH, MOMENTS = 0.07, 0.06  # shares of mu^2 for the columns; the rounds learn 
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
-FEW = 110.0  # units times mu below which only a constant is released
+FEW, EACH = (
+    110.0,
+    4.5,
+)  # units times mu, and more for each feature, below which a constant is released
 FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
 BOUND_PART = 0.03  # of a round, for the mean square of the residuals
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
 FEW_BOUND = 0.5  # of the distances from the centre in the mean, over the range
-HOPELESS = 0.07  # (d + 1) / (n mu) above which only a constant is released
 BOUND = 2.0  # of the residuals, over their root mean square
 
 
@@ -46,8 +48,8 @@ def moment_regression(
         Its theta is in the user's units.
     """
     shares, d = Shares(session), records.n_features
-    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
-    if mass < FEW or d + 1 > HOPELESS * mass:
+    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
+    if records.fit_intercept and mass < FEW + EACH * d:
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records, REACH, MOMENTS)
     center, reach = released_target_range(shares, records)
@@ -136,12 +138,10 @@ def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -
 
 
 def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
-    """Parameters of a constant model: the released mean of the targets, or 0 without an intercept."""
-    theta = np.zeros(records.n_features + records.fit_intercept)
-    if records.fit_intercept:
-        center, reach = released_target_range(shares, records, FEW_PARTS[0])
-        bound = FEW_BOUND * reach
-        theta[-1] = center + _mean(shares, records.centered(center), bound, FEW_PARTS[1])
+    """Parameters of a constant model: the released mean of the targets."""
+    center, reach = released_target_range(shares, records, FEW_PARTS[0])
+    theta = np.zeros(records.n_parameters)
+    theta[-1] = center + _mean(shares, records.centered(center), FEW_BOUND * reach, FEW_PARTS[1])
     return theta
 
 

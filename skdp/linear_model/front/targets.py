@@ -7,13 +7,13 @@ from scipy.special import ndtri
 
 from skdp.linear_model.front.columns import HIGH, LOW
 from skdp.linear_model.front.search import column_search
-from skdp.linear_model.front.shares import Shares
-from skdp.privacy import GaussianPlan, PrivateRecords, accounting
+from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.privacy import GaussianPlan, PrivateRecords
 
 __all__ = ["released_target_range"]
 
 SHARE, LARGEST = 0.08, 0.5  # of mu^2; the largest where the units are few
-ENOUGH = 30.0  # units times mu below which the share is larger
+ENOUGH = 45.0  # units times mu below which the share is larger
 PARTS = (0.35, 0.35, 0.3)  # of the share: magnitude, centre, reach
 QUESTIONS = (10, 9, 7)  # the first one counts zeros
 COMMON = 0.1  # logarithm of the weight that a magnitude loses with each octave away from 1
@@ -35,7 +35,7 @@ def released_target_range(
     would exceed at three standard deviations. Without an intercept the centre is 0.
     """
     session, n = shares.session, records.n_units
-    mass = n * accounting.gaussian_mu(session.epsilon, session.delta)
+    mass = n * gaussian_mu(session.epsilon, session.delta)
     share = share or min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
     targets = records.of_targets()
     first, second, third = (
