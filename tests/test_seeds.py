@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy import stats
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.linear_model import Ridge
 
 import skdp
@@ -259,9 +259,9 @@ def caught(call):
 def test_a_seeded_fit_warns_once(name):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 5)), rng.normal(size=60)
-    if "Classifier" in name:
-        y = (y > 0).astype(int)
-    more = {"classes": (0, 1)} if "Classifier" in name else {}
+    labels = is_classifier(ALL[name]())
+    y = (y > 0).astype(int) if labels else y
+    more = {"classes": (0, 1)} if labels else {}
     (warning,) = caught(lambda: ALL[name](random_state=0, **more).fit(X, y))
     assert warning.category is PrivacyLeakWarning
     assert warning.filename == __file__

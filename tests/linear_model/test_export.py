@@ -73,8 +73,7 @@ def test_predictions_are_the_same(name):
         assert_the_same(model, made, table)
     assert made.n_features_in_ == 6
     assert made.coef_ is not model.coef_
-    made.coef_[:] = 0.0
-    assert np.any(model.coef_)
+    assert not np.shares_memory(made.coef_, model.coef_)
 
 
 @pytest.mark.parametrize("name", MULTICLASS)

@@ -53,8 +53,9 @@ class FrontDoor(LinearFit):
         shape, classes = problem.records.shape, problem.fitted.get("classes_", ())
         doubtful = is_doubtful(shape, self.epsilon, self.delta, len(np.asarray(classes)))
         if doubtful:
+            verb = "is" if shape.n_units == 1 else "are"
             warn_user(
-                f"{shape.counted()} with {shape.n_features} features at epsilon={self.epsilon:g} are few: the "
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {shape.n_features} features: the "
                 f"model may be no better than a constant; what helps is more {shape.unit}s, fewer features or "
                 "a larger epsilon",
                 UtilityWarning,
