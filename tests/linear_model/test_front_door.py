@@ -52,6 +52,7 @@ def shape(n=5000, d=20, **more):
         (shape(), None, "moments"),
         (shape(), 5, "moments"),
         (shape(container="csr"), None, "moments"),
+        (shape(n=32_561, d=123, container="csr"), None, "ight"),
         (shape(device="cuda"), None, "ight"),
         (shape(n=300, d=200), None, "ight"),
         (shape(n=300, d=200), 10, "ight"),

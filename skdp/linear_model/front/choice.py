@@ -65,6 +65,8 @@ def choose(
     told = f"(d + 1)^1.5 / (n mu) = {noise:.2g}"
     if shape.device != "cpu":
         return Choice("ight", "X lies on a device")
+    if shape.container == "csr" and shape.n_features >= NARROW:
+        return Choice("ight", f"X is sparse with {NARROW} features or more")
     if noise <= MOST:
         return Choice("moments", f"{told} is at most {MOST:g}: moments are known well enough")
     if shape.n_features < NARROW:
