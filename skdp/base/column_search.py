@@ -20,6 +20,7 @@ __all__ = [
     "LINE",
     "MAGNITUDES",
     "QUESTIONS",
+    "Beliefs",
     "Window",
     "at_the_end",
     "noise_of_a_count",
@@ -66,15 +67,38 @@ class Window:
         return self.center - self.reach, self.center + self.reach
 
 
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """How a search weighs answers, and what it believes before and after them.
+
+    Attributes
+    ----------
+    surest : float
+        Largest logarithm of an answer's likelihood ratio.
+    upper : float
+        Which quantile of the weights is the result: above 0.5 a doubtful search errs upward.
+    start : ndarray of shape (n_points, n_features), or None
+        Logarithms of the first weights; None weighs all points alike.
+    questions : int or None
+        None asks as many as the plan holds.
+    """
+
+    surest: float = SUREST
+    upper: float = 0.5
+    start: Array | None = None
+    questions: int | None = None
+
+
 def released_points(
     session: PrivacySession,
     records: PrivateRecords,
     plan: GaussianPlan,
     grid: Array,
-    level: float,
+    level: float = 0.5,
     *,
     centers: Array | None = None,
     absolute: bool = False,
+    beliefs: Beliefs | None = None,
 ) -> Array:
     """Release for each column a grid point near a quantile of its values, or of their distances.
 
@@ -84,36 +108,47 @@ def released_points(
         Of the questions.
     grid : ndarray of shape (n_points, n_features)
         Sorted along the first axis. Public or released.
-    level : float
+    level : float, default=0.5
         In (0, 1): 0.5 is the median. Public.
     centers : ndarray of shape (n_features,), default=None
     absolute : bool, default=False
         Search among ``|x - center|``.
+    beliefs : Beliefs, default=None
+        How answers are weighed; None takes the defaults.
 
     Returns
     -------
     ndarray of shape (n_features,)
+
+    Notes
+    -----
+    Each column keeps a weight on every grid point, and the next question is at the median of the weights. An
+    answer multiplies the weights on its side by its likelihood ratio: that of a normal number of the known
+    standard deviation whose mean is at most 0.3 n. So a doubtful answer moves little, and a wrong one can be
+    corrected later.
     """
+    beliefs = beliefs or Beliefs()
     n, (m, d) = records.n_units, grid.shape
-    of_column, weights = np.arange(d), np.zeros((m, d))
-    for _ in range(plan.releases):
-        asked = np.minimum(_middle(weights), m - 2)
+    of_column = np.arange(d)
+    weights = np.zeros((m, d)) if beliefs.start is None else beliefs.start.copy()
+    for _ in range(beliefs.questions or plan.releases):
+        asked = np.minimum(_point(weights, 0.5), m - 2)
         counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute)
         noise = session.noise_std(counts, plan)
         # A unit adds 1/2 or -1/2: the sum is 0 at the median.
         above = session.gaussian(counts, plan) - (level - 0.5) * n
         # The likelihood ratio of counts that are off by .3 n, or by their noise where that is less.
-        sure = above / noise * min(1.0, 0.3 * n / noise) if noise else np.sign(above) * SUREST
-        sure = np.clip(sure, -0.5 * SUREST, 0.5 * SUREST)
+        most = 0.5 * beliefs.surest
+        sure = above / noise * min(1.0, 0.3 * n / noise) if noise else np.sign(above) * most
+        sure = np.clip(sure, -most, most)
         weights += np.where(np.arange(m)[:, None] <= asked, sure, -sure)
-    return grid[_middle(weights), of_column]
+    return grid[_point(weights, beliefs.upper), of_column]
 
 
-def _middle(weights: Array) -> NDArray[np.int64]:
-    """Of each column the point that halves the weights."""
-    likely = np.exp(weights - weights.max(axis=0))
-    below = np.cumsum(likely / likely.sum(axis=0), axis=0)
-    return np.minimum((below < 0.5).sum(axis=0), len(weights) - 1)
+def _point(weights: Array, level: float) -> NDArray[np.int64]:
+    """Of each column the first point up to which the weights add up to this part of all."""
+    below = np.cumsum(np.exp(weights - weights.max(axis=0)), axis=0)
+    return np.minimum((below < level * below[-1]).sum(axis=0), len(weights) - 1)
 
 
 def noise_of_a_count(session: PrivacySession, records: PrivateRecords, plan: GaussianPlan) -> float:

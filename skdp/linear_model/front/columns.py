@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.linear_model.front.search import column_search
+from skdp.base.column_search import Beliefs, released_points
 from skdp.linear_model.front.shares import Shares
 from skdp.privacy import PrivateRecords, Standardization
 
@@ -43,6 +43,7 @@ FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
+SUREST = 6.0  # largest logarithm of the likelihood ratio of one answer of a search
 LINE = np.linspace(-1.0, 1.0, 1025)  # centres of a zoom, in reaches
 ZOOMS = 2.0 ** np.arange(-10, 6.1, 0.5)  # median deviations of a zoom, in reaches
 ZOOM_PARTS = (0.25, 0.2, 0.35, 0.2)  # of its share: median, deviation, atoms, moments
@@ -253,8 +254,11 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         shares.plan(ZOOM * part, "zoom", questions)
         for part, questions in zip(ZOOM_PARTS[:2], QUESTIONS)
     ]
-    center = column_search(session, few, plans[0], LINE[:, None] * reach)
-    deviation = column_search(session, few, plans[1], ZOOMS[:, None] * reach, center, upper=0.7)
+    center = released_points(session, few, plans[0], LINE[:, None] * reach, beliefs=Beliefs(SUREST))
+    deviation = released_points(
+        session, few, plans[1], ZOOMS[:, None] * reach, centers=center, absolute=True,
+        beliefs=Beliefs(SUREST, upper=0.7),
+    )  # fmt: skip
     width = deviation / 0.6745 * 3.0  # three standard deviations of a normal column
     good = np.flatnonzero((deviation > 2.0**-8 * reach) & (width < 0.5 * reach))
     if good.size:

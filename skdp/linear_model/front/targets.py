@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.linear_model.front.columns import HIGH, LOW
-from skdp.linear_model.front.search import column_search
+from skdp.base.column_search import Beliefs, released_points
+from skdp.linear_model.front.columns import HIGH, LOW, SUREST
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.privacy import GaussianPlan, PrivateRecords
 
@@ -45,11 +45,15 @@ def released_target_range(
     size = _magnitude(shares, targets, first)
     center = np.zeros(1)
     if records.fit_intercept:
-        center = column_search(session, targets, second, CENTERS[:, None] * size)
+        line = CENTERS[:, None] * size
+        center = released_points(session, targets, second, line, beliefs=Beliefs(SUREST))
     noise = session.noise_std(targets.column_counts(0.0), third) / math.sqrt(third.releases)
     tail = min(0.5, max(TAIL, SEEN * noise / n))
     grid = REACHES[:, None] * size
-    found = column_search(session, targets, third, grid, center, level=1.0 - tail, upper=0.6)[0]
+    found = released_points(
+        session, targets, third, grid, 1.0 - tail, centers=center, absolute=True,
+        beliefs=Beliefs(SUREST, upper=0.6),
+    )[0]  # fmt: skip
     reach = float(found / -ndtri(tail / 2)) * KEY
     if abs(center[0]) < NEAR * size:
         reach = max(reach, NEAR * size)
@@ -65,10 +69,10 @@ def _magnitude(shares: Shares, targets: PrivateRecords, plan: GaussianPlan) -> f
     zeros = targets.column_counts(0.0, 0.0, absolute=True)
     found = float(session.gaussian(zeros, plan)[0]) / n + 0.5
     level = 0.5 + 0.5 * min(max(found - 2.0 * session.noise_std(zeros, plan) / n, 0.0), 0.9)
-    octaves = 2.0 ** np.arange(LOW, HIGH + 1)[:, None]
+    octaves = 2.0 ** np.arange(LOW, HIGH + 1, dtype=np.float64)[:, None]
     start = -COMMON * np.abs(np.log2(octaves))
-    size = column_search(
-        session, targets, plan, octaves, np.zeros(1), level=level, upper=0.6, start=start,
-        questions=plan.releases - 1,
-    )  # fmt: skip
+    beliefs = Beliefs(SUREST, upper=0.6, start=start, questions=plan.releases - 1)
+    size = released_points(
+        session, targets, plan, octaves, level, centers=np.zeros(1), absolute=True, beliefs=beliefs
+    )
     return float(size[0])
