@@ -40,6 +40,7 @@ NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the h
 TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
 FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
+VARIANCES = (1 / 4, 16.0)  # least and largest of a column that is standardized again
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
@@ -61,12 +62,15 @@ class Columns:
         Of the windows; reach is inf for columns that are not seen.
     mean, deviation : ndarray of shape (n_features,)
         Of u = (x - center) / reach.
+    is_centered : bool
+        Whether columns are centred: not without an intercept, and not for CSR rows.
     """
 
     center: np.ndarray
     reach: np.ndarray
     mean: np.ndarray
     deviation: np.ndarray
+    is_centered: bool
 
     @property
     def seen(self) -> np.ndarray:
@@ -115,6 +119,76 @@ class Columns:
         return found
 
 
+@dataclass(frozen=True)
+class Restandardized:
+    """Standardized rows, standardized once more by their released Gram matrix: a function of what was released.
+
+    Attributes
+    ----------
+    mean, deviation : ndarray of shape (n_features,)
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def of(
+        cls, gram: np.ndarray, noise: float, n_features: int, *, centered: bool
+    ) -> "Restandardized":
+        """Take means and deviations out of a Gram matrix with known noise, shrunk to 0 and 1 by it.
+
+        Parameters
+        ----------
+        gram : ndarray of shape (n_parameters, n_parameters)
+            Of rows z, and a last feature 1 with an intercept.
+        noise : float
+            Its standard deviation on the diagonal.
+        n_features : int
+            Of z.
+        centered : bool
+            Whether rows have an intercept's feature and may be centred.
+        """
+        d = n_features
+        mean, square = np.zeros(d), np.diag(gram)[:d]
+        if centered:
+            whole = max(float(gram[d, d]), LEAST_WEIGHT)
+            mean = shrunk(gram[:d, d] / whole, noise / whole / math.sqrt(2.0))
+            square, noise = square / whole - mean**2, noise / whole
+        variance = 1.0 + shrunk(square - 1.0, noise)
+        return cls(mean, np.sqrt(np.clip(variance, *VARIANCES)))
+
+    def rows(self, records: PrivateRecords) -> PrivateRecords:
+        """The rows in their new units."""
+        return records.standardized(Standardization.make(self.mean, self.deviation))
+
+    def _map(self, p: int) -> np.ndarray:
+        """The matrix that turns a row (z, 1) into the new one."""
+        d = self.mean.size
+        turn = np.diag(np.append(1.0 / self.deviation, np.ones(p - d)))
+        if p > d:
+            turn[:d, d] = -self.mean / self.deviation
+        return turn
+
+    def moved(self, gram: np.ndarray) -> np.ndarray:
+        """A Gram matrix in the new units."""
+        turn = self._map(len(gram))
+        return turn @ gram @ turn.T
+
+    def inward(self, theta: np.ndarray) -> np.ndarray:
+        """Parameters for the new rows."""
+        return np.linalg.solve(self._map(len(theta)).T, theta)
+
+    def outward(self, theta: np.ndarray) -> np.ndarray:
+        """Parameters for the rows as they were."""
+        return self._map(len(theta)).T @ theta
+
+
+def shrunk(found: np.ndarray, noise: float) -> np.ndarray:
+    """Numbers with known noise, moved towards 0 (James and Stein)."""
+    size = float(found @ found)
+    return found * max(0.0, 1.0 - max(found.size - 2, 1) * noise**2 / size) if size else found
+
+
 def standardize(
     shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float
 ) -> Columns:
@@ -131,7 +205,7 @@ def standardize(
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
     counts, reach = released_reaches(shares, records, of_reach)
-    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d))
+    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), centered)
     if not np.isfinite(reach).any():
         return columns
     variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)

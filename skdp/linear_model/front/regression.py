@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from skdp.base.fit import Solution
-from skdp.linear_model.front.columns import standardize
+from skdp.linear_model.front.columns import Restandardized, standardize
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.targets import released_target_range
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -60,12 +60,14 @@ def moment_regression(
     model.follow(left * ROUNDS[0])
     kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
     model.restrict(kept)
+    again = model.standardize(columns.is_centered)
     for part in ROUNDS[1:]:
         model.shrink_bound(BOUND_PART * part * left)
         model.follow((1.0 - BOUND_PART) * part * left)
     theta = model.theta
     if records.fit_intercept:
         theta[-1] += _mean(shares, model.rows.residual(theta), model.bound, last) + center
+    theta = again.outward(theta)
     return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
 
 
@@ -93,6 +95,14 @@ class _Rounds:
         j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
         self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
         self.rows = self.rows.restricted(kept)
+
+    def standardize(self, centered: bool) -> "Restandardized":
+        """Standardize the rows once more, by the released Gram matrix."""
+        noise, d = self._weight**-0.5, self.rows.n_features
+        again = Restandardized.of(self.gram, noise, d, centered=centered)
+        self.rows = again.rows(self.rows)
+        self.theta, self.gram = again.inward(self.theta), again.moved(self.gram)
+        return again
 
     def shrink_bound(self, share: float) -> None:
         """Release a bound of the residuals that is not larger than the last one."""
