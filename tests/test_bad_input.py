@@ -417,3 +417,10 @@ def test_tiny_released_scales_are_named():
         DPIGHTClassifier(classes=(0, 1), n_public=4).fit(X, Y)
     with pytest.warns(UserWarning, match="1 record at epsilon=1 is few"):
         DPIGHTClassifier(classes=(0, 1)).fit(X[:1], Y[:1])
+
+
+def test_a_ragged_table_does_not_tell_its_number_of_rows():
+    ragged = [[1.0, 2.0]] * 4320 + [[1.0]]
+    message = refused(X=ragged, y=[0, 1] * 2160 + [1])
+    assert "every row needs one number for each feature" in message
+    assert "4321" not in message

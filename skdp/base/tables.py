@@ -108,6 +108,8 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
             f"Expected 2D array of shape (n_samples, n_features), got {np.ndim(X)}D. Reshape your data: "
             "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one record"
         )
+    if "inhomogeneous" in text:
+        return "X must be a table: every row needs one number for each feature"
     # How many rows there are is private where groups are the unit, and under add-remove.
     if "inconsistent numbers of samples" in text:
         return "Found input variables with inconsistent numbers of samples: X and y need one entry a row"
@@ -165,6 +167,10 @@ def _text_columns(X: ArrayLike) -> str:
             dtype = cast("pd.DataFrame", X)[name].dtype  # it has columns
             if not re.match(r"u?int|float|bool", str(dtype).lower()):
                 names.append(f"{str(name)!r} ({dtype})")
+                if str(dtype).startswith(("datetime", "timedelta")):
+                    advice = (
+                        "subtract a public date and count days; encode text with PublicBinsEncoder"
+                    )
     else:
         table = np.asarray(X, dtype=object)
         for j in range(table.shape[1] if table.ndim == 2 else 0):

@@ -358,7 +358,7 @@ def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:
             f"class_weight must be a dict from labels to weights, got {type(class_weight).__name__}"
         )
     for label, weight in class_weight.items():
-        check_number(f"class_weight[{label!r}]", weight, Real, low=0, strict=True, high=1e100)
+        check_number(f"class_weight[{label!r}]", weight, Real, low=1e-6, high=1e6)
     if declared is not None:
         known = declared.tolist()
         wrong = [label for label in class_weight if label not in known]

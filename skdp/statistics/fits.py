@@ -58,6 +58,10 @@ class _Statistic(ColumnFit):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _noise_parameters(self) -> dict[str, object]:
+        """Two statistics may have the same parameters, and must not share the noise of one seed."""
+        return {**super()._noise_parameters(), "statistic": type(self).__name__}
+
     def _solution(self, value: Any, noise: Any, **more: Any) -> Solution:
         value = np.asarray(value, dtype=np.float64)
         return Solution(value, 1, {"value_": value, "noise_std_": noise, **more})

@@ -304,3 +304,19 @@ def test_quantiles_and_means_of_columns_of_any_size():
     assert np.median(np.abs(ranks), axis=1).max() < 0.03
     off = [abs(mean(x).value - x.mean()) / x.std() for _ in range(20)]
     assert np.median(off) < 0.2
+
+
+def test_two_statistics_of_one_seed_do_not_share_noise():
+    from skdp.statistics import count, mean
+
+    x = np.linspace(0.0, 1.0, 500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        noise = [
+            [
+                (mean(x, bounds=(0, 1), random_state=s).value - 0.5) * 500,
+                count(x, bounds=(0, 1), random_state=s).value - 500,
+            ]
+            for s in range(60)
+        ]
+    assert abs(np.corrcoef(np.transpose(noise))[0, 1]) < 0.65

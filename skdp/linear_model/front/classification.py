@@ -20,6 +20,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 __all__ = ["moment_classification"]
 
 REACH, MOMENTS = 0.1, 0.14  # shares of mu^2 for the columns
+OWN = 2.5  # standard deviations that a column's own counts must show
 COUNTS = 0.03  # share of mu^2 for the class counts
 GRAM = 0.1  # part of what is left
 ROUNDS, DAMP = (
@@ -66,7 +67,7 @@ def moment_classification(
     if root > HOPELESS * mass:
         frequency = _frequencies(shares, records, n_classes, 1.0)
         return Solution(_start(records, loss, frequency), 0)
-    columns = standardize(shares, records, REACH, MOMENTS)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
     rows = columns.rows(records)

@@ -20,7 +20,9 @@ from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
 
-ZOOM = 0.06  # share of mu^2
+ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
+MISSED = 4.0  # standard deviations of a count by which values must be missing
+LEAST_PRESENT = 0.05  # of a column
 LOW, HIGH = -34, 48  # octaves
 # Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
 EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
@@ -45,10 +47,12 @@ LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
 SUREST = 6.0  # largest logarithm of the likelihood ratio of one answer of a search
-LINE = np.linspace(-1.0, 1.0, 1025)  # centres of a zoom, in reaches
-ZOOMS = 2.0 ** np.arange(-10, 6.1, 0.5)  # median deviations of a zoom, in reaches
+LINE = np.linspace(-1.0, 1.0, 4097)  # centres of a zoom, in reaches
+ZOOMS = 2.0 ** np.arange(-12, 1.1, 0.5)  # median deviations of a zoom, in reaches
 ZOOM_PARTS = (0.25, 0.2, 0.35, 0.2)  # of its share: median, deviation, atoms, moments
-QUESTIONS = (9, 7)
+QUESTIONS = (12, 8)
+# Least median deviation over the reach, and the smaller one where a count's noise is below this part of the units.
+LEAST_ZOOM, FINEST_ZOOM, FINE = 2.0**-8, 2.0**-11.5, 0.02
 BINS, ATOM = 24, 0.35  # of the window of a zoom; a part of the records in one bin that is too large
 
 
@@ -190,11 +194,18 @@ def shrunk(found: np.ndarray, noise: float) -> np.ndarray:
 
 
 def standardize(
-    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float
+    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float
 ) -> Columns:
     """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
     Without an intercept, and for CSR rows, columns are scaled by their root mean square and not centred.
+
+    Parameters
+    ----------
+    of_reach, of_moments : float
+        Shares of the session's mu^2.
+    own : float
+        Standard deviations that a column's own counts must show near its highest octave.
 
     Notes
     -----
@@ -204,7 +215,7 @@ def standardize(
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    counts, reach = released_reaches(shares, records, of_reach)
+    counts, reach = released_reaches(shares, records, of_reach, own)
     columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), centered)
     if not np.isfinite(reach).any():
         return columns
@@ -220,7 +231,7 @@ def standardize(
 
 
 def released_reaches(
-    shares: Shares, records: PrivateRecords, share: float
+    shares: Shares, records: PrivateRecords, share: float, least: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Release octave counts; return them, and the reach of every column, inf where nothing is seen."""
     session = shares.session
@@ -228,11 +239,14 @@ def released_reaches(
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
-    known = _posterior_of_tops(counts, noise, records.n_units)
+    known, own = _posterior_of_tops(counts, noise, records.n_units)
     below = np.cumsum(known, axis=1)
     top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
     place = np.arange(counts.shape[1])
-    sure = (known * (np.abs(place - top[:, None]) <= NEAR)).sum(axis=1) > SURE
+    near = np.abs(place - top[:, None]) <= NEAR
+    sure = (known * near).sum(axis=1) > SURE
+    # Other columns may say where a column probably lies; only its own counts say that it does.
+    sure &= np.where(near, own, -np.inf).max(axis=1) > least
     above = place - top[:, None]
     higher = (above > 0) & (above <= ABOVE)
     higher &= counts > (EVIDENCE_HIGHER + EVIDENCE_MORE * above) * noise
@@ -240,8 +254,10 @@ def released_reaches(
     return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
 
 
-def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
+def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Probabilities of each column's highest octave, given counts with noise; the columns share a prior.
+
+    Also the evidence of a column's own counts for each octave, in standard deviations.
 
     A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
     """
@@ -250,7 +266,7 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
     base[octave < CORE[0]] *= RARE_LOW
     base[octave > CORE[1]] *= RARE_HIGH
     base /= base.sum()
-    terms = []
+    terms, own = [], np.full(counts.shape, -np.inf)
     for shape in SHAPES:
         length = len(shape)
         padded = np.pad(counts, ((0, 0), (length - 1, 0)))
@@ -259,6 +275,7 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
             for k, weight in enumerate(shape)
         )
         square = sum(weight**2 for weight in shape)
+        own = np.maximum(own, fit / (noise * math.sqrt(square)))
         for part in PARTS:
             terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
     largest = np.stack(terms).max(axis=0)
@@ -270,7 +287,7 @@ def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> np.ndarray:
         known /= known.sum(axis=1)[:, None]
         # Of the other columns only: a column's own noise would confirm itself.
         prior = PSEUDO * base + known.sum(axis=0) - known
-    return known
+    return known, own
 
 
 def _moments(
@@ -287,6 +304,7 @@ def _moments(
     """
     session, n, d = shares.session, records.n_units, chosen.size
     few = records if d == records.n_features else records.restricted(chosen)
+    present = _present(shares, few) if centered else np.ones(d)
     window = Standardization.make(columns.center[chosen], columns.reach[chosen])
     few = few.standardized(window).with_intercept(1.0)
     p = few.n_parameters
@@ -300,6 +318,8 @@ def _moments(
     square, mean = np.diag(both)[:d].copy(), np.zeros(d)
     if centered:
         whole = max(both[d, d], LEAST_WEIGHT)
+        both[:d, d] /= present  # missing values counted as 0
+        square /= present
         mean = np.clip(_james_stein(both[:d, d] / whole, noise / whole / math.sqrt(2)), -1.0, 1.0)
         square, noise = square / whole - mean**2, noise / whole
     typical = max(square.mean(), 2 * noise / math.sqrt(d))
@@ -309,6 +329,16 @@ def _moments(
     variance = np.zeros(columns.center.size)
     variance[chosen] = square
     return variance, noise
+
+
+def _present(shares: Shares, records: PrivateRecords) -> np.ndarray:
+    """Release which part of each column is not missing; 1 where that cannot be told from all of it."""
+    session, n = shares.session, records.n_units
+    counts = records.column_counts(np.inf)
+    plan = shares.plan(PRESENT, "missing values")
+    found = session.gaussian(counts, plan) / n + 0.5
+    noise = session.noise_std(counts, plan) / n
+    return np.where(found > 1.0 - MISSED * noise, 1.0, np.clip(found, LEAST_PRESENT, 1.0))
 
 
 def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
@@ -334,7 +364,9 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         beliefs=Beliefs(SUREST, upper=0.7),
     )  # fmt: skip
     width = deviation / 0.6745 * 3.0  # three standard deviations of a normal column
-    good = np.flatnonzero((deviation > 2.0**-8 * reach) & (width < 0.5 * reach))
+    noise = session.noise_std(few.column_counts(0.0), plans[1]) / n
+    least = FINEST_ZOOM if noise < FINE else LEAST_ZOOM
+    good = np.flatnonzero((deviation > least * reach) & (width < 0.5 * reach))
     if good.size:
         # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
         # hundreds of deviations away.

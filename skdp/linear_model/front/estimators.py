@@ -106,6 +106,9 @@ class TakesMissingValues(GLMModel):
         records = super()._records(X, *rest)
         if self._choice(records.shape).solver == "moments":
             return records
+        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
+        # missing value asks for would change the last bits of every record.
+        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
         return super()._records(without_missing(X, np.zeros(X.shape[1])), *rest)
 
     def _filled(self, X: Any) -> Any:
@@ -153,8 +156,8 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
         frequent: the logarithm of its weight is added to its intercept. It costs no budget.
     {fit_intercept}
     solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
-        "moments" is the method described below. "ight" is `DPIGHTClassifier`, for sparse models and for many
-        features. "lssgd" is `DPLSSGDClassifier`, for dense tables of many features that are neighbours, such as
+        "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`, for
+        sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
         pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
     {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
@@ -180,13 +183,17 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
     * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
-      sqrt(d).
-    * Means and variances of the columns, inside their reaches: 2 sqrt(d) and sqrt(d), or half of that.
-    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2.
+      sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
+      move by sqrt(2) R^2 in Frobenius norm, or by R^2.
+    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2, and a
+      histogram of it, sqrt(2 d), or sqrt(d).
     * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
+    * The mean of (probability - label), whose norm is at most 1 for two classes and sqrt(2) for more: it moves by
+      twice that over n, or by once.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
@@ -324,8 +331,8 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         Number of features to keep. None keeps all. The intercept is always kept.
     {fit_intercept}
     solver : {"auto", "moments", "ight", "lssgd"}, default="auto"
-        "moments" is the method described below. "ight" is `DPIGHTRegressor`, for sparse models and for many
-        features. "lssgd" is `DPLSSGDRegressor`, for dense tables of many features that are neighbours, such as
+        "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTRegressor`, for
+        sparse tables and for many features, "lssgd" is `DPLSSGDRegressor`, for neighbouring features such as
         pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
     {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
@@ -351,16 +358,19 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
     * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
-      sqrt(d).
-    * Means and variances of the columns, inside their reaches: 2 sqrt(d) and sqrt(d), or half of that.
-    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2. The range of
-      the targets: the same with d = 1. Whether a column needs one is decided by what was released. So a later
-      share depends on earlier releases. All shares add up to at most 1 on every path, and sums of mu^2 compose
-      adaptively [Smith2022]_.
+      sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
+      move by sqrt(2) R^2 in Frobenius norm, or by R^2.
+    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2, and a
+      histogram of it, sqrt(2 d), or sqrt(d).
+    * The range of the targets: noisy binary searches with d = 1. Which columns need a window is decided by what
+      was released. So a later share depends on earlier releases. All shares add up to at most 1 on every path, and
+      sums of mu^2 compose adaptively [Smith2022]_.
     * Second moments of (row, residual) in rounds. Both are scaled to norm C at most, so that the matrix moves by
       at most 2 sqrt(2) C^2 in Frobenius norm, or by 2 C^2: both contributions are positive semidefinite with
       trace at most 2 C^2.
-    * The mean square of the residuals, each clipped to b^2: it moves by at most b^2 / n.
+    * The mean square of the residuals, each clipped to b^2, moves by at most b^2 / n, or by half of that. Their
+      mean, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. Solving and shrinking are post-processing.

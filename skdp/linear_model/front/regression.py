@@ -18,6 +18,7 @@ from skdp.privacy import PrivacySession, PrivateRecords
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
 REACH, MOMENTS = 0.07, 0.06  # shares of mu^2 for the columns; the rounds learn their scales again
+OWN = 3.5  # standard deviations that a column's own counts must show
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
@@ -51,7 +52,7 @@ def moment_regression(
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
     if records.fit_intercept and mass < FEW + EACH * d:
         return Solution(_constant(shares, records), 0)
-    columns = standardize(shares, records, REACH, MOMENTS)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN)
     center, reach = released_target_range(shares, records)
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
