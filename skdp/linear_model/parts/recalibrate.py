@@ -36,8 +36,8 @@ __all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 SMALLEST_SHARE = 0.02  # of mu^2
 LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
 WANTED = 0.008  # noise of a mean probability for which the share grows
-# (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that moved
-# intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
+# (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that
+# moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
 WIDE = 3.0
 TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
 PARTS = (0.07, 0.08, 0.1, 0.15, 0.2, 0.4)  # of the share: the centre, the scale, and four rounds
