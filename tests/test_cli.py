@@ -329,7 +329,7 @@ def test_demo_in_words_and_in_a_picture(short_demo, text, tmp_path):
     rows = [line.split() for line in lines if line.startswith(("nobody", "person"))]
     assert [row[:2] for row in rows] == [["nobody", "inf"], ["person-year", "1"], ["person", "1"]]
     assert all(0.4 < float(row[2]) < 0.8 and 0.5 < float(row[3]) < 0.8 for row in rows)
-    assert "Privacy of one fit of DPIGHTClassifier" in said
+    assert "Privacy of one fit of DPLogisticRegression" in said
     assert "one whole person" in said
     assert "one year of one person" in said
     assert "seeded" not in said

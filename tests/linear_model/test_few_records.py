@@ -90,8 +90,9 @@ def test_the_warning_names_parameters_that_would_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], FrontDoor)])
 def test_rows_that_are_mostly_empty_are_named(name):
+    """The front door takes such rows as they are."""
     cls = PRIVATE[name]
     params = {"epsilon": 20.0, **declared(cls)}
     empty = np.tile(X, (5, 1))

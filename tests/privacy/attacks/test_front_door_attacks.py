@@ -21,7 +21,7 @@ from tests.privacy.audit import mu_lower
 
 EPSILON, DELTA = 6.0, 1e-2
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
-RUNS, TWIN_RUNS = 500, 400
+RUNS, TWIN_RUNS = 500, 800
 FAR = 1e9
 
 
