@@ -1,5 +1,6 @@
 """Columns less a centre, divided by a scale: what the scalers do to a table."""
 
+from abc import ABCMeta, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ def refuse_centering() -> None:
     )
 
 
-class AffineTransformer(OneToOneFeatureMixin, TransformerMixin):
+class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMeta):
     """The transformations of a scaler; a subclass gives `_numbers`."""
 
     n_features_in_: int
 
+    @abstractmethod
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
         """Centre and scale of each column, and the bounds to which values are clipped."""
-        raise NotImplementedError
 
     def transform(self, X: Any) -> Any:
         """Scale a table.

@@ -1,6 +1,7 @@
 """The front door: `DPLogisticRegression` and `DPLinearRegression`."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -70,13 +71,13 @@ class FrontDoor(LinearFit):
         if self._choice(problem.records.shape).solver != "moments":
             super()._warn_many(mass, problem)
 
+    @abstractmethod
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         """The unfitted estimator of a specialist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         """The method of moments."""
-        raise NotImplementedError
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         check_features(self.n_nonzero_coefs, problem.records.n_features)

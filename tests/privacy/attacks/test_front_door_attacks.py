@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 import pytest
 
+import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
 from skdp.linear_model.front import classification, regression
@@ -150,3 +151,38 @@ def test_the_twin_with_four_times_the_budget_is_caught(task, monkeypatch):
     path = Path(monkeypatch)
     path.follow(task, 0, *pair(task))
     assert path.cost > CLAIM**2
+
+
+def at_the_end(name):
+    """The purpose of the last releases, and a fit whose other releases the pair hardly moves."""
+    cls = getattr(skdp, name)
+    labels = {"classes": (0, 1)} if name.endswith("Classifier") else {}
+    purpose = "recalibration" if labels else "calibration"
+    return purpose, lambda seed: cls(epsilon=EPSILON, delta=DELTA, random_state=seed, **labels)
+
+
+@pytest.mark.parametrize("name", ["DPGDClassifier", "DPIGHTRegressor", "DPSGDRegressor"])
+def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
+    """The whole fit with its last releases, exactly; and the twin with half the noise: four times the mu^2."""
+    purpose, make = at_the_end(name)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (X[:, 0] > 0).astype(int) if purpose == "recalibration" else X[:, 0].copy()
+    one, two = (X.copy(), y.copy()), (X.copy(), y.copy())
+    far = (1, 0) if purpose == "recalibration" else (FAR, -FAR)
+    one[0][0], two[0][0], one[1][0], two[1][0] = 30.0, 30.0, far[0], far[1]
+    path = Path(monkeypatch)
+    path.follow(make, 0, one, two)
+    honest = path.cost
+    assert honest <= CLAIM**2
+    path.place = None  # record again
+    assert any(line["purpose"] == purpose for line in make(0).fit(*one).privacy_.mechanisms)
+    calibrate = Ledger.calibrate
+    monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(PrivacyAccountingError):
+            make(0).fit(*one)
+    monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
+    path.follow(make, 0, one, two)
+    assert path.cost > max(2 * honest, CLAIM**2)

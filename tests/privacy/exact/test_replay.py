@@ -382,3 +382,50 @@ def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(n
         make(name).fit(*next(pairs(name, seed=1))[0])
     monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     assert spent_by_rounds(name, tape) > 1
+
+
+def ordinary(name, seed=0, n=400):
+    """A column far from 0, one with missing values, and targets far from 0; a record of each kind replaced."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.normal(1960, 15, n)])
+    X[rng.random(n) < 0.3, 1] = np.nan
+    labels = is_classifier(dict(skdp.all_estimators())[name]())
+    y = (X[:, 0] > 0).astype(float) if labels else X[:, 0] + 1e4
+    far = 1.0 if labels else -1e9
+    for row in ([1e9, np.nan, -1e9], [np.nan, 1e9, 0.0], [0.0, 0.0, 1960.0]):
+        X2, y2 = X.copy(), y.copy()
+        X2[0], y2[0] = row, far
+        yield (X, y), (X2, y2)
+
+
+@pytest.mark.parametrize("name", ["DPLinearRegression", "DPLogisticRegression"])
+@pytest.mark.parametrize("adjacency", ["replace-one", "add-remove"])
+def test_windows_missing_values_and_far_targets_stay_within_the_sensitivities(
+    name, adjacency, monkeypatch
+):
+    tape, purposes = Tape(monkeypatch), set()
+    n_public = None if adjacency == "replace-one" else 410
+
+    def fit(X, y):
+        model = make(name, epsilon=8.0, adjacency=adjacency, n_public=n_public).fit(X, y)
+        purposes.update(row["purpose"] for row in model.privacy_.mechanisms)
+        return model
+
+    for (X, y), (X2, y2) in ordinary(name):
+        other = (X2, y2) if n_public is None else (X2[1:], y2[1:])
+        assert tape.compare(fit, (X, y), other) <= 1 + 1e-9
+    assert {"zoom", "missing values"} <= purposes
+
+
+@pytest.mark.parametrize("name", ["DPLinearRegression", "DPLogisticRegression"])
+def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeypatch):
+    monkeypatch.setattr(classification, "HOPELESS", 0.0)
+    monkeypatch.setattr(regression, "FEW", math.inf)
+    tape, largest = Tape(monkeypatch), 0.0
+    for one, other in (*pairs(name, seed=1), *ordinary(name)):
+        largest = max(largest, tape.compare(lambda X, y: make(name).fit(X, y), one, other))
+        assert tape.cost <= accounting.gaussian_mu(4.0, 1e-3) ** 2
+    assert 0.5 <= largest <= 1 + 1e-9
+    one, other = one_group_replaced(name, 1100, seed=3)
+    tape.compare(lambda X, y, g: make(name, unit="group").fit(X, y, groups=g), one, other)
+    assert tape.largest <= 1 + 1e-9
