@@ -349,11 +349,13 @@ def test_stein_ridge_without_noise_is_least_squares():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(50, 4))
     gram, cross = A.T @ A / 50, A.T @ rng.normal(size=50) / 50
-    assert stein_ridge(gram, cross, 0.0, 0.0) == pytest.approx(
-        np.linalg.solve(gram, cross), rel=0.01
-    )
-    assert not stein_ridge(gram, cross, 0.0, 10.0).any()
-    assert not stein_ridge(gram, cross, 1e9, 0.0).any()
+    theta, risk = stein_ridge(gram, cross, 0.0, 0.0)
+    assert theta == pytest.approx(np.linalg.solve(gram, cross), rel=0.01)
+    assert risk == pytest.approx(theta @ gram @ theta - 2 * cross @ theta)
+    for noise in ((0.0, 10.0), (1e9, 0.0)):
+        theta, risk = stein_ridge(gram, cross, *noise)
+        assert not theta.any()
+        assert risk == 0
 
 
 def test_largest_rows():

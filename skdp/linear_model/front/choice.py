@@ -17,8 +17,7 @@ WIDE = 256
 # Where models of moments are often not much better than a constant, or worse:
 NOISY = 2.0  # `relative_noise` of a classification
 UNITS_PER_CLASS = 25.0  # units times mu, for each class
-FEATURES = 0.04  # (d + 1) / (n mu) of a regression
-UNITS = 130.0  # units times mu of a regression
+FEW = 0.0035  # (d + 1) / (n mu)^1.5 of a regression
 
 
 @dataclass(frozen=True)
@@ -84,4 +83,4 @@ def is_doubtful(shape: PublicShape, epsilon: float, delta: float, n_classes: int
     mass = shape.n_units * gaussian_mu(epsilon, delta)
     if n_classes:
         return relative_noise(shape, epsilon, delta) > NOISY or mass < UNITS_PER_CLASS * n_classes
-    return mass < UNITS or shape.n_features + 1 > FEATURES * mass
+    return shape.n_features + 1 > FEW * mass**1.5

@@ -5,8 +5,8 @@
    accuracy; one that is too small would make rows of the column enormous. A column of which the posterior knows
    little is left out: its coefficients are 0.
 2. Moments of u = x / reach: the second moments of the rows (u, 1), moved towards their mean over the columns.
-3. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: a median, and a window
-   around it.
+3. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
+   around their values.
 """
 
 import math
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base.column_search import Beliefs, released_points
-from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
+from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization
 
 __all__ = ["Columns", "released_reaches", "standardize"]
@@ -23,20 +24,10 @@ __all__ = ["Columns", "released_reaches", "standardize"]
 ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
 MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
-LOW, HIGH = -34, 48  # octaves
 # Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
 EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
 ABOVE = 5  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
-COMMON = 2.0  # octaves: spread of the public prior of a highest octave, around 1
-# Octaves that columns often have, and what the prior of lower and of higher ones is multiplied by: among so many
-# octaves noise finds some high count, and a reach that is too small does harm.
-CORE, RARE_LOW, RARE_HIGH = (-6, 8), 1e-4, 1e-2
-PSEUDO = 3.0  # columns that the public prior counts for
-ROUNDS = 5  # of the estimate of the shared prior
-# How the records of a column lie, from its highest octave downward, and which part of the records is not 0.
-SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
-PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
 UPPER = 0.95  # quantile of the highest octave that becomes the reach
 NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
 TYPICAL = 0.1  # mean square of a column in its reach
@@ -46,14 +37,13 @@ VARIANCES = (1 / 4, 16.0)  # least and largest of a column that is standardized 
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
-SUREST = 6.0  # largest logarithm of the likelihood ratio of one answer of a search
-LINE = np.linspace(-1.0, 1.0, 4097)  # centres of a zoom, in reaches
-ZOOMS = 2.0 ** np.arange(-12, 1.1, 0.5)  # median deviations of a zoom, in reaches
-ZOOM_PARTS = (0.25, 0.2, 0.35, 0.2)  # of its share: median, deviation, atoms, moments
-QUESTIONS = (12, 8)
-# Least median deviation over the reach, and the smaller one where a count's noise is below this part of the units.
-LEAST_ZOOM, FINEST_ZOOM, FINE = 2.0**-8, 2.0**-11.5, 0.02
-BINS, ATOM = 24, 0.35  # of the window of a zoom; a part of the records in one bin that is too large
+ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
+LOOK, LEAST_LOOK = (
+    14.0,
+    1e-4,
+)  # units of noise in a histogram that finds a window; its least share of mu^2
+CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
+ATOM = 0.45  # part of the units in one bin of the last window that is too large
 
 
 @dataclass
@@ -239,7 +229,7 @@ def released_reaches(
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
-    known, own = _posterior_of_tops(counts, noise, records.n_units)
+    known, own = posterior_of_tops(counts, noise, records.n_units)
     below = np.cumsum(known, axis=1)
     top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
     place = np.arange(counts.shape[1])
@@ -252,42 +242,6 @@ def released_reaches(
     higher &= counts > (EVIDENCE_HIGHER + EVIDENCE_MORE * above) * noise
     top = np.where(higher, place, top[:, None]).max(axis=1)
     return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
-
-
-def _posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities of each column's highest octave, given counts with noise; the columns share a prior.
-
-    Also the evidence of a column's own counts for each octave, in standard deviations.
-
-    A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
-    """
-    octave = np.arange(LOW, HIGH + 1)
-    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
-    base[octave < CORE[0]] *= RARE_LOW
-    base[octave > CORE[1]] *= RARE_HIGH
-    base /= base.sum()
-    terms, own = [], np.full(counts.shape, -np.inf)
-    for shape in SHAPES:
-        length = len(shape)
-        padded = np.pad(counts, ((0, 0), (length - 1, 0)))
-        fit = sum(
-            weight * padded[:, length - 1 - k : padded.shape[1] - k]
-            for k, weight in enumerate(shape)
-        )
-        square = sum(weight**2 for weight in shape)
-        own = np.maximum(own, fit / (noise * math.sqrt(square)))
-        for part in PARTS:
-            terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
-    largest = np.stack(terms).max(axis=0)
-    total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
-    likelihood = np.exp(total - total.max(axis=1)[:, None])
-    prior = base
-    for _ in range(ROUNDS):
-        known = likelihood * prior
-        known /= known.sum(axis=1)[:, None]
-        # Of the other columns only: a column's own noise would confirm itself.
-        prior = PSEUDO * base + known.sum(axis=0) - known
-    return known, own
 
 
 def _moments(
@@ -353,28 +307,18 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
 def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:
     """Move the windows of columns that are far from 0 to where their records are."""
     session, n = shares.session, records.n_units
-    few, reach = records.restricted(far), columns.reach[far]
-    plans = [
-        shares.plan(ZOOM * part, "zoom", questions)
-        for part, questions in zip(ZOOM_PARTS[:2], QUESTIONS)
-    ]
-    center = released_points(session, few, plans[0], LINE[:, None] * reach, beliefs=Beliefs(SUREST))
-    deviation = released_points(
-        session, few, plans[1], ZOOMS[:, None] * reach, centers=center, absolute=True,
-        beliefs=Beliefs(SUREST, upper=0.7),
-    )  # fmt: skip
-    width = deviation / 0.6745 * 3.0  # three standard deviations of a normal column
-    noise = session.noise_std(few.column_counts(0.0), plans[1]) / n
-    least = FINEST_ZOOM if noise < FINE else LEAST_ZOOM
-    good = np.flatnonzero((deviation > least * reach) & (width < 0.5 * reach))
+    mass, left = n * gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
+    if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
+        return
+    few, wide = records.restricted(far), columns.reach[far]
+    look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
+    center, reach, spent = narrowed(shares, few, wide, look, left - look, "zoom")
+    found = released_spread(shares, few, left - spent, center, reach, "zoom")
+    width = 3.0 * found.deviation
+    # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
+    # hundreds of deviations away.
+    is_good = (width < 0.5 * wide) & (found.deviation > NARROW * reach) & (found.fullest < ATOM)
+    good = np.flatnonzero(is_good)
     if good.size:
-        # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
-        # hundreds of deviations away.
-        steps = np.linspace(-1.0, 1.0, BINS + 1)
-        edges = center[good, None] + width[good, None] * steps
-        bins = few.restricted(good).histogram(edges, adjacency=session.adjacency)
-        counts = session.gaussian(bins, shares.plan(ZOOM * ZOOM_PARTS[2], "atoms"))
-        good = good[counts.max(axis=1) < ATOM * n]
-    if good.size:
-        columns.center[far[good]], columns.reach[far[good]] = center[good], width[good]
-        _moments(shares, records, columns, far[good], ZOOM * ZOOM_PARTS[3], True)
+        columns.center[far[good]], columns.reach[far[good]] = found.center[good], width[good]
+        _moments(shares, records, columns, far[good], ZOOM_PARTS[1] * ZOOM, True)

@@ -187,8 +187,7 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
       sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
-    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2, and a
-      histogram of it, sqrt(2 d), or sqrt(d).
+    * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
     * Class counts: replacing a record moves them by sqrt(2), a missing one by 1.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
@@ -362,16 +361,14 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
       sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
     * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
-    * For columns far from 0: noisy binary searches for a window, sqrt(d) a question, or sqrt(d) / 2, and a
-      histogram of it, sqrt(2 d), or sqrt(d).
-    * The range of the targets: noisy binary searches with d = 1. Which columns need a window is decided by what
-      was released. So a later share depends on earlier releases. All shares add up to at most 1 on every path, and
-      sums of mu^2 compose adaptively [Smith2022]_.
+    * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
+    * The range of the targets: counts by octaves and histograms, each with d = 1. Which columns need a window, and
+      how many histograms, is decided by what was released. So a later share depends on earlier releases. All
+      shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
     * Second moments of (row, residual) in rounds. Both are scaled to norm C at most, so that the matrix moves by
       at most 2 sqrt(2) C^2 in Frobenius norm, or by 2 C^2: both contributions are positive semidefinite with
       trace at most 2 C^2.
-    * The mean square of the residuals, each clipped to b^2, moves by at most b^2 / n, or by half of that. Their
-      mean, each clipped to b, moves by 2 b / n, or by b / n.
+    * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. Solving and shrinking are post-processing.

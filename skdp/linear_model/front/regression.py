@@ -22,15 +22,22 @@ OWN = 3.5  # standard deviations that a column's own counts must show
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
-FEW, EACH = (
-    110.0,
-    4.5,
-)  # units times mu, and more for each feature, below which a constant is released
-FEW_PARTS = (0.6, 0.4)  # then: range of the targets, mean
-BOUND_PART = 0.03  # of a round, for the mean square of the residuals
+# Units times mu, and more for each feature, below which a constant is released. Then the range of the targets
+# takes a share between two limits, the larger one where units times mu are below a mass; the mean takes the rest.
+FEW, EACH = 75.0, 4.0
+FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
-FEW_BOUND = 0.5  # of the distances from the centre in the mean, over the range
+FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 BOUND = 2.0  # of the residuals, over their root mean square
+FOLLOWED = (
+    0.5  # part of the estimated gain of a step by which the mean square of the residuals is lowered
+)
+DOUBT = 2.0  # standard deviations of its noise that a mean square is not lower than
+TYPICAL_WEIGHT, LEAST_WEIGHT = (
+    0.75,
+    0.3,
+)  # mean of the squared weights of rows that were scaled down
+CARE = 0.25  # standard deviations of an estimated risk that are added to it
 
 
 def moment_regression(
@@ -63,8 +70,7 @@ def moment_regression(
     model.restrict(kept)
     again = model.standardize(columns.is_centered)
     for part in ROUNDS[1:]:
-        model.shrink_bound(BOUND_PART * part * left)
-        model.follow((1.0 - BOUND_PART) * part * left)
+        model.follow(part * left)
     theta = model.theta
     if records.fit_intercept:
         theta[-1] += _mean(shares, model.rows.residual(theta), model.bound, last) + center
@@ -105,12 +111,11 @@ class _Rounds:
         self.theta, self.gram = again.inward(self.theta), again.moved(self.gram)
         return again
 
-    def shrink_bound(self, share: float) -> None:
-        """Release a bound of the residuals that is not larger than the last one."""
-        self.bound = _smaller(self.shares, self.rows.residual(self.theta), self.bound, share)
-
     def follow(self, share: float) -> None:
-        """Release moments of (row, residual), and follow the normal equations."""
+        """Release moments of (row, residual), follow the normal equations, and lower the bound of the residuals.
+
+        The mean square of the residuals is one of the moments.
+        """
         session, p, n = self.shares.session, self.rows.n_parameters, self.rows.n_units
         norm = ROW_NORM * math.sqrt(p)
         moment = self.rows.residual(self.theta).second_moment(
@@ -125,9 +130,13 @@ class _Rounds:
         self.gram += (both[:p, :p] - self.gram) * (precision / self._weight)
         to_target = self.bound / norm
         gram, gram_noise = towards_identity(self.gram, self._weight**-0.5)
-        self.theta = self.theta + stein_ridge(
+        step, risk = stein_ridge(
             gram, both[:p, p] * to_target, gram_noise, noise / math.sqrt(2) * to_target
         )
+        self.theta = self.theta + step
+        weight = max(both[-2, -2], LEAST_WEIGHT) if self.rows.fit_intercept else TYPICAL_WEIGHT
+        square = max(both[p, p] * to_target**2 + FOLLOWED * risk, DOUBT * noise * to_target**2)
+        self.bound = min(self.bound, BOUND * math.sqrt(max(square, 1e-300) / weight))
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
@@ -138,21 +147,13 @@ def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
     return np.sort(np.argsort(-size, kind="stable")[:count])
 
 
-def _smaller(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> float:
-    """Release the mean square of the targets, clipped to ``bound``; return twice its root, at most ``bound``."""
-    session, n = shares.session, rows.n_units
-    squares = rows.of_targets().column_sums(0.0, bound, around=0.0)
-    plan = shares.plan(share, "residuals")
-    mean = float(session.gaussian(squares, plan)[0]) / n + 0.5
-    noise = session.noise_std(squares, plan) / n
-    return bound * min(1.0, BOUND * math.sqrt(max(mean, 2.0 * noise, 1e-24)))
-
-
 def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
     """Parameters of a constant model: the released mean of the targets."""
-    center, reach = released_target_range(shares, records, FEW_PARTS[0])
+    mass = records.n_units * gaussian_mu(shares.session.epsilon, shares.session.delta)
+    of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
+    center, reach = released_target_range(shares, records, of_range)
     theta = np.zeros(records.n_parameters)
-    theta[-1] = center + _mean(shares, records.centered(center), FEW_BOUND * reach, FEW_PARTS[1])
+    theta[-1] = center + _mean(shares, records.centered(center), FEW_BOUND * reach, shares.left)
     return theta
 
 
@@ -181,11 +182,12 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
 
 def stein_ridge(
     gram: np.ndarray, cross: np.ndarray, gram_noise: float, cross_noise: float
-) -> np.ndarray:
-    """Return the ridge solution whose estimated risk is least, or 0 if no estimate is below 0.
+) -> tuple[np.ndarray, float]:
+    """Return the ridge solution whose estimated risk is least, and the estimate; 0 if none is below 0.
 
     The risk of theta is ``theta' G theta - 2 c' theta`` with the true moments. Its estimate corrects that with the
-    released moments for their known noise (Stein 1981).
+    released moments for their known noise (Stein 1981). The least of several estimates is too good to be true: a
+    part of the estimate's own standard deviation is added before they are compared.
 
     Parameters
     ----------
@@ -199,11 +201,15 @@ def stein_ridge(
     ridge = max(values[-1], 1e-9) * 2.0 ** np.arange(-14, 8)
     ridge = ridge[ridge + values[0] > 0.5 * gram_noise * math.sqrt(2 * p)]
     if not ridge.size:
-        return np.zeros(p)
+        return np.zeros(p), 0.0
     inverse = 1.0 / (values[:, None] + ridge)
     found = inverse * along[:, None]
     square, trace = found**2, inverse.sum(axis=0)
     risk = values @ square - 2.0 * along @ found + 2.0 * cross_noise**2 * trace
     risk += gram_noise**2 * (trace * square.sum(axis=0) + (inverse**2 * square).sum(axis=0))
-    best = risk.argmin()
-    return vectors @ found[:, best] if risk[best] < 0 else np.zeros(p)
+    size = square.sum(axis=0)
+    careful = risk + CARE * (2.0 * cross_noise * np.sqrt(size) + gram_noise * size)
+    best = careful.argmin()
+    if careful[best] >= 0:
+        return np.zeros(p), 0.0
+    return vectors @ found[:, best], float(risk[best])

@@ -1,0 +1,55 @@
+"""The highest octave of columns, from released counts of their magnitudes."""
+
+import math
+
+import numpy as np
+
+__all__ = ["HIGH", "LOW", "posterior_of_tops"]
+
+LOW, HIGH = -34, 48  # octaves
+COMMON = 2.0  # octaves: spread of the public prior of a highest octave, around 1
+# Octaves that columns often have, and what the prior of lower and of higher ones is multiplied by. Among so many
+# octaves noise finds some high count, and a reach that is too small does the more harm the smaller it is.
+CORE, RARE_LOW, RARE_HIGH, LOWER = (-6, 8), 1e-4, 1e-2, 1.0
+PSEUDO = 3.0  # columns that the public prior counts for
+ROUNDS = 5  # of the estimate of the shared prior
+# How the records of a column lie, from its highest octave downward, and which part of the records is not 0.
+SHAPES = ((1.0,), (0.6, 0.4), (0.4, 0.35, 0.25), (0.3, 0.25, 0.2, 0.15, 0.1))
+PARTS = (1.0, 0.6, 0.3, 0.12, 0.05, 0.02)
+
+
+def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of each column's highest octave, given counts with noise; the columns share a prior.
+
+    Also the evidence of a column's own counts for each octave, in standard deviations.
+
+    A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
+    """
+    octave = np.arange(LOW, HIGH + 1)
+    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
+    low = octave < CORE[0]
+    base[low] *= RARE_LOW * np.exp(LOWER * (octave[low] - CORE[0]))
+    base[octave > CORE[1]] *= RARE_HIGH
+    base /= base.sum()
+    terms, own = [], np.full(counts.shape, -np.inf)
+    for shape in SHAPES:
+        length = len(shape)
+        padded = np.pad(counts, ((0, 0), (length - 1, 0)))
+        fit = sum(
+            weight * padded[:, length - 1 - k : padded.shape[1] - k]
+            for k, weight in enumerate(shape)
+        )
+        square = sum(weight**2 for weight in shape)
+        own = np.maximum(own, fit / (noise * math.sqrt(square)))
+        for part in PARTS:
+            terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
+    largest = np.stack(terms).max(axis=0)
+    total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
+    likelihood = np.exp(total - total.max(axis=1)[:, None])
+    prior = base
+    for _ in range(ROUNDS):
+        known = likelihood * prior
+        known /= known.sum(axis=1)[:, None]
+        # Of the other columns only: a column's own noise would confirm itself.
+        prior = PSEUDO * base + known.sum(axis=0) - known
+    return known, own
