@@ -26,7 +26,8 @@ UPPER = 0.6  # quantile of the standard deviation that is taken
 SURELY = 0.7  # standard deviations of a bin's noise that are subtracted from the fullest one
 NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
 WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
-PASSES = 9  # of narrower and narrower windows, at most
+BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
+PASSES = 12  # of narrower and narrower windows, at most
 
 
 @dataclass(frozen=True)
@@ -109,15 +110,17 @@ def narrowed(
     spent : float
         Share that was taken.
     """
-    center, spent = np.zeros(reach.size), 0.0
+    center, spent, widest = np.zeros(reach.size), 0.0, reach
     for _ in range(PASSES):
         found = released_spread(shares, records, look, center, reach, purpose)
         spent += look
         narrow = found.deviation < NARROW * reach
-        center, last = found.center, np.minimum(LAST * found.deviation, reach)
-        if not narrow.any() or spent + look > most:
+        lost = found.deviation > reach
+        center, last = found.center, np.where(lost, 1.0, LAST) * found.deviation
+        if not (narrow | lost).any() or spent + look > most:
             break
-        reach = np.minimum(WIDER * found.deviation, reach)
+        reach = np.where(lost, found.deviation, np.minimum(WIDER * found.deviation, reach))
+    last = np.minimum(last, widest)
     return center, last, spent
 
 
@@ -140,8 +143,14 @@ def _family() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         laws.append((q * at_zero + (1.0 - q) * above, (1.0 - q) * few, deviation))
         laws.append((q * at_zero + (1.0 - q) * below, (q - 1.0) * few, deviation))
     table, means, deviations = (np.concatenate(part) for part in zip(*laws))
+    # All values beyond an end, where a wrong histogram has lost them.
+    beyond = np.zeros((2, edges.size - 1))
+    beyond[0, 0] = beyond[1, -1] = 1.0
+    table = np.vstack([np.diff(table, axis=1), beyond])
+    means = np.append(means, [-BEYOND, BEYOND])[:, None]
+    deviations = np.append(deviations, [BEYOND, BEYOND])[:, None]
     order = np.argsort(deviations[:, 0], kind="stable")
-    return np.diff(table, axis=1)[order], means[order, 0], deviations[order, 0]
+    return table[order], means[order, 0], deviations[order, 0]
 
 
 def _exponential(x: np.ndarray) -> np.ndarray:
