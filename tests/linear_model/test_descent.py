@@ -128,13 +128,11 @@ def test_the_claim_is_that_of_all_planned_rounds():
     # As many steps, all of them kept, are the same plan.
     session = PrivacySession(epsilon=1.0, delta=1e-5, minibatches=True)
     group = _descent.BatchGroup(60, 50)
-    kept = made[0].privacy_.mechanisms[1:]
-    share = sum(row["count"] / row["noise_multiplier"] ** 2 for row in kept) / session.mu**2
-    if kept:
-        session.withhold([(1, share)], purpose="recalibration")
-    (plan,) = session.plan_batches([group], n_units=500)
+    # 20 % are for the recalibration, the most: 500 records are few (test_recalibration).
+    session.plan_gaussian(1, 0.2, purpose="recalibration")
+    (plan,) = session.plan_batches([group], n_units=500, share=0.8)
     paid = made[0].privacy_.mechanisms[0]["noise_multiplier"]
-    assert plan.noise_multiplier == pytest.approx(paid, rel=0.01)
+    assert plan.noise_multiplier == pytest.approx(paid, rel=1e-9)
 
 
 def test_fixed_size_batches_need_more_noise():
