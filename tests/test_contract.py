@@ -149,6 +149,15 @@ def slow_for(*slow):
     "DPIGHTRegressor",
     "DPSGDRegressor",
     "IGHTRegressor",
+    "DPAMPClassifier",
+    "DPAdaSSPRegressor",
+    "DPFrankWolfeClassifier",
+    "DPGDClassifier",
+    "DPSGDClassifier",
+    "DPSLKTClassifier",
+    "DPTwoStageClassifier",
+    "IGHTClassifier",
+    "STORMClassifier",
 )
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():

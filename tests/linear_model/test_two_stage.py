@@ -197,7 +197,7 @@ EPSILON, DELTA, RUNS = 8.0, 1e-5, 900
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
 
 
-def attack_fit(runs=300):
+def attack_fit(runs=200):
     """All features kept: the whole budget goes to the minimiser, which one target pulls up or down."""
     X = np.ones((6, 1))
     settings = dict(

@@ -193,7 +193,9 @@ def _quiet():
         yield
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    "sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "csr"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, monkeypatch):
     tape, largest = Tape(monkeypatch), 0.0
@@ -351,11 +353,10 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatc
     for module in (mechanisms, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
     tape = Tape(monkeypatch)
-    found = [
-        tape.compare(lambda X, y: make(name).fit(X, y), one, other)
+    assert any(  # the first pair that shows it is enough
+        tape.compare(lambda X, y: make(name).fit(X, y), one, other) > 1 + 1e-9
         for one, other in pairs(name, seed=1)
-    ]
-    assert max(found) > 1 + 1e-9
+    )
 
 
 def far_target(name, seed):
