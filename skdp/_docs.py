@@ -9,23 +9,23 @@ A docstring names a shared text by its key in braces, alone on its line. Several
 ``{guarantee}`` in running text
     becomes that paragraph.
 ``{Notes}``
-    becomes the section of that name in the class that `document` was given.
+    becomes the section of that name in what `document` was given.
 ``[Wang2021]_``
     becomes "Wang (2021) [1]_".
 ``.. [Wang2021] Chapter 2.`` in the section References
     becomes the numbered reference; what follows the key is added to it.
 
-Entries of the class that `document` was given take precedence over the shared texts.
+Entries of what `document` was given take precedence over the shared texts.
 """
 
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 __all__ = ["REFERENCES", "TEXTS", "document"]
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 # By key. A suffix after a dot tells the texts of one parameter apart.
 TEXTS: dict[str, str] = {
@@ -379,29 +379,29 @@ _PLACEHOLDERS = re.compile(r"( *)(\{\w[\w.]*\}(?: \{\w[\w.]*\})*)")
 _HEAD = re.compile(r"(\w+) :")
 _CITED = re.compile(r"\[([A-Z]\w+\d{4})\]_")
 _REFERENCE = re.compile(r"( *)\.\. \[([A-Z]\w+\d{4})\] ?(.*)")
-_EXPANDED: dict[type, list[str]] = {}  # lines of each documented class, its citations by key
+_EXPANDED: dict[Hashable, list[str]] = {}  # lines of what is documented, its citations by key
 
 
-def document(like: type | None = None) -> Callable[[type[T]], type[T]]:
-    """Return a class decorator that puts the shared texts into the docstring.
+def document(like: Hashable = None) -> Callable[[T], T]:
+    """Return a decorator of classes and functions that puts the shared texts into the docstring.
 
     Parameters
     ----------
-    like : type, default=None
-        A documented class. Its entries and sections are looked up before the shared ones.
+    like : type or function, default=None
+        A documented one. Its entries and sections are looked up before the shared ones.
 
     Returns
     -------
     callable
-        It returns the same class. A key without a text is a `KeyError`.
+        It returns the same class or function. A key without a text is a `KeyError`.
     """
 
-    def decorate(cls: type[T]) -> type[T]:
-        if cls.__doc__ is not None:  # python -OO drops docstrings
-            lines = _expand(cls.__doc__, {} if like is None else _pieces(_EXPANDED[like]))
-            _EXPANDED[cls] = lines
-            cls.__doc__ = "\n".join(_numbered(lines))
-        return cls
+    def decorate(made: T) -> T:
+        if made.__doc__ is not None:  # python -OO drops docstrings
+            lines = _expand(made.__doc__, {} if like is None else _pieces(_EXPANDED[like]))
+            _EXPANDED[made] = lines
+            made.__doc__ = "\n".join(_numbered(lines))
+        return made
 
     return decorate
 

@@ -27,7 +27,9 @@ CONTAINERS = {
     "object array": lambda cells: np.fromiter(cells, dtype=object),
     "object series": lambda cells: pd.Series(cells, dtype=object),
 }
-each_container = pytest.mark.parametrize("container", CONTAINERS)
+each_container = pytest.mark.parametrize(
+    "container", ["list", pytest.param("tuple", marks=pytest.mark.slow), *list(CONTAINERS)[2:]]
+)
 
 
 class Accepted(Exception):

@@ -1,4 +1,4 @@
-"""What the docstrings of the estimators say about parameters and attributes is so, and shared texts are used."""
+"""What docstrings of estimators and statistics say of parameters and attributes is so; shared texts are used."""
 
 import ast
 import inspect
@@ -14,12 +14,18 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.statistics
 from skdp import _docs
 from skdp._docs import REFERENCES, TEXTS, document
 
 ROOT = Path(skdp.__file__).parent
 ALL = dict(skdp.all_estimators())
+STATISTICS = {
+    name: getattr(skdp.statistics, name) for name in ("mean", "quantile", "count", "histogram")
+}
+DOCUMENTED = {**ALL, **STATISTICS}
 each = pytest.mark.parametrize("name", sorted(ALL))
+each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 
 
 def sections(doc):
@@ -43,10 +49,10 @@ def entries(lines):
 
 
 def sources():
-    """(class, its docstring in the source, the class given to `document`) of every documented class."""
+    """(name, its docstring in the source, what was given to `document`) of all that is documented."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if not isinstance(node, ast.ClassDef):
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef):
                 continue
             for mark in node.decorator_list:
                 if isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == "document":
@@ -56,18 +62,21 @@ def sources():
 
 def shared_keys(source, like):
     """Keys that are looked up among the shared texts."""
-    own = {} if like is None else _docs._pieces(_docs._EXPANDED[ALL[like]])
+    own = {} if like is None else _docs._pieces(_docs._EXPANDED[DOCUMENTED[like]])
     lines = filter(_docs._PLACEHOLDERS.fullmatch, source.split("\n"))
     return {key for line in lines for key in re.findall(r"[\w.]+", line)} - set(own)
 
 
 def test_every_private_estimator_is_documented_with_shared_texts():
-    assert {name for name, _, _ in sources()} == set(ALL) - {"PublicBinsEncoder", "PublicScaler"}
+    assert {name for name, _, _ in sources()} == set(DOCUMENTED) - {
+        "PublicBinsEncoder",
+        "PublicScaler",
+    }
 
 
 def test_every_shared_text_is_used():
-    for cls in ALL.values():
-        assert cls.__doc__
+    for made in DOCUMENTED.values():
+        assert made.__doc__
     used = set().union(*(shared_keys(source, like) for _, source, like in sources()))
     assert used == set(TEXTS)
 
@@ -78,9 +87,9 @@ def test_every_paper_is_cited():
     assert cited == set(REFERENCES)
 
 
-@each
+@each_documented
 def test_nothing_is_left_to_be_replaced(name):
-    doc = ALL[name].__doc__
+    doc = DOCUMENTED[name].__doc__
     assert not any(_docs._PLACEHOLDERS.fullmatch(line) for line in doc.split("\n"))
     assert not re.search(r"\[[A-Z]\w*\d{4}\]", doc)
     for title in sections(doc):
@@ -100,12 +109,15 @@ def test_references_are_numbered_and_each_is_cited(name):
     assert {int(n) for n in re.findall(r"\[(\d+)\]_", text)} == set(listed)
 
 
-@each
+@each_documented
 def test_parameters_are_those_of_the_signature_with_their_defaults(name):
-    signature = inspect.signature(ALL[name]).parameters
-    documented = entries(sections(ALL[name].__doc__)["Parameters"])
+    signature = inspect.signature(DOCUMENTED[name]).parameters
+    documented = entries(sections(DOCUMENTED[name].__doc__)["Parameters"])
     assert list(documented) == list(signature)
     for key, kind in documented.items():
+        if signature[key].default is inspect.Parameter.empty:
+            assert "default" not in kind
+            continue
         text = re.search(r", default=(.+)$", kind)[1]
         told = math.inf if text == "inf" else ast.literal_eval(text)
         default = signature[key].default

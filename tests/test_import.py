@@ -28,8 +28,13 @@ def run(code):
     "statement",
     [
         "import skdp",
-        "import skdp; skdp.all_estimators()",
-        "from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor",
+        *(  # parts of the next one
+            pytest.param(part, marks=pytest.mark.slow)
+            for part in (
+                "import skdp; skdp.all_estimators()",
+                "from skdp import DPIGHTClassifier, DPIGHTRegressor, IGHTClassifier, IGHTRegressor",
+            )
+        ),
         "import skdp; [cls() for _, cls in skdp.all_estimators()]",
         "from skdp.privacy import *",
         "import skdp.datasets, skdp.preprocessing, skdp.losses, skdp.kernels, skdp.privacy.accounting",

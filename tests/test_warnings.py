@@ -74,10 +74,30 @@ ROUTES = [
     direct,
     through_a_pipeline,
     through_a_search,
-    pytest.param(through_a_search_of_pipelines, marks=pytest.mark.slow),
+    through_a_search_of_pipelines,
     through_cross_validation,
 ]
-each_route = pytest.mark.parametrize("route", ROUTES)
+QUICK = ("DPIGHTClassifier", "DPLinearRegression", "DPStandardScaler")
+slow = pytest.mark.slow
+each_route = pytest.mark.parametrize(
+    "route",
+    [
+        pytest.param(route, marks=slow if route is through_a_search_of_pipelines else ())
+        for route in ROUTES
+    ],
+)
+
+
+def on_each_route(names):
+    """Parametrise over estimators and routes; the way back to the caller is the same for all, so few are quick."""
+    return pytest.mark.parametrize(
+        ("name", "route"),
+        [
+            pytest.param(name, route, marks=() if route is direct or name in QUICK else slow)
+            for name in names
+            for route in ROUTES
+        ],
+    )
 
 
 def told(route, model, X, y):
@@ -96,8 +116,7 @@ def holds(messages, *words):
     return all(any(word in message for message in messages) for word in words)
 
 
-@each_private
-@each_route
+@on_each_route(sorted(PRIVATE))
 def test_little_data_and_a_search(name, route):
     cls = PRIVATE[name]
     model = cls(**declared(cls))
@@ -108,16 +127,14 @@ def test_little_data_and_a_search(name, route):
     )
 
 
-@each_private
-@each_route
+@on_each_route(sorted(PRIVATE))
 def test_large_delta(name, route):
     cls = PRIVATE[name]
     model = cls(delta=0.3, **declared(cls))
     assert holds(told(route, model, *table(24, cls)), "UserWarning: delta=0.3 is not below 1/n")
 
 
-@pytest.mark.parametrize("name", [n for n, cls in sorted(PRIVATE.items()) if is_classifier(cls())])
-@each_route
+@on_each_route([n for n, cls in sorted(PRIVATE.items()) if is_classifier(cls())])
 def test_inferred_labels(name, route):
     cls = PRIVATE[name]
     assert holds(
@@ -133,8 +150,7 @@ def test_inferred_number_of_classes(route):
 
 
 @pytest.mark.slow
-@each_private
-@each_route
+@on_each_route(sorted(PRIVATE))
 def test_tiny_scales_and_too_many_coefficients(name, route):
     cls = PRIVATE[name]
     X, y = table(40, cls, d=60)

@@ -33,7 +33,10 @@ def validate_table(
     *,
     reset: bool = True,
     missing: bool = False,
-) -> Matrix: ...
+) -> Matrix:
+    """A table alone."""
+
+
 @overload
 def validate_table(
     estimator: BaseEstimator,
@@ -42,7 +45,10 @@ def validate_table(
     *,
     reset: bool = True,
     missing: bool = False,
-) -> tuple[Matrix, Targets]: ...
+) -> tuple[Matrix, Targets]:
+    """A table and its targets."""
+
+
 def validate_table(
     estimator: BaseEstimator,
     X: ArrayLike,

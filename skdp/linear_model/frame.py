@@ -14,6 +14,7 @@ from skdp.base.parameters import check_flag, check_number
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.coordinates import from_theta, parameter_shape
 from skdp.linear_model.glm import Problem, expected_weight
+from skdp.linear_model.parts.portion import Portion
 from skdp.linear_model.parts.recalibrate import (
     LARGEST_SLOPE,
     Recalibration,
@@ -116,8 +117,10 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     def _run(self, session: PrivacySession, problem: Problem) -> Solution:
         """`solve`; the scores of a classifier are then recalibrated by a part of the budget."""
         plan = self._plan_recalibration(session, problem) if self._recalibrates(problem) else None
-        solution = super()._run(session, problem)
-        return solution if plan is None else replace(solution, theta=plan.of(solution.theta))
+        if plan is None:
+            return super()._run(session, problem)
+        solution = super()._run(Portion.of(session, 1.0 - plan.share), problem)
+        return replace(solution, theta=plan.of(solution.theta))
 
     def _plan_recalibration(
         self, session: PrivacySession, problem: Problem

@@ -1,7 +1,8 @@
 """Generalised linear models: targets in, predictions out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -161,15 +162,20 @@ class GLMModel(Exportable):
         sample_weight = self._weights(weights, X.shape[0])
         if of_label is not None:
             sample_weight = of_label if sample_weight is None else of_label * sample_weight
-        return PrivateRecords(
-            X,
-            y,
+        make = partial(
+            PrivateRecords,
+            y=y,
             groups=codes,
             sample_weight=sample_weight,
             fit_intercept=self.fit_intercept,
             n_public=getattr(self, "n_public", None),
             n_classes=n_classes,
         )
+        return self._of_table(make, X)
+
+    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
+        """The records that ``make`` makes of a table; a model that takes missing values may fill it first."""
+        return make(X)
 
     def _require(self, y: Any) -> None:
         if y is None:

@@ -1,6 +1,7 @@
 """The fits behind the functions: each releases its statistic through a session, as any private estimator."""
 
 import math
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -34,29 +35,18 @@ LINE_POINTS, FINE_POINTS = (
 LINE_CELLS = 2**20  # most points of all columns
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Statistic(ColumnFit):
     """What the four share: the parameters of privacy, and the value that is kept."""
 
-    def __init__(
-        self,
-        *,
-        bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.bounds = bounds
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.unit = unit
-        self.n_public = n_public
-        self.accountant = accountant
-        self.random_state = random_state
+    bounds: Any = None
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    adjacency: str = "replace-one"
+    unit: str = "record"
+    n_public: int | None = None
+    accountant: Any = None
+    random_state: Any = None
 
     def _noise_parameters(self) -> dict[str, object]:
         """Two statistics may have the same parameters, and must not share the noise of one seed."""
@@ -92,27 +82,11 @@ class Mean(_Statistic):
         return self._solution(value, noise, bounds_=window.bounds)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Quantile(_Statistic):
     """A quantile of each column."""
 
-    def __init__(
-        self,
-        *,
-        q: Any = 0.5,
-        bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.q = q
-        super().__init__(
-            bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-            n_public=n_public, accountant=accountant, random_state=random_state,
-        )  # fmt: skip
+    q: Any = 0.5
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -163,27 +137,11 @@ class Count(_Statistic):
         return self._solution(value, session.noise_std(counts, plan), bounds_=given)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Histogram(_Statistic):
     """The number of units in public bins, or in even bins between bounds."""
 
-    def __init__(
-        self,
-        *,
-        bins: Any = 10,
-        bounds: Any = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-5,
-        adjacency: str = "replace-one",
-        unit: str = "record",
-        n_public: int | None = None,
-        accountant: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.bins = bins
-        super().__init__(
-            bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
-            n_public=n_public, accountant=accountant, random_state=random_state,
-        )  # fmt: skip
+    bins: Any = 10
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

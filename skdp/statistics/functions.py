@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from skdp._docs import document
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
 
 __all__ = ["count", "histogram", "mean", "quantile"]
 
 
+@document()
 def mean(
     X: Any,
     *,
@@ -32,24 +34,13 @@ def mean(
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2).
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
         mean of its rows.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What one record (or group) may do between neighbouring data sets, as for every private estimator.
-    n_public : int, default=None
-        Public number of records (or groups). None takes their real number, which is public except under
-        "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only.
+    {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -90,6 +81,7 @@ def mean(
     return _released(fit, X, groups)
 
 
+@document(mean)
 def quantile(
     X: Any,
     q: float = 0.5,
@@ -108,31 +100,17 @@ def quantile(
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
-        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    {X}
     q : float, default=0.5
         In (0, 1): the part of the values that does not exceed the result.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column, between which an even grid is searched. None searches for the
         scale of each column on public grids, which takes 60 % of the budget (of mu^2).
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
         share of its rows that does not exceed a number.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What one record (or group) may do between neighbouring data sets, as for every private estimator.
-    n_public : int, default=None
-        Public number of records (or groups). None takes their real number, which is public except under
-        "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only.
+    {groups} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -142,10 +120,7 @@ def quantile(
 
     Raises
     ------
-    ValueError, TypeError
-        If a parameter or the data are not as described. No budget is spent.
-    PrivacyBudgetExceeded
-        If the accountant does not hold (epsilon, delta). Nothing was read.
+    {Raises}
 
     See Also
     --------
@@ -176,6 +151,7 @@ def quantile(
     return _released(fit, X, groups)
 
 
+@document(mean)
 def count(
     X: Any,
     *,
@@ -193,29 +169,19 @@ def count(
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
-        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    {X}
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column; both ends count, and they may be infinite. None counts all:
         under "add-remove" this releases the number of records.
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
         share of its rows that lies between the bounds.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What one record (or group) may do between neighbouring data sets, as for every private estimator.
+    {groups} {adjacency}
     n_public : int, default=None
         Public number of records (or groups), which "add-remove" needs. A count does not divide by it, so the
         order of magnitude is enough.
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only.
+    {accountant} {random_state}
 
     Returns
     -------
@@ -224,10 +190,7 @@ def count(
 
     Raises
     ------
-    ValueError, TypeError
-        If a parameter or the data are not as described. No budget is spent.
-    PrivacyBudgetExceeded
-        If the accountant does not hold (epsilon, delta). Nothing was read.
+    {Raises}
 
     Notes
     -----
@@ -250,6 +213,7 @@ def count(
     return _released(fit, X, groups)
 
 
+@document(mean)
 def histogram(
     X: Any,
     bins: Any = 10,
@@ -268,32 +232,18 @@ def histogram(
 
     Parameters
     ----------
-    X : array-like or CSR matrix of shape (n_samples,) or (n_samples, n_features)
-        A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
+    {X}
     bins : int or sequence of float, default=10
         Number of bins of equal width between the bounds, or public edges for all columns. As in
         ``numpy.histogram`` a bin holds its left edge, and the last one holds both. Outer edges may be infinite.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column; values beyond them are in no bin. None searches for a window of
         each column on a public grid, which takes 40 % of the budget (of mu^2). Not used with edges.
-    epsilon : float, default=1.0
-        Privacy budget, > 0. ``inf`` adds no noise and claims nothing.
-    delta : float, default=1e-5
-        Probability with which the epsilon may fail, in (0, 1). Choose it far below 1/n.
+    {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
         adds to each bin the share of its rows.
-    groups : array-like of shape (n_samples,), default=None
-        Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
-    adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
-        What one record (or group) may do between neighbouring data sets, as for every private estimator.
-    n_public : int, default=None
-        Public number of records (or groups). None takes their real number, which is public except under
-        "add-remove".
-    accountant : BudgetAccountant or False, default=None
-        Charged with (epsilon, delta). None takes that of the innermost ``with accountant:``.
-    random_state : None, int, RandomState or Generator, default=None
-        None draws a fresh key from the operating system. Anything else is for tests only.
+    {groups} {adjacency} {n_public} {accountant} {random_state}
 
     Returns
     -------
@@ -303,10 +253,7 @@ def histogram(
 
     Raises
     ------
-    ValueError, TypeError
-        If a parameter or the data are not as described. No budget is spent.
-    PrivacyBudgetExceeded
-        If the accountant does not hold (epsilon, delta). Nothing was read.
+    {Raises}
 
     Notes
     -----

@@ -29,7 +29,7 @@ def both(kernel, theta, clip, mask):
 
 @pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.slow), "3"])
 @pytest.mark.parametrize("predictors", [2**20, 400])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [pytest.param(np.float32, marks=pytest.mark.slow), np.float64])
 def test_same_integers(monkeypatch, threads, predictors, dtype):
     monkeypatch.setenv("SKDP_NUM_THREADS", threads)
     monkeypatch.setattr(feature_major, "PREDICTORS", predictors)

@@ -53,7 +53,7 @@ def coefficients(rng, p, loss):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_sums_equal_the_slow_twin(loss, dtype, storage):
     rng, X, y = problem(dtype=dtype, n_classes=max(2, loss.n_outputs))
@@ -78,9 +78,17 @@ def test_sums_equal_the_slow_twin(loss, dtype, storage):
             assert kernel.n_units == len(v)
 
 
+@pytest.mark.parametrize(
+    "dtypes",
+    [
+        [np.float64],
+        # Each layout of float32 is compiled by itself, which takes most of the time.
+        pytest.param([np.float32, np.float64], marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_storages_agree_to_the_bit_where_predictors_are_exact(loss, intercept):
+def test_storages_agree_to_the_bit_where_predictors_are_exact(loss, intercept, dtypes):
     rng = np.random.default_rng(3)
     X = rng.integers(-3, 4, (230, 21)) * (rng.random((230, 21)) < 0.5) / 4.0
     y = rng.integers(0, max(2, loss.n_outputs), 230)
@@ -90,7 +98,7 @@ def test_storages_agree_to_the_bit_where_predictors_are_exact(loss, intercept):
             theta, 0.9, 2.0**-24
         )
         for store in STORAGES.values()
-        for dtype in (np.float32, np.float64)
+        for dtype in dtypes
     ]
     for other in results[1:]:
         np.testing.assert_array_equal(results[0], other)

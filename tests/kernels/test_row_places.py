@@ -23,7 +23,16 @@ LAYOUTS = {
     "float32 csr": lambda X: sp.csr_matrix(X.astype(np.float32)),
 }
 LOSSES = [SquaredLoss(), HuberLoss(0.7), LogisticLoss(), MultinomialLoss(3)]
-each_layout = pytest.mark.parametrize("layout", sorted(LAYOUTS))
+# The kernels of float32 are the same source, compiled for each layout, which takes most of the time: one is quick.
+each_layout = pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param(layout, marks=pytest.mark.slow)
+        if layout in ("float32 F", "float32 csr")
+        else layout
+        for layout in sorted(LAYOUTS)
+    ],
+)
 each_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 # Rows in front: every remainder of a few rows at a time, and more than a block. (One row alone would be in C and
 # in Fortran order at once.)

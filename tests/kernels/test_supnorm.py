@@ -57,7 +57,7 @@ def problem(seed, loss, n=60, d=12, dtype=np.float64):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 def test_sums_equal_the_slow_twin(loss, dtype, storage):
     rng, X, y, theta = problem(1, loss, dtype=dtype)

@@ -12,7 +12,6 @@ from skdp import DPFrankWolfeClassifier, DPFrankWolfeRegressor
 from skdp.datasets import make_sparse_regression
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.linear_model.frank_wolfe import frank_wolfe, steps_for
-from skdp.linear_model.parts.scales import QUESTIONS, grown_share
 from skdp.linear_model.parts.task import Task
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords, VertexScores, accounting
@@ -126,35 +125,38 @@ def test_defaults_spend_the_budget_on_scales_and_steps():
     assert steps["count"] == steps_for(300, 2.0, 1e-5)
     paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
     total = accounting.gaussian_mu(2.0, 1e-5) ** 2
-    # 2 to 20 % for the medians of the scales, 5 to 45 % for the range of the targets, 10 to 20 % for
-    # the calibration.
-    assert paid < 0.83 * total * (1 + 1e-3)
-    assert paid > 0.35 * total * (1 - 1e-3)
+    # So few records: of mu^2 5 to 45 % for 30 counts of targets, 10 to 20 % for 60 of the calibration, and of the
+    # rest 2 to 20 % for 16 of the scales, each so that a count is known to 1 / 11 of the records.
+    one = (11 / 300) ** 2 / total
+    rest = 1 - min(0.45, max(0.05, 30 * one)) - min(0.2, max(0.1, 60 * one))
+    assert 0.6 < rest < 0.8
+    steps_share = 1 - min(0.2, max(0.02, 16 * one / rest))
+    assert paid == pytest.approx(rest * steps_share * total, rel=1e-4)
     # Neither is released for records with weights and without an intercept.
     model = DPFrankWolfeRegressor(epsilon=2.0, fit_intercept=False, max_weight=1.0)
     report = model.fit(X, y).privacy_
     (steps,) = (row for row in report.mechanisms if row["purpose"] == "steps")
     paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
-    scales = grown_share(PrivacySession(epsilon=2.0, delta=1e-5), 300, 2 * QUESTIONS)
-    assert paid == pytest.approx((1 - scales) * total, rel=1e-3)
+    assert paid == pytest.approx((1 - 16 * one) * total, rel=1e-4)
 
 
 def test_the_shares_of_centre_and_steps_add_up():
     X, y = data(20_000)
     settings = dict(radius=3.0, clip_norm=1.0, max_iter=10, random_state=0)
     report = DPFrankWolfeRegressor(epsilon=1.0, **settings).fit(X, y).privacy_
-    rows = {row["purpose"]: row for row in report.mechanisms}
+    (steps,) = (row for row in report.mechanisms if row["purpose"] == "steps")
     total = accounting.gaussian_mu(1.0, 1e-5) ** 2
-    steps = rows["steps"]["count"] * accounting.bounded_range_mu(rows["steps"]["epsilon"]) ** 2
-    assert steps == pytest.approx(0.95 * total, rel=1e-3)
-    assert rows["scale"]["count"] <= 3 * 10
-    # A record moves a count by 1. Part of the share is kept for targets that are far from 0.
-    paid = sum(
-        row["count"] / row["noise_multiplier"] ** 2
-        for row in report.mechanisms
-        if row["purpose"] == "scale"
-    )
-    assert 0.6 * 0.05 * total < paid <= 0.05 * total * (1 + 1e-9)
+    paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
+    assert paid == pytest.approx(0.95 * total, rel=1e-3)
+    # A third of 5 % for each search, of size, centre and reach. 40 % of the centre's third are kept for targets
+    # that are far from 0. These are not, so the reach gets them. 10 questions of each search are paid for, asked
+    # or not; a record moves a count by 1.
+    searches = [row for row in report.mechanisms if row["purpose"] == "scale"]
+    assert len(searches) == 3
+    for row, thirds in zip(searches, (1.0, 0.6, 1.4)):
+        assert row["count"] <= 10
+        mu = 1.0 / row["noise_multiplier"]
+        assert 10 * mu**2 == pytest.approx(0.05 / 3 * thirds * total, rel=1e-4)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])

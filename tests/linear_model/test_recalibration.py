@@ -11,7 +11,6 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 import skdp
 from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.parts.recalibrate import LARGEST_SHARE
 from skdp.privacy import accounting
 
 PRIVATE = {
@@ -135,13 +134,27 @@ def test_it_is_left_out_where_its_noise_is_worse():
     assert not rows(model)
 
 
-def test_the_share_follows_from_public_numbers():
-    X, y = data(2)
-    for epsilon, most in ((1.0, LARGEST_SHARE[0]), (8.0, 0.0201)):
-        model = skdp.DPGDClassifier(epsilon=epsilon, classes=(0, 1), random_state=0).fit(X, y)
-        mu2 = accounting.gaussian_mu(epsilon, 1e-5) ** 2
-        share = sum(row["count"] / row["noise_multiplier"] ** 2 for row in rows(model)) / mu2
-        assert 0.015 < share <= most
+@pytest.mark.parametrize(
+    ("k", "epsilon", "n"),
+    [(2, 1.0, 6000), (2, 1.0, 600), (2, 8.0, 6000), (3, 1.0, 6000), (3, 2.0, 6000), (3, 8.0, 6000)],
+)
+def test_the_share_follows_from_public_numbers(k, epsilon, n):
+    """The noise of a mean probability is .008, for 2 % of mu^2 at least, and 20 or 25 % at most."""
+    X, y = data(k, n)
+    model = skdp.DPGDClassifier(epsilon=epsilon, classes=range(k), random_state=0).fit(X, y)
+    mu2 = accounting.gaussian_mu(epsilon, 1e-5) ** 2
+    # A row's gradient, p - e and <p - e, u> with |u| <= 1, and .7 of its curvature, p (1 - p) of (1, u).
+    longest = math.hypot(math.sqrt(2), 0.7 * 0.5) if k == 2 else math.hypot(2, 0.7 * 1.5)
+    wanted = (2 * longest / (0.008 * n)) ** 2 / 0.4 / mu2  # the last round has .4 of the share
+    share = min(0.2 if k == 2 else 0.25, max(0.02, wanted))
+    plans = [(5, 0.07), (6, 0.08), (1, 0.1), (1, 0.15), (1, 0.2), (1, 0.4)]
+    assert len(rows(model)) == len(plans)
+    for row, (releases, part) in zip(rows(model), plans):
+        assert row["count"] <= releases
+        paid = releases / row["noise_multiplier"] ** 2
+        assert paid == pytest.approx(part * share * mu2, rel=2e-4)
+    (steps,) = (row for row in model.privacy_.mechanisms if row["purpose"] == "steps")
+    assert steps["count"] / steps["noise_multiplier"] ** 2 <= (1 - share) * mu2
 
 
 def test_a_penalty_that_was_asked_for_stays():

@@ -100,16 +100,16 @@ def test_rows_of_the_report():
     kept = "recalibration"
     assert set(names) == {"scale", "selection", "minimiser", "class frequencies", kept}
     assert {row["purpose"] for row in votes.mechanisms} == {"selection", "minimiser", kept}
-    # Both stages together are what was paid for: half of mu^2 each.
+    # 20 % are for the recalibration, and half of the rest for each stage. All together is what was paid for, but
+    # for questions that the search for the scale of the scores did not ask: it has 6, and 8 % of the 20 %.
     claimed = accounting.gaussian_mu(1.0, 1e-5) ** 2
-    assert accounting.rows_mu(votes.mechanisms) ** 2 == pytest.approx(claimed, rel=0.02)
+    search = [r["count"] for r in votes.mechanisms if r["purpose"] == kept][1]
+    spent = claimed * (1 - 0.2 * 0.08 * (6 - search) / 6)
+    assert accounting.rows_mu(votes.mechanisms) ** 2 == pytest.approx(spent, rel=1e-4)
     assert any("row_norm" in line for line in votes.assumptions)
     row = next(r for r in votes.mechanisms if r["purpose"] == "selection")
     half = 3 * accounting.bounded_range_mu(row["epsilon"]) ** 2
-    stages = claimed - sum(
-        r["count"] / r["noise_multiplier"] ** 2 for r in votes.mechanisms if r["purpose"] == kept
-    )
-    assert half == pytest.approx(stages / 2, rel=0.02)
+    assert half == pytest.approx(0.8 * claimed / 2, rel=1e-4)
     assert row["sensitivity"] == pytest.approx(1.0, rel=1e-6)
 
 
@@ -197,7 +197,7 @@ EPSILON, DELTA, RUNS = 8.0, 1e-5, 900
 CLAIM = accounting.gaussian_mu(EPSILON, DELTA)
 
 
-def attack_fit(runs=300):
+def attack_fit(runs=200):
     """All features kept: the whole budget goes to the minimiser, which one target pulls up or down."""
     X = np.ones((6, 1))
     settings = dict(
@@ -213,7 +213,8 @@ def attack_fit(runs=300):
         y = np.zeros(6)
         y[0] = target
         model = DPTwoStageRegressor(**settings, alpha=100.0, random_state=seed)
-        # Without the calibration, which would hide what the minimiser shows.
+        # Without the calibration, which would hide what the minimiser shows. With it:
+        # `test_what_follows_the_steps_is_in_the_claim` of tests/privacy/attacks/test_front_door_attacks.py.
         with mock.patch.object(DPTwoStageRegressor, "_last_share", return_value=0.0):
             return model.fit(X, y).coef_[0]
 

@@ -102,15 +102,15 @@ class TakesMissingValues(GLMModel):
     _record_checks = "numeric, not infinite"
     _choice: Callable[[PublicShape], Choice]
 
-    def _records(self, X: Any, *rest: Any) -> PrivateRecords:
+    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
         """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
-        records = super()._records(X, *rest)
+        records = make(X)
         if self._choice(records.shape).solver == "moments":
             return records
         # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
         # missing value asks for would change the last bits of every record.
         X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
-        return super()._records(without_missing(X, np.zeros(X.shape[1])), *rest)
+        return make(without_missing(X, np.zeros(X.shape[1])))
 
     def _filled(self, X: Any) -> Any:
         return without_missing(X, self.fill_values_)

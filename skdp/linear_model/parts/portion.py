@@ -1,6 +1,6 @@
 """A part of a session's budget, for a method that divides all that it is given."""
 
-from typing import Any
+from typing import Any, cast
 
 from skdp.privacy import PrivacySession
 
@@ -11,7 +11,8 @@ class Portion:
     """A session of which a method may spend a share; whoever made it spends the rest.
 
     Shares that the method plans are shares of this share. All else is the session's: its budget, its noise, its
-    ledger. The session admits every plan by itself, so that a wrong share is refused, not overspent.
+    ledger. The session admits every plan by itself, so that a wrong share is refused, not overspent. A method can
+    take nothing of what was planned before it.
 
     Parameters
     ----------
@@ -22,6 +23,11 @@ class Portion:
 
     def __init__(self, session: PrivacySession, share: float) -> None:
         self._session, self._share = session, share
+
+    @classmethod
+    def of(cls, session: PrivacySession, share: float) -> PrivacySession:
+        """Make one that methods take for a session."""
+        return cast("PrivacySession", cls(session, share))
 
     def plan_gaussian(self, releases: int, share: float = 1.0, **options: Any) -> Any:
         return self._session.plan_gaussian(releases, share * self._share, **options)

@@ -16,7 +16,7 @@ Privacy: the scores are functions of single rows and of the released model (`Pri
 vector is a function of its scores, its label and released numbers. It is clipped, weighted and added by
 `PrivateRecords.clipped_sum`, whose bound holds whatever the vectors are; `bound_of` says why nothing is cut. The
 rows of a group have weights 1 / (their number), so that a group adds the mean of vectors in a ball. The plans are
-withheld from the budget before the fit (`PrivacySession.withhold`).
+made before the fit, which gets the rest of the budget as a `Portion`.
 """
 
 import math
@@ -96,6 +96,11 @@ class Recalibration:
     centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of the session's mu^2 that all plans take together."""
+        return math.fsum(plan.share for plan in (self.centre, self.scale, *self.rounds))
 
     def of(self, theta: np.ndarray) -> np.ndarray:
         """Return the recalibrated theta."""
@@ -270,7 +275,7 @@ def plan_recalibration(
     weights: tuple[float, float] = (1.0, 1.0),
     steepest: float = LARGEST_SLOPE,
 ) -> Recalibration | None:
-    """Withhold the budget of a recalibration; None where its noise would be worse than what it mends.
+    """Plan a recalibration, before the fit; None where its noise would be worse than what it mends.
 
     The rule reads public numbers. The share grows until the noise of a mean probability is at most `WANTED`.
 
@@ -294,8 +299,9 @@ def plan_recalibration(
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
     counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
-    centre, scale, *rounds = session.withhold(
-        [(count, part * share) for count, part in zip(counts, PARTS)], purpose="recalibration"
+    centre, scale, *rounds = (
+        session.plan_gaussian(count, part * share, purpose="recalibration")
+        for count, part in zip(counts, PARTS)
     )
     return Recalibration(
         session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)

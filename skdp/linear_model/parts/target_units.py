@@ -64,7 +64,7 @@ class InTargetUnits:
         records, target = problem.records, self._given_range()
         known = target is not None
         first = 0.0 if known else self._first_share(session, problem)
-        rest = Portion(session, 1.0 - first - last)
+        rest = Portion.of(session, 1.0 - first - last)
         planned = self._plan_first(rest, problem)  # type: ignore[attr-defined]
         if target is None:
             mu = (

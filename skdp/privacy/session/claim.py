@@ -75,8 +75,8 @@ def claimed(ledger: Ledger) -> float:
         return ledger.epsilon
     if ledger.delta == 0:
         return ledger.pure_epsilon() + ledger.slack[0]
-    planned = ledger.planned_mu2() + ledger.withheld_mu2
-    if planned >= ledger.whole * (1 - 1e-6):
+    planned = ledger.planned_mu2()
+    if planned >= ledger.mu2 * (1 - 1e-6):
         return ledger.epsilon
     if planned == 0:
         return 0.0
@@ -90,10 +90,10 @@ def claimed_mu(ledger: Ledger) -> float:
         return math.inf
     if ledger.sampled:  # what the other releases may take, beside the sampled ones
         batches = sum(plan.share for plan in ledger.plans if isinstance(plan, BatchPlan))
-        return math.sqrt(max(0.0, 1.0 - batches) * ledger.mu2 + ledger.withheld_mu2)
+        return math.sqrt(max(0.0, 1.0 - batches) * ledger.mu2)
     if not ledger.late:
-        return math.sqrt(ledger.planned_mu2() + ledger.withheld_mu2)
-    return math.sqrt(ledger.whole) if ledger.delta > 0 else accounting.pure_mu(ledger.epsilon)
+        return math.sqrt(ledger.planned_mu2())
+    return math.sqrt(ledger.mu2) if ledger.delta > 0 else accounting.pure_mu(ledger.epsilon)
 
 
 def recheck(ledger: Ledger, claim: float) -> None:

@@ -35,23 +35,15 @@ class GaussianPlan:
     share : float
         Share of the session's mu^2.
     purpose : str
-    withheld : bool
-        Whether other plans divide what this one leaves (`PrivacySession.withhold`).
     """
 
     releases: int
     noise_multiplier: float
     share: float
     purpose: str = "steps"
-    withheld: bool = False
 
 
 Plan = GaussianPlan | NumericSparsePlan | BatchPlan
-
-
-def withheld(plan: Plan) -> bool:
-    """Whether a plan was made by `PrivacySession.withhold`."""
-    return isinstance(plan, GaussianPlan) and plan.withheld
 
 
 def check_number(value: int, name: str) -> int:
@@ -80,10 +72,8 @@ class Ledger:
         Whether sampled releases may be planned.
     exact : bool
         No privacy: nothing is counted.
-    whole : float
-        mu^2 of the session; inf without privacy, 0 with delta = 0.
     mu2 : float
-        What plans divide: the whole less what was withheld.
+        Total that plans divide; inf without privacy, 0 with delta = 0.
     rows : list of dict
         What was released.
     plans : list of plans
@@ -119,7 +109,7 @@ class Ledger:
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
         self._noise: tuple[Bounded, object, mechanisms.Noise] | None = None  # the last one
-        self.whole = self.mu2 = self.calibrate()
+        self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
         """The mu^2 that the budget buys."""
@@ -164,24 +154,10 @@ class Ledger:
             raise ValueError("Gaussian noise needs delta > 0; delta=0 allows pure mechanisms only")
 
     def planned_mu2(self) -> float:
-        """What all plans, and the releases without one, may take of `mu2`."""
-        return sum(plan.share * self.mu2 for plan in self.plans if not withheld(plan)) + sum(
+        """What all plans, and the releases without one, may take."""
+        return sum(plan.share * self.mu2 for plan in self.plans) + sum(
             mu2 for _, _, mu2 in self.pure
         )
-
-    @property
-    def withheld_mu2(self) -> float:
-        """What was withheld from the plans that divide `mu2`."""
-        return 0.0 if self.exact else self.whole - self.mu2
-
-    def withhold(self, share: float) -> None:
-        """Take a share of the whole out of what later plans divide, before anything is planned or released."""
-        if self.plans or self.pure or self.rows:
-            raise PrivacyBudgetExceeded(
-                "a share is withheld before anything is planned: a plan that was made divides the whole"
-            )
-        if not self.exact:
-            self.mu2 = self.whole * (1.0 - share)
 
     def pure_epsilon(self) -> float:
         """Sum of the pure epsilons."""

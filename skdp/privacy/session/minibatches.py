@@ -211,7 +211,7 @@ def _sampled_scale(
         ledger.epsilon - ledger.epsilon_slack,
         ledger.ideal_delta,
         wanted,
-        mu=math.sqrt(max(0.0, 1.0 - share) * ledger.mu2 + ledger.withheld_mu2),
+        mu=math.sqrt(max(0.0, 1.0 - share) * ledger.mu2),
         adjacency=ledger.adjacency,
         sampling=sampling,
     )

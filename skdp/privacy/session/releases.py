@@ -7,7 +7,6 @@ release stays charged.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ __all__ = [
     "plan_gaussian",
     "require_feasible",
     "selection_epsilon",
-    "withhold",
 ]
 
 
@@ -66,53 +64,6 @@ def plan_gaussian(
         plan = GaussianPlan(releases, multiplier, share, purpose)
         ledger.plans.append(plan)
         return plan
-
-
-def withhold(
-    parts: Parts, shares: Sequence[tuple[int, float]], *, purpose: str
-) -> tuple[GaussianPlan, ...]:
-    """Take plans of Gaussian releases out of the budget; the shares of all later plans divide what is left.
-
-    For a step after a method that divides the whole budget by itself: the method needs no change.
-
-    Parameters
-    ----------
-    shares : sequence of (int, float)
-        For each plan the number of releases and its share of the session's mu^2.
-    purpose : str
-        Written to the report.
-
-    Returns
-    -------
-    tuple of GaussianPlan
-
-    Raises
-    ------
-    PrivacyBudgetExceeded
-        If anything was planned or released before. Nothing is withheld.
-
-    Notes
-    -----
-    **Privacy.** The plans are fixed before anything is released, and so is what all others may take together: 1
-    less the shares. Both are admitted against one total, which is that of the claim.
-    """
-    with parts.door.lock:
-        parts.door.check()
-        ledger = parts.ledger
-        checked = [(check_number(n, "releases"), check_share(share)) for n, share in shares]
-        taken = math.fsum(share for _, share in checked)
-        if not 0 < taken < 1:
-            raise ValueError("the shares that are withheld must add up to less than 1")
-        ledger.require_gaussian()
-        ledger.withhold(taken)
-        made = []
-        for releases, share in checked:
-            multiplier = 0.0
-            if not ledger.exact:
-                multiplier = math.sqrt(releases / (share * ledger.whole)) * (1 + 2.0**-40)
-            made.append(GaussianPlan(releases, multiplier, share, purpose, withheld=True))
-        ledger.plans.extend(made)
-        return tuple(made)
 
 
 def require_feasible(parts: Parts, size: int, releases: int, share: float) -> None:

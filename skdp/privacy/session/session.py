@@ -148,7 +148,6 @@ class PrivacySession:
     # ---------------------------------------------------------------- plans
 
     plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
-    withhold = Delegated(releases.withhold, "_parts")
     plan_batches = Delegated(minibatches.plan_batches, "_parts")
     plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
     require_feasible = Delegated(releases.require_feasible, "_parts")
@@ -215,7 +214,7 @@ class PrivacySession:
     @property
     def mu(self) -> float:
         """The Gaussian-DP parameter of the budget, public: inf without privacy, 0 with delta = 0."""
-        return math.sqrt(self._parts.ledger.whole)
+        return math.sqrt(self._parts.ledger.mu2)
 
     @property
     def released(self) -> bool:
@@ -316,7 +315,7 @@ class PrivacySession:
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self.unit,
-            mu=math.sqrt(ledger.whole) if gaussian else None,
+            mu=math.sqrt(ledger.mu2) if gaussian else None,
             noise_error=errors if gaussian else (0.0, 0.0),
             seeded=seeded,
         )

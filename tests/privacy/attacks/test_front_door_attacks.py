@@ -155,13 +155,27 @@ def test_the_twin_with_four_times_the_budget_is_caught(task, monkeypatch):
 
 def at_the_end(name):
     """The purpose of the last releases, and a fit whose other releases the pair hardly moves."""
-    cls = getattr(skdp, name)
-    labels = {"classes": (0, 1)} if name.endswith("Classifier") else {}
+    cls, labels = getattr(skdp, name), {"classes": (0, 1)} if name.endswith("Classifier") else {}
     purpose = "recalibration" if labels else "calibration"
-    return purpose, lambda seed: cls(epsilon=EPSILON, delta=DELTA, random_state=seed, **labels)
+    settings = {"epsilon": EPSILON, "delta": DELTA, **labels, **AT_THE_END[name]}
+    return purpose, lambda seed: cls(random_state=seed, **settings)
 
 
-@pytest.mark.parametrize("name", ["DPGDClassifier", "DPIGHTRegressor", "DPSGDRegressor"])
+# Full batches and all features: no batch and no choice is on the path. One round, where their number is drawn.
+# Attacks on AdaSSP, two stages and random rounds (test_adassp, test_two_stage, test_attacks_fits) switch the last
+# releases off, because their attacker listens to what comes before.
+AT_THE_END = {
+    "DPGDClassifier": {},
+    "DPIGHTRegressor": {},
+    "DPSGDRegressor": {},
+    "DPAdaSSPRegressor": {},
+    "DPTwoStageRegressor": {"n_nonzero_coefs": 2},
+    "DPRRPSGDClassifier": {"batch_size": 400, "max_iter": 1},
+    "DPSRMClassifier": {"classes": (0, 1, 2), "batch_size": 400, "initial_batch_size": 400},
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_END)
 def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
     """The whole fit with its last releases, exactly; and the twin with half the noise: four times the mu^2."""
     purpose, make = at_the_end(name)
@@ -169,14 +183,17 @@ def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
     X = rng.normal(size=(400, 2))
     y = (X[:, 0] > 0).astype(int) if purpose == "recalibration" else X[:, 0].copy()
     one, two = (X.copy(), y.copy()), (X.copy(), y.copy())
-    far = (1, 0) if purpose == "recalibration" else (FAR, -FAR)
-    one[0][0], two[0][0], one[1][0], two[1][0] = 30.0, 30.0, far[0], far[1]
+    row, far = ([0.0, 3.0], (1, 0)) if purpose == "recalibration" else ([30.0, 30.0], (FAR, -FAR))
+    one[0][0], two[0][0], one[1][0], two[1][0] = row, row, far[0], far[1]
     path = Path(monkeypatch)
     path.follow(make, 0, one, two)
     honest = path.cost
-    assert honest <= CLAIM**2
+    assert 0.5 * CLAIM**2 <= honest <= CLAIM**2
     path.place = None  # record again
-    assert any(line["purpose"] == purpose for line in make(0).fit(*one).privacy_.mechanisms)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = make(0).fit(*one).privacy_
+    assert any(line["purpose"] == purpose for line in report.mechanisms)
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     with warnings.catch_warnings():
@@ -185,4 +202,5 @@ def test_what_follows_the_steps_is_in_the_claim(name, monkeypatch):
             make(0).fit(*one)
     monkeypatch.setattr(claim, "recheck", lambda ledger, claimed: None)
     path.follow(make, 0, one, two)
-    assert path.cost > max(2 * honest, CLAIM**2)
+    assert path.cost > 2 * honest
+    assert path.cost > CLAIM**2

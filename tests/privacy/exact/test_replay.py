@@ -193,7 +193,9 @@ def _quiet():
         yield
 
 
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "csr"])
+@pytest.mark.parametrize(
+    "sparse", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["dense", "csr"]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, monkeypatch):
     tape, largest = Tape(monkeypatch), 0.0
@@ -351,18 +353,31 @@ def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatc
     for module in (mechanisms, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)
     tape = Tape(monkeypatch)
-    found = [
-        tape.compare(lambda X, y: make(name).fit(X, y), one, other)
+    assert any(  # the first pair that shows it is enough
+        tape.compare(lambda X, y: make(name).fit(X, y), one, other) > 1 + 1e-9
         for one, other in pairs(name, seed=1)
-    ]
-    assert max(found) > 1 + 1e-9
+    )
+
+
+def far_target(name, seed):
+    """A record that the fit cannot overlook, its target just below the centre or far on the other side of it.
+
+    One column alone, and so large that the gradient is clipped with either target, and points the other way. The
+    counts of targets differ at all points of the grids above the first target.
+    """
+    (X, y), _ = next(pairs(name, seed))
+    for column, near in ((3, 0.3), (D - 1, -1.0)):
+        X1, y1, y2 = X.copy(), y.copy(), y.copy()
+        X1[0], y1[0], y2[0] = np.where(np.arange(D) == column, 1e3, 0.0), near, -1e9 * np.sign(near)
+        yield (X1, y1), (X1, y2)
 
 
 def spent_by_rounds(name, tape):
     """Largest mu^2 that a fit of DP-IGHT in rounds really spends on one of the pairs, over the claim's."""
     claim = accounting.gaussian_mu(4.0, 1e-3) ** 2
     costs = []
-    for one, other in pairs(name, seed=1):
+    more = far_target(name, seed=1) if name == "DPIGHTRegressor" else ()
+    for one, other in (*pairs(name, seed=1), *more):
         tape.compare(lambda X, y: make(name).fit(X, y), one, other)
         costs.append(tape.cost / claim)
     return max(costs)
@@ -373,8 +388,7 @@ def test_rounds_spend_less_than_they_claim_and_a_twin_with_half_the_noise_more(n
     """Everything that the fit releases, in mu^2 of what really changed: no statistics, so no false alarms."""
     tape = Tape(monkeypatch)
     honest = spent_by_rounds(name, tape)
-    # Of a regression 5 to 45 % are for the range of the targets, and 10 to 20 % for the calibration.
-    assert (0.3 if name == "DPIGHTClassifier" else 0.15) <= honest <= 1 + 1e-9
+    assert (0.3 if name == "DPIGHTClassifier" else 0.6) <= honest <= 1 + 1e-9
     calibrate = Ledger.calibrate
     monkeypatch.setattr(Ledger, "calibrate", lambda ledger: 4 * calibrate(ledger))
     tape.playing = False

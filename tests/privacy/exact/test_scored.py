@@ -1,12 +1,15 @@
-"""Recalibration: what one record or group changes, what is withheld for it, and a twin with half the noise."""
+"""Recalibration: what one record or group changes, what is kept for it, and a twin with half the noise."""
 
+import inspect
 import math
+from unittest import mock
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.linear_model.parts.portion import Portion
 from skdp.linear_model.parts.recalibrate import Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise
@@ -149,44 +152,80 @@ def test_scores_have_the_same_bits_wherever_the_row_stands():
 # ---------------------------------------------------------------- the budget
 
 
-def test_what_is_withheld_is_divided_by_no_later_plan():
-    session = PrivacySession(epsilon=1.0, delta=1e-6)
-    (kept,) = session.withhold([(2, 0.1)], purpose="last")
-    rest = session.plan_gaussian(10, 1.0)
+def opened(**options):
+    return PrivacySession(epsilon=1.0, delta=1e-6, **options)
+
+
+def test_a_method_gets_nothing_of_what_was_planned_before_it():
+    session = opened()
+    kept = session.plan_gaussian(2, 0.1, purpose="last")
+    rest = Portion.of(session, 0.9)
+    plan = rest.plan_gaussian(10)
     whole = session.mu**2
     assert 2 / kept.noise_multiplier**2 == pytest.approx(0.1 * whole, rel=1e-9)
-    assert 10 / rest.noise_multiplier**2 == pytest.approx(0.9 * whole, rel=1e-9)
-    with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
-        session.plan_gaussian(1, 0.01)
+    assert 10 / plan.noise_multiplier**2 == pytest.approx(0.9 * whole, rel=1e-9)
+    for taker in (rest, session):
+        with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
+            taker.plan_gaussian(1, 0.01)
     records = PrivateRecords(*data(1))
-    for plan in (rest, kept):
-        for _ in range(plan.releases):
-            session.gaussian(records.row_norm_count(1.0), plan)
+    for made, taker in ((plan, rest), (kept, session)):
+        for _ in range(made.releases):
+            taker.gaussian(records.row_norm_count(1.0), made)
     report = session.report()
     assert report.epsilon == 1.0
     assert report.mu == pytest.approx(session.mu, rel=1e-9)
 
 
-def test_a_share_is_withheld_before_anything_else():
-    session = PrivacySession(epsilon=1.0, delta=1e-6)
-    session.plan_gaussian(1, 0.5)
-    with pytest.raises(PrivacyBudgetExceeded, match="before anything is planned"):
-        session.withhold([(1, 0.1)], purpose="late")
-    with pytest.raises(ValueError, match="add up to less than 1"):
-        PrivacySession(epsilon=1.0, delta=1e-6).withhold([(1, 1.0)], purpose="all")
+def test_a_portion_that_is_too_large_is_refused():
+    session = opened(minibatches=True)
+    session.plan_gaussian(1, 0.1, purpose="last")
+    for plan in (
+        lambda rest: rest.plan_gaussian(1),
+        lambda rest: rest.plan_batches([BatchGroup(20, 10)], n_units=100),
+        lambda rest: rest.plan_batches([BatchGroup(20, 100)], n_units=100),
+        lambda rest: rest.plan_numeric_sparse(1, 1),
+    ):
+        with pytest.raises(PrivacyBudgetExceeded, match="less than was asked for"):
+            plan(Portion.of(session, 0.95))
+    assert len(session._ledger.plans) == 1
 
 
-def test_batches_pay_for_what_is_withheld():
+def test_every_share_of_a_portion_is_a_share_of_its_own():
+    """Of all that a session takes a share for, nothing is handed on as it came."""
+    takers = {
+        name
+        for name in dir(PrivacySession)
+        if callable(method := getattr(PrivacySession, name))
+        and not name.startswith("_")
+        and "share" in inspect.signature(method).parameters
+    }
+    assert takers == set(vars(Portion)) & takers
+    assert {"plan_gaussian", "plan_batches", "selection_epsilon"} < takers
+    whole, part = opened(), Portion.of(opened(), 0.6)
+    for ask in (
+        lambda session, share: session.plan_gaussian(3, share).noise_multiplier,
+        lambda session, share: session.plan_numeric_sparse(1, 2, share).epsilon_run,
+        lambda session, share: session.selection_epsilon(3, share),
+    ):
+        assert ask(part, 0.5) == ask(whole, 0.3)
+    asked = mock.Mock()
+    Portion.of(asked, 0.6).require_feasible(10, 2, 0.5)
+    asked.require_feasible.assert_called_once_with(10, 2, 0.3)
+
+
+def test_batches_pay_for_what_was_planned_before_them():
     """The noise of batches is calibrated together with the releases that others may make."""
 
-    def multiplier(share_of_rest, withheld):
-        session = PrivacySession(epsilon=1.0, delta=1e-6, minibatches=True)
-        if withheld:
-            session.withhold([(1, withheld)], purpose="last")
-        return session.plan_batches([BatchGroup(20, 10)], n_units=100, share=share_of_rest)[0]
+    def multiplier(kept):
+        session = opened(minibatches=True)
+        if kept:
+            session.plan_gaussian(1, kept, purpose="last")
+        return Portion.of(session, 1.0 - kept).plan_batches([BatchGroup(20, 10)], n_units=100)[0]
 
-    together, apart = multiplier(1.0, 0.3), multiplier(0.7, 0.0)
-    assert together.noise_multiplier == pytest.approx(apart.noise_multiplier, rel=1e-9)
+    session = opened(minibatches=True)
+    apart = session.plan_batches([BatchGroup(20, 10)], n_units=100, share=0.7)[0]
+    assert multiplier(0.3).noise_multiplier == pytest.approx(apart.noise_multiplier, rel=1e-9)
+    assert multiplier(0.3).noise_multiplier > 1.05 * multiplier(0.0).noise_multiplier
 
 
 # ---------------------------------------------------------------- an attack
@@ -204,7 +243,7 @@ def projections(second, runs):
     sums, found = scored(*tables[second], 1), []
     for run in range(runs):
         session = PrivacySession(epsilon=8.0, delta=1e-5, random_state=2 * run + second)
-        (plan,) = session.withhold([(1, 0.9)], purpose="round")
+        plan = session.plan_gaussian(1, 0.9, purpose="round")
         bounded = sums.clipped_sum(made, made.bound, size=made.size, rowwise=True)
         found.append(float(session.gaussian(bounded, plan) @ direction))
     return np.array(found), session.mu * math.sqrt(0.9)

@@ -48,19 +48,19 @@ def walk(vertices, steps, epsilon=1.0, seed=1, radius=3.0):
 
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("epsilon", [0.5, 50.0, 500.0])
-def test_lazy_and_dense_path_choose_the_same_vertices_on_every_storage(name, epsilon):
+@pytest.mark.parametrize("dtype", [np.float64, pytest.param(np.float32, marks=pytest.mark.slow)])
+def test_lazy_and_dense_path_choose_the_same_vertices_on_every_storage(name, epsilon, dtype):
     loss = LOSSES[name]
-    for dtype in (np.float64, np.float32):
-        X, y = problem(loss, dtype=dtype)
-        paths = []
-        for storage in (np.ascontiguousarray, np.asfortranarray, sp.csr_matrix):
-            for lazy in (True, False):
-                records = PrivateRecords(
-                    storage(X), y, fit_intercept=True, sample_weight=np.linspace(0, 2, 80)
-                )
-                paths.append(walk(VertexScores(records, loss, 0.5, lazy=lazy), 60, epsilon))
-        assert all(path == paths[0] for path in paths)
-        assert len(set(paths[0])) > 3
+    X, y = problem(loss, dtype=dtype)
+    paths = []
+    for storage in (np.ascontiguousarray, np.asfortranarray, sp.csr_matrix):
+        for lazy in (True, False):
+            records = PrivateRecords(
+                storage(X), y, fit_intercept=True, sample_weight=np.linspace(0, 2, 80)
+            )
+            paths.append(walk(VertexScores(records, loss, 0.5, lazy=lazy), 60, epsilon))
+    assert all(path == paths[0] for path in paths)
+    assert len(set(paths[0])) > 3
 
 
 def test_stored_zeros_duplicates_and_unsorted_rows_change_nothing():
