@@ -180,7 +180,7 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
 
     huber_threshold: float | str
     _needs_reach = True
-    _hopeless = 90.0  # only a part of the budget is for Gaussian noise
+    _hopeless = 85.0  # only a part of the budget is for Gaussian noise
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.huber_threshold) is None

@@ -87,7 +87,8 @@ def test_callback_sees_the_released_iterates():
         max_iter=6, random_state=0, callback=lambda i, coef: seen.append((i, coef.copy()))
     ).fit(X, y)
     assert [i for i, _ in seen] == list(range(6))
-    assert np.array_equal(seen[-1][1], model.coef_)
+    np.testing.assert_allclose(seen[-1][1] * model.shrinkage_, model.coef_)  # calibrated after the steps
+    assert model.coef_.any()
     silent = DPFrankWolfeRegressor(max_iter=6, random_state=0).fit(X, y)
     assert np.array_equal(silent.coef_, model.coef_)
 
@@ -126,8 +127,8 @@ def test_defaults_spend_the_budget_on_scales_and_steps():
     assert steps["count"] == steps_for(300, 2.0, 1e-5)
     paid = steps["count"] * accounting.bounded_range_mu(steps["epsilon"]) ** 2
     total = accounting.gaussian_mu(2.0, 1e-5) ** 2
-    # 2 to 20 % for the medians of the scales, 5 to 45 % for the range of the targets, 10 to 20 % for
-    # the calibration.
+    # 2 to 20 % for the medians of the scales, 5 to 30 % for the range of the targets, 10 to 20 % for
+    # the calibration, 5 to 20 % for the mean residual.
     assert paid < 0.83 * total * (1 + 1e-3)
     assert paid > 0.35 * total * (1 - 1e-3)
     # Neither is released for records with weights and without an intercept.

@@ -27,12 +27,13 @@ __all__ = ["InTargetUnits"]
 # Chosen on inner splits of the training parts of the suite and on synthetic tables.
 LEAST = 20.0  # units times mu below which no centre is searched for: it would end anywhere
 LEAST_FACTOR = 0.5  # factor below which the fit warns
-LARGEST_RANGE = 0.4  # largest part of mu^2 for centre and reach, if the units are few
+LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and reach, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
-MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.28  # part of mu^2 for the mean residual
-# Units times mu below which all coefficients are 0: no slope can be told from noise, and even a mean takes most of
-# the budget. The parts of mu^2 are those of the range and of the mean; the method runs on the rest.
-HOPELESS = 60.0
+MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
+# Units times mu below which all coefficients are 0, and more for each root of the number of features: no slope can be
+# told from noise, and even a mean takes most of the budget. The parts of mu^2 are those of the range and of the
+# mean. The method runs on the rest, so that whatever it refuses is refused.
+HOPELESS, EACH = 45.0, 8.0
 CONSTANT_PARTS = (0.6, 0.3)
 SURE = 250.0  # units times mu below which a fit warns before it runs
 CALIBRATION_ANSWERS = 60  # `grown_share` of so many questions
@@ -68,7 +69,7 @@ class InTargetUnits:
 
     fit_intercept: bool
     _largest_factor = MOST  # of the coefficients, by the calibration
-    _hopeless = HOPELESS  # units times mu below which all coefficients are 0
+    _hopeless = HOPELESS
     _needs_reach = False  # whether the method needs the reach of the targets by itself
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
@@ -108,7 +109,8 @@ class InTargetUnits:
         first = self._first_share(session, problem)
         if not (last and self.fit_intercept):
             return _Shares(first, last, 0.0)
-        if _mass(session, problem.records.n_units) < self._hopeless:
+        hopeless = self._hopeless + EACH * math.sqrt(problem.records.n_features)
+        if _mass(session, problem.records.n_units) < hopeless:
             return _Shares(CONSTANT_PARTS[0], 0.0, CONSTANT_PARTS[1], constant=True)
         return _Shares(first, last, self._mean_share(session, problem))
 
@@ -149,8 +151,8 @@ class InTargetUnits:
             wanted = math.ceil(shape.n_units * SURE / mass)
             warn_user(
                 f"with {shape.counted()} at epsilon={self.epsilon:g} the predictions of {type(self).__name__} may be "  # type: ignore[attr-defined]
-                f"worse than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough if the "
-                "features are few, or a larger epsilon",
+                f"worse than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough for few "
+                "features, or a larger epsilon",
                 UtilityWarning,
             )
 
