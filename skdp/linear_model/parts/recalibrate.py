@@ -40,7 +40,8 @@ WANTED = (0.008, 0.005)  # noise of a mean probability for which the share grows
 # moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
 WIDE = 3.0
 TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
-PARTS = (0.07, 0.08, 0.1, 0.15, 0.2, 0.4)  # of the share: the centre, the scale, and four rounds
+# Of the share: the centre, the scale, and four rounds; for two classes and for more.
+PARTS = ((0.07, 0.08, 0.1, 0.15, 0.2, 0.4), (0.05, 0.06, 0.09, 0.12, 0.16, 0.52))
 # Scales of the scores: half octaves from 2^-8 to 2^10.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
 QUESTIONS = 6  # counts that find a scale
@@ -69,7 +70,7 @@ MOST_CLASSES = 32  # largest number of classes, whose square is released in each
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
-LAST_SLOPE = 0.5  # weight of <r, u> in the last round for several classes, where no curvature is released
+LAST_SLOPE = 0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
 
 
 @dataclass(frozen=True)
@@ -311,14 +312,15 @@ def plan_recalibration(
     wide = (records.n_features + 1) ** 1.5 / (expected * records.n_units * session.mu)
     if k > 1 and wide > WIDE:
         return None
-    noise = factor(session.adjacency) * largest * bound_of(k, shifts, k > 1) / math.sqrt(PARTS[-1])
+    noise = factor(session.adjacency) * largest * bound_of(k, shifts, k > 1) / math.sqrt(PARTS[k > 1][-1])
     noise /= expected * records.n_units * session.mu
     share = min(LARGEST_SHARE[k > 1], max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
-    counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
+    counts = (CENTRE_QUESTIONS, QUESTIONS, 1, 1, 1, 1)
     centre, scale, *rounds = session.withhold(
-        [(count, part * share) for count, part in zip(counts, PARTS)], purpose="recalibration"
+        [(count, part * share) for count, part in zip(counts, PARTS[k > 1])],
+        purpose="recalibration",
     )
     return Recalibration(
         session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)
