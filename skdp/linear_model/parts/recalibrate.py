@@ -35,11 +35,17 @@ __all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE = 0.02  # of mu^2
 LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
-WANTED = (0.008, 0.005)  # noise of a mean probability for which the share grows; two classes, and more
+# Units times mu below which more may be taken, to a limit. Units times mu at which half of a score is believed before
+# anything of it is released: the fewer the units, the more of the scores is noise.
+SCARCE, LARGEST_SCARCE, HALF_BELIEVED = 120.0, 0.3, 80.0
+WANTED = (
+    0.008,
+    0.005,
+)  # noise of a mean probability for which the share grows; two classes, and more
 # (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that
 # moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
 WIDE = 3.0
-TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
+TOO_NOISY = 0.15  # noise of a mean probability with which nothing is recalibrated
 # Of the share: the centre, the scale, and four rounds; for two classes and for more.
 PARTS = ((0.07, 0.08, 0.1, 0.15, 0.2, 0.4), (0.05, 0.06, 0.09, 0.12, 0.16, 0.52))
 # Scales of the scores: half octaves from 2^-8 to 2^10.
@@ -70,7 +76,9 @@ MOST_CLASSES = 32  # largest number of classes, whose square is released in each
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
-LAST_SLOPE = 0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
+LAST_SLOPE = (
+    0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class Recalibration:
         Bound on a row's weight.
     steepest : float
         Largest slope.
+    belief : float
+        Part of a score that is believed before anything is released; public.
     """
 
     session: PrivacySession
@@ -95,6 +105,7 @@ class Recalibration:
     shifts: bool
     largest: float
     steepest: float
+    belief: float
     centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
@@ -117,7 +128,8 @@ class Recalibration:
             offset=(LEVEL - 0.5) * self.records.n_units,
         )
         first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
-        state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
+        intercepts = self.belief * centre if self.shifts else centre[:0]
+        state = _State.start(intercepts, self.belief * first, REACH / LENGTH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
@@ -179,7 +191,12 @@ class _State:
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
-        self, gradient: np.ndarray, curvature: np.ndarray, noise: np.ndarray, doubt: float, last: bool
+        self,
+        gradient: np.ndarray,
+        curvature: np.ndarray,
+        noise: np.ndarray,
+        doubt: float,
+        last: bool,
     ) -> "_State":
         """The mean and the covariance after sums with this noise, linearised at the mean.
 
@@ -309,12 +326,21 @@ def plan_recalibration(
     if session.exact or session.delta == 0 or k > MOST_CLASSES:
         return None
     expected, largest = weights
-    wide = (records.n_features + 1) ** 1.5 / (expected * records.n_units * session.mu)
+    mass = expected * records.n_units * session.mu
+    wide = (records.n_features + 1) ** 1.5 / mass
     if k > 1 and wide > WIDE:
         return None
-    noise = factor(session.adjacency) * largest * bound_of(k, shifts, k > 1) / math.sqrt(PARTS[k > 1][-1])
-    noise /= expected * records.n_units * session.mu
-    share = min(LARGEST_SHARE[k > 1], max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))
+    noise = (
+        factor(session.adjacency)
+        * largest
+        * bound_of(k, shifts, k > 1)
+        / math.sqrt(PARTS[k > 1][-1])
+    )
+    noise /= mass
+    belief = 1.0 / (1.0 + (HALF_BELIEVED / mass) ** 2)
+    most = LARGEST_SHARE[k > 1]
+    most = min(LARGEST_SCARCE, max(most, most * (SCARCE / mass) ** 2))
+    share = min(most, max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
     counts = (CENTRE_QUESTIONS, QUESTIONS, 1, 1, 1, 1)
@@ -323,5 +349,5 @@ def plan_recalibration(
         purpose="recalibration",
     )
     return Recalibration(
-        session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)
+        session, records, k, shifts, largest, steepest, belief, centre, scale, tuple(rounds)
     )
