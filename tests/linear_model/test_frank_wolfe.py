@@ -87,7 +87,9 @@ def test_callback_sees_the_released_iterates():
         max_iter=6, random_state=0, callback=lambda i, coef: seen.append((i, coef.copy()))
     ).fit(X, y)
     assert [i for i, _ in seen] == list(range(6))
-    np.testing.assert_allclose(seen[-1][1] * model.shrinkage_, model.coef_)  # calibrated after the steps
+    np.testing.assert_allclose(
+        seen[-1][1] * model.shrinkage_, model.coef_
+    )  # calibrated after the steps
     assert model.coef_.any()
     silent = DPFrankWolfeRegressor(max_iter=6, random_state=0).fit(X, y)
     assert np.array_equal(silent.coef_, model.coef_)

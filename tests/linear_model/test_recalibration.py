@@ -128,6 +128,22 @@ def test_storage_changes_nothing_but_rounding():
         assert other == pytest.approx(found[0], rel=0.05)
 
 
+@pytest.mark.parametrize("k", [3, 10])
+def test_mean_probabilities_of_several_classes(k):
+    """The last round releases the residuals alone: their mean has less noise than with the curvature."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(5000, 10))
+    z = X @ rng.normal(size=(10, k)) / 2 + 0.7 * rng.normal(size=k)
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    errors = []
+    for seed in range(8):
+        model = skdp.DPGDClassifier(classes=np.arange(k), random_state=seed).fit(X, y)
+        found = np.abs(model.predict_proba(X).mean(axis=0) - np.bincount(y) / len(y))
+        errors.append(found.max())
+    assert max(errors) < 0.02
+    assert np.mean(errors) < 0.014
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_it_is_left_out_where_its_noise_is_worse():
     X, y = data(2, 200)

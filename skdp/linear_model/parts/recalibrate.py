@@ -35,9 +35,10 @@ __all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE = 0.02  # of mu^2
 LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
-# Units times mu below which more may be taken, to a limit. Units times mu at which half of a score is believed before
-# anything of it is released: the fewer the units, the more of the scores is noise.
-SCARCE, LARGEST_SCARCE, HALF_BELIEVED = 120.0, 0.3, 80.0
+SCARCE, LARGEST_SCARCE = 120.0, 0.3  # units times mu below which more may be taken, to a limit
+# Units times mu at which half of a score is believed before anything of it is released, for two classes and for
+# more: the fewer the units, the more of the scores is noise.
+HALF_BELIEVED = (80.0, 220.0)
 WANTED = (
     0.008,
     0.005,
@@ -330,14 +331,9 @@ def plan_recalibration(
     wide = (records.n_features + 1) ** 1.5 / mass
     if k > 1 and wide > WIDE:
         return None
-    noise = (
-        factor(session.adjacency)
-        * largest
-        * bound_of(k, shifts, k > 1)
-        / math.sqrt(PARTS[k > 1][-1])
-    )
-    noise /= mass
-    belief = 1.0 / (1.0 + (HALF_BELIEVED / mass) ** 2)
+    noise = factor(session.adjacency) * largest * bound_of(k, shifts, short=k > 1)
+    noise /= math.sqrt(PARTS[k > 1][-1]) * mass
+    belief = 1.0 / (1.0 + (HALF_BELIEVED[k > 1] / mass) ** 2)
     most = LARGEST_SHARE[k > 1]
     most = min(LARGEST_SCARCE, max(most, most * (SCARCE / mass) ** 2))
     share = min(most, max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))

@@ -30,9 +30,9 @@ LEAST_FACTOR = 0.5  # factor below which the fit warns
 LARGEST_RANGE = 0.3  # largest part of mu^2 for centre and reach, if the units are few
 CALIBRATION = 0.1  # least part of mu^2 for the calibration
 MEAN, MEAN_MASS, LARGEST_MEAN = 0.05, 70.0, 0.2  # part of mu^2 for the mean residual
-# Units times mu below which all coefficients are 0, and more for each root of the number of features: no slope can be
-# told from noise, and even a mean takes most of the budget. The parts of mu^2 are those of the range and of the
-# mean. The method runs on the rest, so that whatever it refuses is refused.
+# Units times mu below which all coefficients are 0, and more for each root of the number of features. No slope can
+# be told from noise there, and even a mean takes most of the budget. The parts of mu^2 are those of the range and
+# of the mean. The method runs on the rest, so that what it refuses is refused, and what it reports is there.
 HOPELESS, EACH = 45.0, 8.0
 CONSTANT_PARTS = (0.6, 0.3)
 SURE = 250.0  # units times mu below which a fit warns before it runs
@@ -60,8 +60,8 @@ class InTargetUnits:
     """A mixin before the fit of a private regressor.
 
     Centre and reach of y are released first. The fit sees centred targets, and its coefficients are calibrated
-    (`skdp.linear_model.parts.calibration`). The centre is added to the intercept in the end. With very few records,
-    a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
+    (`skdp.linear_model.parts.calibration`). The centre is added to the intercept in the end. With
+    very few records, a public decision, all coefficients are 0 and most of the budget goes to the mean of y.
 
     The fit has a method ``_plan_first(session, problem)``. Before the first release it refuses what cannot be
     solved, and plans what must be planned. What it returns is ``problem.planned``.
@@ -147,11 +147,11 @@ class InTargetUnits:
     def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
         """Warn by public numbers if a model may be worse than the mean of y."""
         if mass < SURE and self._last_share(session, problem):
-            shape = problem.records.shape
+            shape, name = problem.records.shape, type(self).__name__
             wanted = math.ceil(shape.n_units * SURE / mass)
             warn_user(
-                f"with {shape.counted()} at epsilon={self.epsilon:g} the predictions of {type(self).__name__} may be "  # type: ignore[attr-defined]
-                f"worse than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough for few "
+                f"with {shape.counted()} at epsilon={session.epsilon:g} the predictions of {name} may be worse "
+                f"than the mean of y. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough for few "
                 "features, or a larger epsilon",
                 UtilityWarning,
             )
