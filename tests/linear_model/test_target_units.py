@@ -120,7 +120,11 @@ def test_a_mean_residual_is_found_within_its_noise(adjacency):
     records = PrivateRecords(X, y, fit_intercept=True, groups=groups, n_public=n_public)
     found = [
         released_shift(
-            session_for(seed, adjacency=adjacency), records, np.array([1.0, -1.0, 0.0]), reach, 0.2
+            session_for(seed, adjacency=adjacency, unit="group"),
+            records,
+            np.array([1.0, -1.0, 0.0]),
+            reach,
+            0.2,
         )
         for seed in range(10)
     ]
