@@ -35,6 +35,7 @@ BELIEF = (0.7, 0.18, 0.12)  # weights of factor 0, of factors about 1, of all fa
 ABOUT_ONE = 0.15  # standard deviation of factors about 1
 # Of the mean residual: least and largest clip over the reach of the targets, and its noise for one between.
 NEAREST, FARTHEST, MEAN_NOISE = 1.0, 4.0, 0.03
+LEAST_KEPT = 0.05  # least part of a mean that is kept; a choice, not tuned
 NEAREST_CONSTANT = 0.6  # the least clip where there is no other coefficient
 SKEW = 0.1  # standard deviation of the mean about the median before it is measured, over the reach
 
@@ -139,7 +140,7 @@ def released_shift(
     )  # over the clip, whatever it is
     clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
     mean = float(session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
-    return clip * mean * max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
+    return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def quantile(
