@@ -34,7 +34,7 @@ __all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE = 0.02  # of mu^2
-LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
+LARGEST_SHARE = (0.2, 0.3)  # of mu^2, for two classes and for more
 SCARCE, LARGEST_SCARCE = 120.0, 0.3  # units times mu below which more may be taken, to a limit
 # Units times mu at which half of a score is believed before anything of it is released, for two classes and for
 # more: the fewer the units, the more of the scores is noise.
