@@ -39,12 +39,12 @@ moves the mean gradient by at most ``2 clip_norm / n`` in l2 norm. Under zero-ou
 of that. The gradients are released with Gaussian noise and use all records. So T of them with noise
 multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``, and shares of the budget are shares of mu^2.""",
     "recalibrated": """\
-At the end the scores are recalibrated. Clipped gradients bend probabilities, so 2 to 25 % of mu^2, by public
+At the end the scores are recalibrated. Clipped gradients bend probabilities, so 2 to 30 % of mu^2, by public
 numbers, fit one slope and an intercept for each class on sums that are not clipped. The mean of each class's
 probability is then its frequency, up to noise. This is left out where its noise would be worse, with
 ``delta=0`` and with more than 32 classes; the report's rows "recalibration" tell (user guide).""",
     "recalibrated.several": """\
-With more than two classes the scores are recalibrated at the end: 2 to 25 % of mu^2, by public numbers, fit one
+With more than two classes the scores are recalibrated at the end: 2 to 30 % of mu^2, by public numbers, fit one
 slope and an intercept for each class on sums that are not clipped (user guide). Two classes need no such step:
 the clip norm hardly cuts their gradients.""",
     "privacy.unprotected": """\
@@ -52,10 +52,12 @@ Time and memory depend on the data and are not protected. Parameters count as pu
 looking at private scores.""",
     "privacy.targets": """\
 **Units of y.** Noisy counts release a centre and a reach of y first, for 5 % of the budget (of mu^2), and up to
-45 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
+30 % if the records are few. The fit sees centred targets, and the centre is added to ``intercept_``. Without an
 intercept nothing is centred. Numbers for a clip norm, a threshold or bounds stay in the units of y. In the end
 the fit is calibrated: the moments of predictions and targets are released, for 10 to 20 % of the budget, and all
-coefficients are multiplied by the posterior mean of their slope, ``shrinkage_``. Rows, or a group's rows together,
+coefficients are multiplied by the posterior mean of their slope, ``shrinkage_``. The mean of the residuals comes
+last, for 5 to 20 %, and moves the intercept. With very few records, by public numbers, all coefficients are 0,
+and the budget goes to the range and the mean. Rows, or a group's rows together,
 add at most a known amount to these moments, as in `DPAdaSSPRegressor`. Where all scales of the method are given
 as numbers, nothing of this is released, and the method is the published one.""",
     # ---------------------------------------------------------------- parameters of privacy

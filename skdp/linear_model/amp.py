@@ -33,7 +33,7 @@ PRECISION = 4.0  # units over the noise of one count, which a larger share of th
 POINT_SHARE = 0.1  # part of mu^2 for the computed point, if the row norm is searched for
 # Of a regression: as many searches as range and calibration of the targets count for, and their parts of mu^2.
 TARGET_SEARCHES = 4
-RANGE_SHARE, CALIBRATION_SHARE = 0.4, 0.35
+RANGE_SHARE, CALIBRATION_SHARE, MEAN_SHARE = 0.35, 0.25, 0.2
 INTERCEPT = 0.25  # value of the intercept's feature over the row norm
 THRESHOLD = 0.25  # Huber's threshold over the released reach of the targets
 BALANCE = 12.0  # norm of theta, in 1 / row norm, at which "auto" balances penalty and noise
@@ -180,12 +180,16 @@ class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
 
     huber_threshold: float | str
     _needs_reach = True
+    _hopeless = 85.0  # only a part of the budget is for Gaussian noise
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.huber_threshold) is None
 
     def _first_share(self, session: PrivacySession, problem: Problem) -> float:
         return RANGE_SHARE
+
+    def _mean_share(self, session: PrivacySession, problem: Problem) -> float:
+        return MEAN_SHARE
 
     def _last_share(self, session: PrivacySession, problem: Problem) -> float:
         return 0.0 if session.exact else CALIBRATION_SHARE

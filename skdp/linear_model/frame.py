@@ -69,7 +69,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     _poor_score = True
     # Units times mu from which a classifier's probabilities are hardly ever worse than the classes' frequencies:
     # on the suite's training parts at most one fit in twenty above it.
-    _sure_mass = 220.0
+    _sure_mass = 200.0
 
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
     # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
@@ -144,8 +144,10 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
             mass = problem.records.shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
             few = self._warn_few(mass, problem)
             self._warn_many(mass, problem)
-            if is_classifier(self) and not few:
+            if not few and is_classifier(self):
                 self._warn_probabilities(mass * expected_weight(self, problem), problem)
+            elif not few:
+                self._warn_mean(session, mass, problem)
 
     def _warn_few(self, mass: float, problem: Problem) -> bool:
         """Warn if ``mass``, the number of units times mu, is too small for released scales; say whether."""
@@ -189,6 +191,9 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
                 f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
                 UtilityWarning,
             )
+
+    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
+        """Warn if a regression may be worse than the mean of y."""
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
         """Size of the noise if the whole budget went to one release, in units of 1 / (n mu), and what it hides.

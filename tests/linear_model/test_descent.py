@@ -74,7 +74,7 @@ def test_the_l2_penalty_and_softmax():
 
 
 def test_the_noise_of_gradient_descent_is_that_of_exact_gdp():
-    X, y = data()
+    X, y = data(1200)
     model = DPGDClassifier(
         epsilon=1.0, max_iter=11, clip_norm=0.7, learning_rate=0.1, classes=(0, 1), random_state=0
     ).fit(X, y)

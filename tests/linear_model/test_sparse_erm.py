@@ -217,7 +217,8 @@ def test_refit_moves_the_found_features_only_and_is_paid_for():
     for row in model.privacy_.mechanisms:
         mu2 = rows_mu([row]) ** 2
         shares[row["purpose"]] = shares.get(row["purpose"], 0.0) + mu2 / model.privacy_.mu**2
-    left = 0.98 * 0.85  # 5 % are for the range of the targets, and 10 % for the calibration
+    # 5 % are for the range of the targets, 10 % for the calibration, 5 % for the mean residual
+    left = 0.98 * 0.8
     assert shares["refit"] == pytest.approx(left * 0.2, rel=1e-3)
     assert shares["steps"] <= left * 0.8 * (1 + 1e-9)
     without = DPSparseERMRegressor(epsilon=3.0, random_state=0, refit=0).fit(X, y)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import skdp
-from skdp.linear_model.parts.calibration import Moments, Slope, calibrate
+from skdp.exceptions import UtilityWarning
+from skdp.linear_model.parts.calibration import Moments, Slope, calibrate, released_shift
 from skdp.linear_model.parts.quantiles import released_range, scale_share
 from skdp.linear_model.parts.search import likely_search
 from skdp.linear_model.parts.target_units import InTargetUnits
@@ -82,6 +83,64 @@ def test_pure_noise_is_shrunk_and_said(name):
     said = any("hardly be told from noise" in str(w.message) for w in caught)
     assert said == (model.shrinkage_ < 0.5)
     assert model.shrinkage_ < 1.0
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_very_few_records_release_a_mean_and_nothing_else(name):
+    """By public numbers: 200 records at epsilon 1, of whose targets the range is found."""
+    X, y = table(200)
+    with pytest.warns(UtilityWarning, match="few"):
+        model = make(name).fit(X, y + 30.0)
+    assert not model.coef_.any()
+    assert model.shrinkage_ == 0.0
+    assert abs(model.intercept_ - 30.0) < 3.0
+    assert make(name, epsilon=8.0).fit(X, y + 30.0).shrinkage_ != 0.0
+
+
+def test_the_mean_of_a_skewed_target_is_found():
+    """The centre is a median, clipped gradients do not move far from it, and the last release mends that."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = np.exp(rng.normal(size=6000) + 0.3 * X[:, 0])
+    off = []
+    for seed in range(5):
+        model = skdp.DPSGDRegressor(epsilon=2.0, random_state=seed).fit(X, y)
+        off.append(np.mean(model.predict(X)) - y.mean())
+    assert abs(np.mean(off)) < 0.1 * y.std()  # the median is a third of it away
+    assert {"calibration", "scale", "steps"} == {r["purpose"] for r in model.privacy_.mechanisms}
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
+def test_a_mean_residual_is_found_within_its_noise(adjacency):
+    rng = np.random.default_rng(0)
+    X, reach = rng.normal(size=(3000, 2)), 4.0
+    y = X @ [1.0, -1.0] + 0.5 + rng.normal(size=3000)
+    groups = np.arange(3000) // 2
+    n_public = 1500 if adjacency == "add-remove" else None
+    records = PrivateRecords(X, y, fit_intercept=True, groups=groups, n_public=n_public)
+    found = [
+        released_shift(
+            session_for(seed, adjacency=adjacency, unit="group"),
+            records,
+            np.array([1.0, -1.0, 0.0]),
+            reach,
+            0.2,
+        )
+        for seed in range(10)
+    ]
+    assert np.mean(found) == pytest.approx(0.5, abs=0.1)
+
+
+def test_few_records_warn_before_the_fit_and_many_do_not():
+    """A public rule: it reads neither the targets nor the features."""
+    X, y = table(600)
+    with pytest.warns(UtilityWarning, match="worse than the mean of y"):
+        skdp.DPIGHTRegressor(random_state=0).fit(X, 0 * y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        skdp.DPIGHTRegressor(random_state=0, epsilon=4.0).fit(X, y)
+        skdp.DPIGHTRegressor(clip_norm=1.0, learning_rate=0.1, random_state=0).fit(X, y)
+    assert not any("worse than the mean" in str(w.message) for w in caught)
 
 
 def test_without_an_intercept_nothing_is_centred():

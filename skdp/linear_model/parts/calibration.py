@@ -16,7 +16,7 @@ import numpy as np
 from skdp.linear_model.parts.search import likely_search
 from skdp.privacy import Bounded, PrivacySession, PrivateRecords
 
-__all__ = ["MOST", "Calibration", "calibrate"]
+__all__ = ["MOST", "Calibration", "calibrate", "released_shift"]
 
 # All chosen on inner splits of the training parts of the suite and on synthetic tables.
 SEARCH = 0.2  # part of the share for the reach of the predictions, and for that of the residuals
@@ -33,6 +33,10 @@ FINEST = 1e-3  # least standard deviation of a slope that is used
 MOST = 1.5  # largest factor of the coefficients
 BELIEF = (0.7, 0.18, 0.12)  # weights of factor 0, of factors about 1, of all factors
 ABOUT_ONE = 0.15  # standard deviation of factors about 1
+# Of the mean residual: least and largest clip over the reach of the targets, and its noise for one between.
+NEAREST, FARTHEST, MEAN_NOISE = 1.0, 4.0, 0.03
+LEAST_KEPT = 0.05  # least part of a mean that is kept; a choice, not tuned
+NEAREST_CONSTANT = 0.6  # the least clip where there is no other coefficient
 SKEW = 0.1  # standard deviation of the mean about the median before it is measured, over the reach
 
 
@@ -107,6 +111,36 @@ def calibrate(
     scale, noise = clip / math.hypot(bound, constant), session.noise_std(moment, plan)
     released = Moments(0.5 * (matrix + matrix.T), noise, scale, constant, SKEW * reach)
     return released.solve(known, largest)
+
+
+def released_shift(
+    session: PrivacySession, records: PrivateRecords, theta: np.ndarray, reach: float, share: float
+) -> float:
+    """Release the mean of what a linear model leaves of the targets, shrunk by what is known of its noise.
+
+    The released centre is a median, and clipped gradients do not find a mean either. A single number has little
+    noise. So residuals are clipped as far out as that noise allows, by public numbers: tails count for the mean.
+
+    Parameters
+    ----------
+    records : PrivateRecords
+        With centred targets.
+    theta : ndarray of shape (n_parameters,)
+        Released coefficients.
+    reach : float
+        Of the targets; public or released.
+    share : float
+        Share of the session's mu^2.
+    """
+    left, n = records.residual(theta).of_targets(), records.n_units
+    nearest = NEAREST if theta.any() else NEAREST_CONSTANT
+    plan = session.plan_gaussian(1, share, purpose="calibration")
+    noise = (
+        session.noise_std(left.column_sums(0.0, reach), plan) / n
+    )  # over the clip, whatever it is
+    clip = reach * min(FARTHEST, max(nearest, MEAN_NOISE / noise))
+    mean = float(session.gaussian(left.column_sums(0.0, clip), plan)[0]) / n
+    return clip * mean * max(LEAST_KEPT, 1.0 - (noise / mean) ** 2) if mean else 0.0
 
 
 def quantile(

@@ -34,13 +34,21 @@ __all__ = ["LARGEST_SLOPE", "Recalibration", "plan_recalibration"]
 
 # All chosen on parts held out of the training parts of the suite's tables, and on generated data.
 SMALLEST_SHARE = 0.02  # of mu^2
-LARGEST_SHARE = (0.2, 0.25)  # of mu^2, for two classes and for more
-WANTED = 0.008  # noise of a mean probability for which the share grows
+LARGEST_SHARE = (0.2, 0.3)  # of mu^2, for two classes and for more
+SCARCE, LARGEST_SCARCE = 120.0, 0.3  # units times mu below which more may be taken, to a limit
+# Units times mu at which half of a score is believed before anything of it is released, for two classes and for
+# more: the fewer the units, the more of the scores is noise.
+HALF_BELIEVED = (80.0, 220.0)
+WANTED = (
+    0.008,
+    0.005,
+)  # noise of a mean probability for which the share grows; two classes, and more
 # (d + 1)^1.5 / (n mu) above which several classes are not recalibrated: there is so much noise in the scores that
 # moved intercepts cost more labels than they mend probabilities (MNIST at epsilon 0.1: .858 to .850).
 WIDE = 3.0
-TOO_NOISY = 0.1  # noise of a mean probability with which nothing is recalibrated
-PARTS = (0.07, 0.08, 0.1, 0.15, 0.2, 0.4)  # of the share: the centre, the scale, and four rounds
+TOO_NOISY = 0.15  # noise of a mean probability with which nothing is recalibrated
+# Of the share: the centre, the scale, and four rounds; for two classes and for more.
+PARTS = ((0.07, 0.08, 0.1, 0.15, 0.2, 0.4), (0.06, 0.06, 0.09, 0.12, 0.16, 0.51))
 # Scales of the scores: half octaves from 2^-8 to 2^10.
 SCALES = 2.0 ** (np.arange(-16, 21) / 2) * (1 + 2.0**-7)
 QUESTIONS = 6  # counts that find a scale
@@ -69,6 +77,9 @@ MOST_CLASSES = 32  # largest number of classes, whose square is released in each
 LENGTH = 1.0  # largest norm of u
 FLOOR = 1.0  # least curvature over the spectral norm of its noise
 CURVATURE = 0.7  # weight of the curvature in a release
+LAST_SLOPE = (
+    0.3  # weight of <r, u> in the last round for several classes, where no curvature is released
+)
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,8 @@ class Recalibration:
         Bound on a row's weight.
     steepest : float
         Largest slope.
+    belief : float
+        Part of a score that is believed before anything is released; public.
     """
 
     session: PrivacySession
@@ -93,6 +106,7 @@ class Recalibration:
     shifts: bool
     largest: float
     steepest: float
+    belief: float
     centre: GaussianPlan
     scale: GaussianPlan
     rounds: tuple[GaussianPlan, ...]
@@ -120,7 +134,8 @@ class Recalibration:
             offset=(LEVEL - 0.5) * self.records.n_units,
         )
         first = min(1.0, FIRST_LOGIT[k > 1] * math.sqrt(k) / spread)
-        state = _State.start(centre if self.shifts else centre[:0], first, REACH / LENGTH * spread)
+        intercepts = self.belief * centre if self.shifts else centre[:0]
+        state = _State.start(intercepts, self.belief * first, REACH / LENGTH * spread)
         for index, plan in enumerate(self.rounds):
             state = self._round(scored, state, plan, last=index == len(self.rounds) - 1)
         slope = max(state.mean[-1] / state.scale, LEAST_SLOPE * first)
@@ -149,14 +164,20 @@ class Recalibration:
     def _round(
         self, scored: PrivateRecords, state: "_State", plan: GaussianPlan, last: bool
     ) -> "_State":
-        statistic = Statistic(self.n_outputs, self.shifts, state)
+        k, shifts = self.n_outputs, self.shifts
+        # The last round's curvature is about that of the round before. Its vector is shorter without it.
+        short = last and k > 1
+        statistic = Statistic(k, shifts, state, short=short)
         total = scored.clipped_sum(
             statistic, self.largest * statistic.bound, size=statistic.size, rowwise=True
         )
         released = self.session.gaussian(total, plan)
         noise = self.session.noise_std(total, plan)
-        gradient, curvature = statistic.split(released)
-        return state.updated(gradient, curvature, noise, last)
+        gradient, curvature, noises = statistic.split(released, noise)
+        doubt = noise / CURVATURE
+        if short and state.curvature is not None:
+            curvature, doubt = state.curvature, state.doubt
+        return state.updated(gradient, curvature, noises, doubt, last)
 
 
 @dataclass(frozen=True)
@@ -166,6 +187,8 @@ class _State:
     scale: float
     mean: np.ndarray
     covariance: np.ndarray
+    curvature: np.ndarray | None = None  # of the last round, and the noise of its entries
+    doubt: float = 0.0
 
     @classmethod
     def start(cls, intercepts: np.ndarray, slope: float, scale: float) -> "_State":
@@ -174,39 +197,47 @@ class _State:
         return cls(scale, mean, np.diag(sd**2))
 
     def updated(
-        self, gradient: np.ndarray, curvature: np.ndarray, noise: float, last: bool
+        self,
+        gradient: np.ndarray,
+        curvature: np.ndarray,
+        noise: np.ndarray,
+        doubt: float,
+        last: bool,
     ) -> "_State":
-        """The mean and the covariance after sums with this noise, linearised at the mean."""
+        """The mean and the covariance after sums with this noise, linearised at the mean.
+
+        ``noise`` is that of the gradient's entries, and ``doubt`` that of the curvature's.
+        """
         values, basis = np.linalg.eigh(curvature)
-        floor = FLOOR * noise / CURVATURE * math.sqrt(2 * len(values))
-        values = np.maximum(values, floor)
+        values = np.maximum(values, FLOOR * doubt * math.sqrt(2 * len(values)))
         c = (basis * values) @ basis.T
-        precision = np.linalg.inv(self.covariance) + c @ c / noise**2
+        precision = np.linalg.inv(self.covariance) + (c / noise**2) @ c
         covariance = np.linalg.inv(precision)
         # Observed: gradient = curvature (mean - truth) + noise.
-        step = -covariance @ (c @ gradient) / noise**2
+        step = -covariance @ (c @ (gradient / noise**2))
         if last:
             return replace(self, mean=self.mean + step, covariance=covariance)
         moved = self.mean + np.clip(step, -LONGEST, LONGEST)
         moved[-1] = np.clip(self.mean[-1] + step[-1], self.mean[-1] * LESS, self.mean[-1] * MORE)
         went = float(np.linalg.norm(moved - self.mean))
         covariance = covariance + DOUBT**2 * went**2 * np.eye(len(step))
-        return replace(self, mean=moved, covariance=covariance)
+        return replace(self, mean=moved, covariance=covariance, curvature=curvature, doubt=doubt)
 
 
 class Statistic:
     """The vector of a row: its gradient and its curvature in the intercepts and the slope.
 
-    The parameters are kept at a state. ``bound`` is the largest norm of a row's vector.
+    The parameters are kept at a state. ``bound`` is the largest norm of a row's vector. A short vector has no
+    curvature, and a smaller weight for the slope.
     """
 
-    def __init__(self, k: int, shifts: bool, state: _State) -> None:
-        self._k, self._shifts, self._state = k, shifts, state
+    def __init__(self, k: int, shifts: bool, state: _State, short: bool = False) -> None:
+        self._k, self._shifts, self._state, self._short = k, shifts, state, short
         self._d = k * shifts + 1
         self._upper = np.triu_indices(self._d)
         self._factors = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2.0))
-        self.size = self._d + len(self._factors)
-        self.bound = bound_of(k, shifts)
+        self.size = self._d + (0 if short else len(self._factors))
+        self.bound = bound_of(k, shifts, short)
 
     def __call__(self, scores: Any, y: np.ndarray | None) -> np.ndarray:
         assert y is not None
@@ -237,6 +268,8 @@ class Statistic:
         weighted = p * u
         mean = np.add.reduce(weighted, axis=1)
         gradient = np.add.reduce(r * u, axis=1)[:, None]
+        if self._short:
+            return np.hstack([r, LAST_SLOPE * gradient]) if self._shifts else LAST_SLOPE * gradient
         curvature = np.empty((len(u), self._d, self._d))
         curvature[:, -1, -1] = np.add.reduce(weighted * u, axis=1) - mean**2
         if self._shifts:
@@ -251,20 +284,29 @@ class Statistic:
         upper = curvature[:, self._upper[0], self._upper[1]] * (CURVATURE * self._factors)
         return np.hstack([gradient, upper])
 
-    def split(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The gradient and the curvature in released sums."""
+    def split(
+        self, released: np.ndarray, noise: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The gradient, the curvature and the noise of the gradient's entries in released sums."""
+        gradient, noises = released[: self._d].copy(), np.full(self._d, noise)
         curvature = np.zeros((self._d, self._d))
+        if self._short:
+            gradient[-1] /= LAST_SLOPE
+            noises[-1] /= LAST_SLOPE
+            return gradient, curvature, noises
         curvature[self._upper] = released[self._d :] / (CURVATURE * self._factors)
-        return released[: self._d], curvature + np.triu(curvature, 1).T
+        return gradient, curvature + np.triu(curvature, 1).T, noises
 
 
-def bound_of(k: int, shifts: bool) -> float:
+def bound_of(k: int, shifts: bool, short: bool = False) -> float:
     """The largest norm of a row's vector."""
     if k == 1:  # |r| <= 1, and the curvature is p (1 - p) times the square of (1, u)
         gradient = shifts + LENGTH**2
         curvature = 0.25 * gradient
     else:  # |r|^2 <= 2, <r, u>^2 <= 2 |u|^2, and the trace of the covariance of (e_k, u_k)
         gradient, curvature = 2.0 * (shifts + LENGTH**2), shifts + 0.5 * LENGTH**2
+    if short:
+        gradient, curvature = 2.0 * (shifts + (LAST_SLOPE * LENGTH) ** 2), 0.0
     return math.sqrt(gradient + (CURVATURE * curvature) ** 2) * (1 + 2.0**-20)
 
 
@@ -290,19 +332,23 @@ def plan_recalibration(
     if session.exact or session.delta == 0 or k > MOST_CLASSES:
         return None
     expected, largest = weights
-    wide = (records.n_features + 1) ** 1.5 / (expected * records.n_units * session.mu)
+    mass = expected * records.n_units * session.mu
+    wide = (records.n_features + 1) ** 1.5 / mass
     if k > 1 and wide > WIDE:
         return None
-    noise = factor(session.adjacency) * largest * bound_of(k, shifts) / math.sqrt(PARTS[-1])
-    noise /= expected * records.n_units * session.mu
-    share = min(LARGEST_SHARE[k > 1], max(SMALLEST_SHARE, (noise / WANTED) ** 2))
+    noise = factor(session.adjacency) * largest * bound_of(k, shifts, short=k > 1)
+    noise /= math.sqrt(PARTS[k > 1][-1]) * mass
+    belief = 1.0 / (1.0 + (HALF_BELIEVED[k > 1] / mass) ** 2)
+    most = LARGEST_SHARE[k > 1]
+    most = min(LARGEST_SCARCE, max(most, most * (SCARCE / mass) ** 2))
+    share = min(most, max(SMALLEST_SHARE, (noise / WANTED[k > 1]) ** 2))
     if noise / math.sqrt(share) > TOO_NOISY:
         return None
-    counts = (CENTRE_QUESTIONS, QUESTIONS, *(1 for _ in PARTS[2:]))
+    counts = (CENTRE_QUESTIONS, QUESTIONS, 1, 1, 1, 1)
     centre, scale, *rounds = (
         session.plan_gaussian(count, part * share, purpose="recalibration")
-        for count, part in zip(counts, PARTS)
+        for count, part in zip(counts, PARTS[k > 1])
     )
     return Recalibration(
-        session, records, k, shifts, largest, steepest, centre, scale, tuple(rounds)
+        session, records, k, shifts, largest, steepest, belief, centre, scale, tuple(rounds)
     )

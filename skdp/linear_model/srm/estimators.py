@@ -46,6 +46,8 @@ class _MomentumFit(StochasticRun):
 
     _algorithm = staticmethod(recursive_momentum)
 
+    _sure_mass = 330.0  # more than of others: two classes are not recalibrated
+
     def _recalibrates(self, problem: Problem) -> bool:
         # Gradients of two classes are hardly clipped here: their mean probability is right without.
         return bool(problem.loss.n_outputs > 2)

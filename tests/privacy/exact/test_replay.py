@@ -23,6 +23,7 @@ from skdp.linear_model.amp import PerturbedFit
 from skdp.linear_model.front import classification, regression
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
+from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.privacy.session import claim
@@ -141,11 +142,12 @@ class Tape:
 
 
 @pytest.fixture(autouse=True)
-def front_door_takes_every_step(monkeypatch):
-    """The front door releases a constant for so few records; here it is to release all that it can."""
+def fits_take_every_step(monkeypatch):
+    """Regressions and the front door release a constant for so few records; here they release all they can."""
     monkeypatch.setattr(classification, "HOPELESS", math.inf)
     monkeypatch.setattr(regression, "EACH", 0.0)
     monkeypatch.setattr(regression, "FEW", 0.0)
+    monkeypatch.setattr(InTargetUnits, "_hopeless", -math.inf)
 
 
 def make(name, epsilon=4.0, **params):
@@ -275,6 +277,37 @@ def one_group_replaced(name, size, seed):
     X2, y2 = np.vstack([rows, one[0][4:]]), np.append(np.ones(size), one[1][4:])
     groups2 = np.append(np.zeros(size, dtype=int), groups[4:])
     return (*one, groups), (X2, y2, groups2)
+
+
+REGRESSORS = [n for n in NAMES if issubclass(dict(skdp.all_estimators())[n], InTargetUnits)]
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_a_constant_for_few_records_takes_the_same_path_within_the_sensitivities(name, monkeypatch):
+    """Records, groups of unequal size, and one record less; the mean of the residuals comes last."""
+    monkeypatch.setattr(InTargetUnits, "_hopeless", HOPELESS)
+    tape = Tape(monkeypatch)
+
+    def fit(X, y, groups=None, **params):
+        extra = {} if groups is None else {"unit": "group"}
+        model = make(name, **extra, **params)
+        model.fit(X, y) if groups is None else model.fit(X, y, groups=groups)
+        assert model.shrinkage_ == 0
+        assert not model.coef_.any()
+        assert model.privacy_.mechanisms[-1]["purpose"] == "calibration"
+        return model
+
+    largest = max(tape.compare(fit, one, other) for one, other in pairs(name, seed=8))
+    assert 0.25 < largest <= 1 + 1e-9
+    for size in (1, 70):
+        one, other = one_group_replaced(name, size, seed=8)
+        assert tape.compare(fit, one, other) <= 1 + 1e-9
+    (X, y), _ = next(pairs(name, seed=8))
+
+    def fewer(X, y):
+        return fit(X, y, adjacency="add-remove", n_public=50)
+
+    assert tape.compare(fewer, (X, y), (X[:-1], y[:-1])) <= 1 + 1e-9
 
 
 @pytest.mark.slow

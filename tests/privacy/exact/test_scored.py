@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.linear_model.parts.portion import Portion
-from skdp.linear_model.parts.recalibrate import Statistic, _State, bound_of
+from skdp.linear_model.parts.recalibrate import LAST_SLOPE, Statistic, _State, bound_of
 from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords, mechanisms, noise
 from tests.privacy.audit import mu_lower
@@ -20,9 +20,9 @@ D = 3
 EXTREMES = (0.0, 5e-324, 1e-8, 1.0, 1e8, 1e300)
 
 
-def statistic(k, shifts=True):
+def statistic(k, shifts=True, short=False):
     intercepts = np.linspace(-1.0, 1.0, k) if shifts else np.empty(0)
-    return Statistic(k, shifts, _State.start(intercepts, 0.7, 2.0))
+    return Statistic(k, shifts, _State.start(intercepts, 0.7, 2.0), short=short)
 
 
 def theta_of(k, seed=0):
@@ -96,17 +96,20 @@ def test_a_missing_record_moves_them_by_one_bound(k):
         assert norm(total(X[rest], y[rest], k, n_public=9) - whole) * GRID <= statistic(k).bound
 
 
+@pytest.mark.parametrize("short", [False, True])
 @pytest.mark.parametrize("shifts", [True, False])
 @pytest.mark.parametrize("k", [1, 2, 3, 10, 25])
-def test_no_vector_is_longer_than_the_bound(k, shifts):
+def test_no_vector_is_longer_than_the_bound(k, shifts, short):
     rng = np.random.default_rng(0)
-    made = statistic(k, shifts)
+    if short and k == 1:
+        return  # the last round of several classes only
+    made = statistic(k, shifts, short)
     scores = np.vstack([rng.normal(size=(300, k)) * s for s in (0.1, 1.0, 10.0, 1e6)])
     scores = np.vstack([scores, [np.full(k, np.nan)], [np.full(k, np.inf)]])
     for label in range(max(2, k)):
         vectors = made(scores, np.full(len(scores), float(label)))
         assert vectors.shape == (len(scores), made.size)
-        assert np.max(np.linalg.norm(vectors, axis=1)) <= bound_of(k, shifts)
+        assert np.max(np.linalg.norm(vectors, axis=1)) <= bound_of(k, shifts, short)
 
 
 @pytest.mark.parametrize("k", [1, 4])
@@ -126,11 +129,17 @@ def test_the_gradient_and_the_curvature_are_those_of_the_loss(k):
         steps = h * np.eye(k + 1)
         return np.array([(value(p + s) - value(p - s)) / (2 * h) for s in steps])
 
-    gradient, curvature = made.split(made(scores[None], np.array([label]))[0])
+    gradient, curvature, noises = made.split(made(scores[None], np.array([label]))[0], 2.0)
+    assert np.array_equal(noises, np.full(k + 1, 2.0))
     assert gradient == pytest.approx(slope(state.mean), abs=1e-6)
     steps = 1e-3 * np.eye(k + 1)
     second = [(slope(state.mean + s) - slope(state.mean - s)) / 2e-3 for s in steps]
     assert curvature == pytest.approx(np.array(second), abs=1e-4)
+    if k > 1:
+        made = Statistic(k, True, state, short=True)
+        gradient, _, noises = made.split(made(scores[None], np.array([label]))[0], 2.0)
+        assert gradient == pytest.approx(slope(state.mean), abs=1e-6)
+        assert noises == pytest.approx(np.append(np.full(k, 2.0), 2.0 / LAST_SLOPE))
 
 
 def test_scores_have_the_same_bits_wherever_the_row_stands():
