@@ -1,0 +1,181 @@
+"""Windows of columns and targets: what released histograms and octave counts are read as, with and without noise."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import skdp
+from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
+from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.windows import BEYOND, BINS, _family, narrowed, released_spread
+from skdp.privacy import PrivacySession, PrivateRecords
+
+N = 20_000
+rng = np.random.default_rng(0)
+LAWS = {
+    "normal": rng.normal(0.2, 0.15, N),
+    "narrow": rng.normal(-0.4, 0.05, N),
+    "uniform": rng.uniform(-0.5, 0.7, N),
+    "exponential": rng.exponential(0.2, N) - 0.3,
+    "falling": 0.5 - rng.exponential(0.2, N),
+    "mostly zero": np.where(rng.random(N) < 0.6, 0.0, rng.exponential(0.25, N)),
+    "two values": np.where(rng.random(N) < 0.3, 0.6, 0.0),
+}
+
+
+def spread(x, center=0.0, reach=1.0, epsilon=math.inf, seed=0):
+    records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
+    shares = Shares(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
+    found = released_spread(shares, records, 0.5, np.array([center]), np.array([reach]), "window")
+    assert shares.left == pytest.approx(0.5)
+    return found.center[0], found.deviation[0], found.fullest[0]
+
+
+def windows(x, reach, epsilon=4.0, seed=0, most=0.9):
+    records = PrivateRecords(np.asarray(x, dtype=float)[:, None], np.zeros(len(x)))
+    shares = Shares(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
+    center, reach, spent = narrowed(shares, records, np.array([reach]), 0.05, most, "window")
+    assert spent <= most + 1e-12
+    assert spent == pytest.approx(1.0 - shares.left)
+    return center[0], reach[0], spent
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("epsilon", [math.inf, 1.0])
+def test_centre_and_deviation_of_a_column(name, epsilon):
+    """The deviation errs upward, and little: too small a window cuts, and too large a one costs noise."""
+    x = LAWS[name]
+    center, deviation, _ = spread(x, epsilon=epsilon)
+    assert center == pytest.approx(x.mean(), abs=max(0.03, 0.35 * x.std()))
+    assert 0.75 * x.std() < deviation < 1.6 * x.std()
+
+
+def test_an_affine_map_of_column_and_window_is_that_of_what_is_read():
+    x = LAWS["normal"]
+    center, deviation, fullest = spread(x, epsilon=1.0)
+    moved = spread(1024.0 * x + 3072.0, center=3072.0, reach=1024.0, epsilon=1.0)
+    assert moved == pytest.approx((1024.0 * center + 3072.0, 1024.0 * deviation, fullest), rel=1e-9)
+
+
+def test_the_fullest_bin_is_found():
+    assert spread(LAWS["two values"])[2] == pytest.approx(0.7, abs=0.02)
+    assert spread(LAWS["uniform"])[2] < 0.15
+    # With noise it is surely as full: less than a standard deviation of the noise is not counted.
+    assert spread(LAWS["two values"], epsilon=0.5)[2] < 0.72
+
+
+def test_values_beyond_an_end_are_lost_and_said_to_be():
+    for side in (-1.0, 1.0):
+        center, deviation, _ = spread(np.full(500, 50.0 * side))
+        assert 1.0 < side * center <= BEYOND
+        assert deviation > 1.0  # so the next window is larger
+
+
+def test_noise_alone_is_read_as_a_wide_window():
+    """With ten records at epsilon .1 nothing is known: no window may be narrow."""
+    for seed in range(20):
+        _, deviation, _ = spread(np.zeros(10), epsilon=0.1, seed=seed)
+        assert deviation > 0.3
+
+
+@pytest.mark.parametrize("offset", [0.0, 3.0, 1e3, -1e5, 3e7])
+def test_far_values_that_are_close_to_each_other_are_found(offset):
+    """Octaves say how far; each look makes the window about ten times narrower."""
+    x = offset + rng.normal(size=3000)
+    reach = 2.0 ** (math.floor(math.log2(abs(offset) + 1.0)) + 1)
+    for seed in range(3):
+        center, window, _ = windows(x, reach, seed=seed)
+        assert abs(center - offset) < 1.0
+        assert 2.5 < window < 8.0 or window == reach
+
+
+def test_values_that_a_wrong_look_has_lost_are_found_again():
+    """The first window is too small for all of them."""
+    x = 100.0 + rng.normal(size=3000)
+    center, window, spent = windows(x, 30.0)
+    assert spent > 0.05
+    assert abs(center - 100.0) < 40.0 or window > 40.0
+
+
+def test_narrowing_stops_at_its_share():
+    x = 1e9 + rng.normal(size=3000)
+    _, window, spent = windows(x, 2.0**30, most=0.1)
+    assert spent == pytest.approx(0.1)
+    assert 10.0 < window < 2.0**30
+
+
+def test_a_column_of_one_value():
+    center, window, _ = windows(np.full(3000, 7.0), 8.0)
+    assert center == pytest.approx(7.0, abs=1e-3)
+    assert 0.0 < window < 1e-3
+
+
+def test_the_family_is_one_of_probabilities_by_rising_deviation():
+    table, means, deviations = _family()
+    assert table.shape == (means.size, BINS + 2)
+    assert table.min() >= -1e-12
+    assert table.sum(axis=1) == pytest.approx(np.ones(means.size))
+    assert (np.diff(deviations) >= 0).all()
+    # The bins' middles have about the mean and deviation that a law is said to have, where it lies inside.
+    middles = np.concatenate([[-1.1], np.linspace(-1, 1, BINS + 1)[:-1] + 1.0 / BINS, [1.1]])
+    inside = (table[:, 0] + table[:, -1] < 1e-4) & (deviations > 0.1)
+    assert inside.sum() > 50
+    found = table[inside] @ middles
+    assert found == pytest.approx(means[inside], abs=0.05)
+    assert np.sqrt(table[inside] @ middles**2 - found**2) == pytest.approx(
+        deviations[inside], abs=0.05
+    )
+
+
+# ------------------------------------------------------------------ octaves
+
+
+def octaves(*columns):
+    counts = np.zeros((len(columns), HIGH - LOW + 1))
+    for row, column in zip(counts, columns):
+        for octave, count in column.items():
+            row[octave - LOW] = count
+    return counts
+
+
+@pytest.mark.parametrize("top", [-20, -6, 0, 8, 30])
+def test_the_highest_octave_of_a_column(top):
+    counts = octaves({top: 400, top - 1: 350, top - 2: 250})
+    known, own = posterior_of_tops(counts, 5.0, 1000)
+    assert known.sum() == pytest.approx(1.0)
+    assert LOW + known[0].argmax() == top
+    assert LOW + own[0].argmax() == top
+
+
+def test_noise_is_not_taken_for_a_tiny_reach():
+    """A fit once took five standard deviations of noise in octave -30 for the reach of a column."""
+    counts = octaves({3: 120, 2: 100, 1: 80, -30: 115})
+    known, _ = posterior_of_tops(counts, 23.0, 300)
+    assert known[0, : -10 - LOW].sum() < 1e-3
+    assert LOW + known[0].argmax() in (2, 3)
+
+
+def test_columns_share_a_prior_but_do_not_confirm_themselves():
+    clear, weak = {5: 600, 4: 400}, {5: 90}
+    alone, _ = posterior_of_tops(octaves(weak), 60.0, 1000)
+    among, _ = posterior_of_tops(octaves(weak, *[clear] * 12), 60.0, 1000)
+    assert among[0, 5 - LOW] > 1.5 * alone[0, 5 - LOW]
+
+
+# ------------------------------------------------------------------ whole fits
+
+
+@pytest.mark.parametrize("change", [(1.0, 0.0), (1.0, 10.0), (1.0, 1e5), (1e5, 0.0), (1e-4, 3.0)])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_targets_far_from_0_cost_nothing(change, epsilon):
+    made = np.random.default_rng(4)
+    X = made.normal(size=(2000, 5))
+    y = X @ np.array([1.0, -1.0, 0.5, 0.0, 0.2]) + 0.5 * made.normal(size=2000)
+    y = change[0] * y + change[1] * y.std()
+    for seed in range(3):
+        model = skdp.DPLinearRegression(epsilon=epsilon, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", skdp.exceptions.UtilityWarning)
+            assert model.fit(X, y).score(X, y) > 0.78
