@@ -43,7 +43,10 @@ LOOK, LEAST_LOOK = (
     1e-4,
 )  # units of noise in a histogram that finds a window; its least share of mu^2
 CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
-ATOM = 0.45  # part of the units in one bin of the last window that is too large
+GIVEN_UP, SMOOTH = (
+    -4.0,
+    4.0,
+)  # evidence for a law without an atom: too little to look on, and enough
 
 
 @dataclass
@@ -312,13 +315,16 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         return
     few, wide = records.restricted(far), columns.reach[far]
     look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
-    center, reach, spent = narrowed(shares, few, wide, look, left - look, "zoom")
-    found = released_spread(shares, few, left - spent, center, reach, "zoom")
-    width = 3.0 * found.deviation
+    found = narrowed(shares, few, wide, look, left - look, "zoom", GIVEN_UP)
+    if not found.columns.size:
+        return
+    far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
+    last = released_spread(shares, few, left - found.spent, found.center, found.reach, "zoom")
+    width, evidence = 3.0 * last.deviation, found.evidence + last.evidence
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
-    is_good = (width < 0.5 * wide) & (found.deviation > NARROW * reach) & (found.fullest < ATOM)
+    is_good = (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (evidence > SMOOTH)
     good = np.flatnonzero(is_good)
     if good.size:
-        columns.center[far[good]], columns.reach[far[good]] = found.center[good], width[good]
+        columns.center[far[good]], columns.reach[far[good]] = last.center[good], width[good]
         _moments(shares, records, columns, far[good], ZOOM_PARTS[1] * ZOOM, True)

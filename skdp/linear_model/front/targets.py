@@ -42,7 +42,8 @@ def released_target_range(
     center, reach, last = np.zeros(1), np.array([2.0 ** (LOW + top)]), PARTS[1] * share
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
-        center, reach, _ = narrowed(shares, targets, reach, look, 0.5 * shares.left, PURPOSE)
+        windows = narrowed(shares, targets, reach, look, 0.5 * shares.left, PURPOSE)
+        center, reach = windows.center, windows.reach
         last = max(last - look, 0.5 * last)
     found = released_spread(shares, targets, last, center, reach, PURPOSE)
     middle, deviation = float(found.center[0]), float(found.deviation[0])

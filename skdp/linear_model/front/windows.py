@@ -23,7 +23,8 @@ SCALES = 2.0 ** np.arange(-5.0, 0.1, 0.5)
 ATOMS = (0.3, 0.6, 0.85)  # parts of the values that are 0; the others have an exponential law
 MISFIT = 0.02  # of the units in a bin: what the family cannot say
 UPPER = 0.6  # quantile of the standard deviation that is taken
-SURELY = 0.7  # standard deviations of a bin's noise that are subtracted from the fullest one
+# Laws with an atom: parts of the values in one bin; the others lie beyond the ends, or anywhere in the window.
+HEAVY = (0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
 NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
 WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
 BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
@@ -38,13 +39,13 @@ class Spread:
     ----------
     center, deviation : ndarray of shape (n_features,)
         Posterior mean of the mean; an upper quantile of the standard deviation, and the doubt about the mean.
-    fullest : ndarray of shape (n_features,)
-        Part of the units that the fullest bin surely holds.
+    evidence : ndarray of shape (n_features,)
+        Logarithm of the likelihood of a law without an atom, over that of a law with one.
     """
 
     center: np.ndarray
     deviation: np.ndarray
-    fullest: np.ndarray
+    evidence: np.ndarray
 
 
 def released_spread(
@@ -73,16 +74,51 @@ def released_spread(
     plan = shares.plan(share, purpose)
     parts = session.gaussian(counted, plan) / n
     noise = session.noise_std(counted, plan) / n
-    table, means, deviations = _family()
-    fit = (parts @ table.T - 0.5 * (table**2).sum(axis=1)) / (noise**2 + MISFIT**2)
+    table, means, deviations, smooth = _family()
+    fit = _fit(parts, table, noise)
     weight = np.exp(fit - fit.max(axis=1)[:, None])
     weight /= weight.sum(axis=1)[:, None]
     mean = weight @ means
     doubt = np.maximum(weight @ means**2 - mean**2, 0.0)
     place = (np.cumsum(weight, axis=1) < UPPER).sum(axis=1)
     inside = deviations[np.minimum(place, deviations.size - 1)]
-    fullest = parts.max(axis=1) - SURELY * noise
-    return Spread(center + reach * mean, reach * np.sqrt(inside**2 + doubt), fullest)
+    evidence = _log_mean(fit[:, smooth]) - _log_mean(_fit(parts, _atoms(), noise))
+    return Spread(center + reach * mean, reach * np.sqrt(inside**2 + doubt), evidence)
+
+
+def _fit(parts: np.ndarray, table: np.ndarray, noise: float) -> np.ndarray:
+    """Log likelihood of each law, up to a constant of the column."""
+    fit: np.ndarray = (parts @ table.T - 0.5 * (table**2).sum(axis=1)) / (noise**2 + MISFIT**2)
+    return fit
+
+
+def _log_mean(fit: np.ndarray) -> np.ndarray:
+    """Logarithm of the mean likelihood of laws."""
+    best = fit.max(axis=1)
+    return np.asarray(best + np.log(np.exp(fit - best[:, None]).mean(axis=1)))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that were narrowed.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Those that were not given up; the arrays below are theirs.
+    center, reach : ndarray
+        Four standard deviations to each side.
+    evidence : ndarray
+        The sum of `Spread.evidence`.
+    spent : float
+        Share that was taken.
+    """
+
+    columns: np.ndarray
+    center: np.ndarray
+    reach: np.ndarray
+    evidence: np.ndarray
+    spent: float
 
 
 def narrowed(
@@ -92,7 +128,8 @@ def narrowed(
     look: float,
     most: float,
     purpose: str,
-) -> tuple[np.ndarray, np.ndarray, float]:
+    least: float = -math.inf,
+) -> Windows:
     """Narrow the windows from -reach to reach until the columns fill them.
 
     Values that are far from 0 and close to each other lie in one bin. Then a histogram around it is released.
@@ -102,31 +139,32 @@ def narrowed(
     reach : ndarray of shape (n_features,)
     look, most : float
         Shares of mu^2: of each histogram, and of all of them.
-
-    Returns
-    -------
-    center, reach : ndarray of shape (n_features,)
-        Windows of four standard deviations to each side.
-    spent : float
-        Share that was taken.
+    least : float, default=-inf
+        Evidence below which a column is given up.
     """
-    center, spent, widest = np.zeros(reach.size), 0.0, reach
+    columns, center, widest = np.arange(reach.size), np.zeros(reach.size), reach
+    spent, evidence = 0.0, np.zeros(reach.size)
     for _ in range(PASSES):
         found = released_spread(shares, records, look, center, reach, purpose)
-        spent += look
+        spent, evidence = spent + look, evidence + found.evidence
+        kept = np.flatnonzero(evidence > least)
         narrow = found.deviation < NARROW * reach
         lost = found.deviation > reach
         center, last = found.center, np.where(lost, 1.0, LAST) * found.deviation
-        if not (narrow | lost).any() or spent + look > most:
-            break
         reach = np.where(lost, found.deviation, np.minimum(WIDER * found.deviation, reach))
-    last = np.minimum(last, widest)
-    return center, last, spent
+        going_on = bool((narrow | lost)[kept].any())
+        if kept.size < columns.size:
+            records = records.restricted(kept) if kept.size else records
+            columns, evidence = columns[kept], evidence[kept]
+            center, last, reach = center[kept], last[kept], reach[kept]
+        if not going_on or spent + look > most:
+            break
+    return Windows(columns, center, np.minimum(last, widest[columns]), evidence, spent)
 
 
 @lru_cache(maxsize=1)
-def _family() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each law in the unit window the bins' probabilities, its mean and its deviation; by rising deviation."""
+def _family() -> tuple[np.ndarray, ...]:
+    """Bins' probabilities of each law, its mean, its deviation, whether it has no atom; by rising deviation."""
     edges = np.concatenate([[-np.inf], np.linspace(-1.0, 1.0, BINS + 1), [np.inf]])
     a, s = (part.ravel()[:, None] for part in np.meshgrid(CENTERS, SCALES))
     few = SCALES[:, None]
@@ -136,6 +174,7 @@ def _family() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (_exponential((edges - a) / s), a + s, s),
         (1.0 - _exponential((a - edges) / s), a - s, s),
     ]
+    n_smooth = 4 * a.size
     at_zero = (edges > 0.0).astype(np.float64)
     for q in ATOMS:
         deviation = few * math.sqrt(1.0 - q**2)
@@ -150,7 +189,19 @@ def _family() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     means = np.append(means, [-BEYOND, BEYOND])[:, None]
     deviations = np.append(deviations, [BEYOND, BEYOND])[:, None]
     order = np.argsort(deviations[:, 0], kind="stable")
-    return table[order], means[order, 0], deviations[order, 0]
+    return table[order], means[order, 0], deviations[order, 0], order < n_smooth
+
+
+@lru_cache(maxsize=1)
+def _atoms() -> np.ndarray:
+    """Of each law with an atom in the unit window the bins' probabilities."""
+    others = np.zeros((4, BINS + 2))
+    others[0, 0] = others[1, -1] = 1.0
+    others[2, [0, -1]] = 0.5
+    others[3, 1:-1] = 1.0 / BINS
+    atom = np.eye(BINS + 2)[1:-1]
+    laws = [q * atom[:, None] + (1.0 - q) * others for q in HEAVY]
+    return np.concatenate(laws).reshape(-1, BINS + 2)
 
 
 def _exponential(x: np.ndarray) -> np.ndarray:
