@@ -1,11 +1,13 @@
 """Logistic and softmax regression by a released Gram matrix and a few noisy gradients of standardized rows.
 
 The method is ours (`DPLogisticRegression` has its description). Stages: magnitudes and moments of the columns,
-class counts, the Gram matrix, gradients, and the mean residual. Each gradient is turned into a step by the inverse
-of (Gram matrix x covariance of the classes), and the step is shrunk by what is known of its noise.
+class counts, the Gram matrix, gradients, and a recalibration of the scores or of their intercepts alone. Each
+gradient is turned into a step by the inverse of (Gram matrix x covariance of the classes), and the step is shrunk
+by what is known of its noise.
 """
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +16,7 @@ from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.regression import largest_rows, towards_identity
 from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -35,6 +38,9 @@ FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
 LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
+# (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
+# Elsewhere that costs the gradients more than it mends, and the intercepts alone are corrected.
+CLEAN, MANY = 0.2, 700.0
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
@@ -71,7 +77,8 @@ def moment_classification(
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
     rows = columns.rows(records)
-    last = records.fit_intercept and intercepts.is_worth(shares, rows, loss)
+    recalibration = _plan_recalibration(shares, rows, loss, alpha)
+    last = not recalibration and rows.fit_intercept and intercepts.is_worth(shares, rows, loss)
     left = shares.left - last * intercepts.SHARE
     gram = _gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
@@ -82,9 +89,26 @@ def moment_classification(
     for part in ROUNDS[1:]:
         model.take(left * part)
     theta = model.theta
-    if last:
+    if recalibration:
+        theta = replace(recalibration, records=model.rows).of(theta)
+    elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
     return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
+
+
+def _plan_recalibration(
+    shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float
+) -> Recalibration | None:
+    """Plan the recalibration of the scores where public numbers say that it helps."""
+    session = shares.session
+    mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
+    if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:
+        return None
+    # A penalty that the user asked for makes coefficients small on purpose.
+    plan = plan_recalibration(session, rows, loss, steepest=1.0 if alpha else LARGEST_SLOPE)
+    if plan is not None:
+        shares.left -= plan.share
+    return plan
 
 
 def _start(rows: PrivateRecords, loss: Loss, frequency: np.ndarray) -> np.ndarray:

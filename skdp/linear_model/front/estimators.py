@@ -193,7 +193,10 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
     * The mean of (probability - label), whose norm is at most 1 for two classes and sqrt(2) for more: it moves by
-      twice that over n, or by once.
+      twice that over n, or by once. Where n mu is at least 700 and (d + 1)^1.5 / (n mu) at most .2, the scores are
+      recalibrated instead, by one slope and an intercept for each class. Counts of records find the range of the
+      scores: K counts move by sqrt(K). The sums of the rounds, of (probability - label), its product with the
+      scores in a ball of radius 1 and the curvature, have norms that are bounded without a clip.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip

@@ -17,18 +17,20 @@ from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["largest_rows", "moment_regression", "stein_ridge"]
 
-REACH, MOMENTS = 0.07, 0.06  # shares of mu^2 for the columns; the rounds learn their scales again
+REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns; the rounds learn their scales again
 OWN = 3.5  # standard deviations that a column's own counts must show
 ROUNDS = (0.2, 0.3, 0.5)  # parts of what the columns and the range of the targets leave
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
-LAST, LAST_MASS, LARGEST_LAST = 0.04, 45.0, 0.17
+LAST, LAST_MASS, LARGEST_LAST = 0.04, 20.0, 0.17
 # Units times mu, and more for each feature, below which a constant is released. Then the range of the targets
 # takes a share between two limits, the larger one where units times mu are below a mass; the mean takes the rest.
 FEW, EACH = 75.0, 4.0
 FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 ROW_NORM = 0.8  # of a row that is not scaled down, over the root mean square norm
 FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
-BOUND = 2.0  # of the residuals, over their root mean square
+# Of the residuals, over their root mean square: the least and the largest bound, and one between at a
+# (d + 1)^1.5 / (n mu). The less noise there is, the less a bound is worth the skewed targets that it cuts.
+BOUNDS, MIDDLE, NOISY, POWER = (1.6, 4.0), 2.0, 0.06, 0.25
 FOLLOWED = (
     0.5  # part of the estimated gain of a step by which the mean square of the residuals is lowered
 )
@@ -94,6 +96,9 @@ class _Rounds:
         p = rows.n_parameters
         self.shares, self.rows, self.bound = shares, rows, bound
         self.theta, self.gram, self._weight = np.zeros(p), np.zeros((p, p)), 0.0
+        session = shares.session
+        mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
+        self._wide = min(BOUNDS[1], max(BOUNDS[0], MIDDLE * (NOISY * mass / p**1.5) ** POWER))
 
     def restrict(self, kept: np.ndarray) -> None:
         """Keep some features only."""
@@ -136,7 +141,7 @@ class _Rounds:
         self.theta = self.theta + step
         weight = max(both[-2, -2], LEAST_WEIGHT) if self.rows.fit_intercept else TYPICAL_WEIGHT
         square = max(both[p, p] * to_target**2 + FOLLOWED * risk, DOUBT * noise * to_target**2)
-        self.bound = min(self.bound, BOUND * math.sqrt(max(square, 1e-300) / weight))
+        self.bound = min(self.bound, self._wide * math.sqrt(max(square, 1e-300) / weight))
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:

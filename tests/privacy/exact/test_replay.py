@@ -476,3 +476,39 @@ def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeyp
     one, other = one_group_replaced(name, 1100, seed=3)
     tape.compare(lambda X, y, g: make(name, unit="group").fit(X, y, groups=g), one, other)
     assert tape.largest <= 1 + 1e-9
+
+
+RECALIBRATED = [
+    ({}, {}),
+    ({"classes": (0, 1, 2), "C": 1.0}, {}),
+    ({"n_nonzero_coefs": 3}, {}),
+    ({"fit_intercept": False}, {}),
+    ({"adjacency": "add-remove", "n_public": 61}, {}),
+    ({"unit": "group", "epsilon": 64.0}, {"groups": np.repeat(np.arange(N // 4), 4)}),
+]
+
+
+@pytest.mark.parametrize(("params", "extra"), RECALIBRATED)
+def test_recalibrated_front_doors_stay_within_the_sensitivities(params, extra, monkeypatch):
+    """Where units are many the scores are recalibrated, in rounds that follow from what was released before."""
+    monkeypatch.setattr(classification, "CLEAN", math.inf)
+    monkeypatch.setattr(classification, "MANY", 0.0)
+    name, purposes, tape = "DPLogisticRegression", [], Tape(monkeypatch)
+
+    def fit(X, y, **more):
+        model = make(name, **{"epsilon": 16.0, **params}).fit(X, y, **{**extra, **more})
+        purposes.append(model.privacy_.mechanisms[-1]["purpose"])
+        return model
+
+    for one, other in pairs(name, seed=6):
+        other = (other[0][1:], other[1][1:]) if "n_public" in params else other
+        assert tape.compare(fit, one, other) <= 1 + 1e-9
+        assert tape.compare(fit, *((sp.csr_matrix(X), y) for X, y in (one, other))) <= 1 + 1e-9
+        assert tape.cost <= accounting.gaussian_mu(params.get("epsilon", 16.0), 1e-3) ** 2
+    if extra:
+        for size in (1, 70, 1100):
+            one, other = one_group_replaced(name, size, seed=6)
+            pair = [(X, y, {"groups": groups}) for X, y, groups in (one, other)]
+            found = tape.compare(lambda X, y, more: fit(X, y, **more), *pair)
+            assert found <= 1 + 1e-9
+    assert set(purposes) == {"recalibration"}
