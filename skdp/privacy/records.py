@@ -317,13 +317,16 @@ class PrivateRecords:
         """Return the same records with their targets as the only feature, and without targets."""
         return PrivateRecords._of(self._rows.of_targets())
 
-    def averaged(self, norm: float = math.inf) -> "PrivateRecords":
+    def averaged(self, norm: float = math.inf, *, squared: bool = False) -> "PrivateRecords":
         """Return the same records with weights of their own: a unit's rows share the weight 1.
 
         Parameters
         ----------
         norm : float, default=inf
             A row that is longer, with the intercept's feature, weighs ``norm`` over its norm. Public or released.
+        squared : bool, default=False
+            Weigh such a row by the square of that. The weighted sum of z z^T is then the one of
+            `second_moment`, which scales both factors.
 
         Returns
         -------
@@ -336,7 +339,7 @@ class PrivateRecords:
         ValueError
             If the records have weights already.
         """
-        return PrivateRecords._of(self._rows.averaged(float(norm)))
+        return PrivateRecords._of(self._rows.averaged(float(norm), squared=squared))
 
     def __repr__(self) -> str:
         names = ("n_records", "n_groups", "n_public", "n_features")

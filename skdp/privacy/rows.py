@@ -97,8 +97,8 @@ class Rows:
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
         return replace(self, X=column, y=None, shape=shape, _of_X={}, _of_y={}, _norms={})
 
-    def averaged(self, norm: float) -> "Rows":
-        """The same records with weights: a long row weighs ``norm`` over its norm, and a group's rows share 1."""
+    def averaged(self, norm: float, *, squared: bool = False) -> "Rows":
+        """The same records with weights: a long row weighs ``norm`` / its norm, or the square; groups share 1."""
         if self.weight is not None:
             raise ValueError("these records have weights already")
         weight = np.ones(self.X.shape[0])
@@ -106,6 +106,7 @@ class Rows:
             long = self.kernel_norms(fit_intercept=self.fit_intercept)
             with np.errstate(all="ignore"):
                 weight = np.where(long > norm, norm / long, 1.0)
+            weight = weight**2 if squared else weight
         share = self.balance()
         weight = weight if share is None else weight * share
         return replace(self, weight=weight, _of_y={}, _norms={})

@@ -14,7 +14,7 @@ from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.front.choice import choose
 from skdp.linear_model.front.estimators import log_weights
-from skdp.linear_model.front.regression import largest_rows, stein_ridge
+from skdp.linear_model.front.steps import largest_rows
 from skdp.privacy.shape import PublicShape
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
@@ -343,19 +343,6 @@ def test_noise_alone_does_no_harm():
 
 
 # ------------------------------------------------------------------ parts
-
-
-def test_stein_ridge_without_noise_is_least_squares():
-    rng = np.random.default_rng(0)
-    A = rng.normal(size=(50, 4))
-    gram, cross = A.T @ A / 50, A.T @ rng.normal(size=50) / 50
-    theta, risk = stein_ridge(gram, cross, 0.0, 0.0)
-    assert theta == pytest.approx(np.linalg.solve(gram, cross), rel=0.01)
-    assert risk == pytest.approx(theta @ gram @ theta - 2 * cross @ theta)
-    for noise in ((0.0, 10.0), (1e9, 0.0)):
-        theta, risk = stein_ridge(gram, cross, *noise)
-        assert not theta.any()
-        assert risk == 0
 
 
 def test_largest_rows():

@@ -31,7 +31,7 @@ def spread(x, center=0.0, reach=1.0, epsilon=math.inf, seed=0):
     shares = Shares(PrivacySession(epsilon=epsilon, delta=1e-6, random_state=seed))
     found = released_spread(shares, records, 0.5, np.array([center]), np.array([reach]), "window")
     assert shares.left == pytest.approx(0.5)
-    return found.center[0], found.deviation[0], found.evidence[0]
+    return found.center[0], found.deviation[0], found.spread[0], found.atom[0]
 
 
 def windows(x, reach, epsilon=4.0, seed=0, most=0.9):
@@ -48,17 +48,17 @@ def windows(x, reach, epsilon=4.0, seed=0, most=0.9):
 def test_centre_and_deviation_of_a_column(name, epsilon):
     """The deviation errs upward, and little: too small a window cuts, and too large a one costs noise."""
     x = LAWS[name]
-    center, deviation, _ = spread(x, epsilon=epsilon)
+    center, deviation, *_ = spread(x, epsilon=epsilon)
     assert center == pytest.approx(x.mean(), abs=max(0.03, 0.35 * x.std()))
     assert 0.75 * x.std() < deviation < 1.6 * x.std()
 
 
 def test_an_affine_map_of_column_and_window_is_that_of_what_is_read():
     x = LAWS["normal"]
-    center, deviation, evidence = spread(x, epsilon=1.0)
+    center, deviation, *evidence = spread(x, epsilon=1.0)
     moved = spread(1024.0 * x + 3072.0, center=3072.0, reach=1024.0, epsilon=1.0)
     assert moved == pytest.approx(
-        (1024.0 * center + 3072.0, 1024.0 * deviation, evidence), rel=1e-9
+        (1024.0 * center + 3072.0, 1024.0 * deviation, *evidence), rel=1e-9
     )
 
 
@@ -67,10 +67,14 @@ def test_a_dummy_is_told_from_a_column_that_is_narrow(q):
     """Around 1 both fill one bin; the other values of a dummy are beyond the window, however narrow it is."""
     dummy, narrow = (rng.random(N) < q).astype(float), rng.normal(1.0, 0.05, N)
     for epsilon in (math.inf, 1.0):
-        assert spread(dummy, center=1.0, reach=0.2, epsilon=epsilon)[2] < -4
-        assert spread(narrow, center=1.0, reach=0.2, epsilon=epsilon)[2] > 4
-    # With few records, a single look cannot tell, and says so.
-    assert abs(spread(dummy[:100], center=1.0, reach=0.2, epsilon=0.5)[2]) < 4
+        *_, for_spread, for_atom = spread(dummy, center=1.0, reach=0.2, epsilon=epsilon)
+        assert for_atom > 4 > -4 > for_spread
+        *_, for_spread, for_atom = spread(narrow, center=1.0, reach=0.2, epsilon=epsilon)
+        assert for_spread > 4 > -4 > for_atom
+    # Of a column in one bin, or of few records, a single look cannot tell, and says so.
+    for column in (np.full(N, 1.01), dummy[:100]):
+        *_, for_spread, for_atom = spread(column, center=1.0, reach=0.2, epsilon=0.5)
+        assert max(for_spread, for_atom) < 4
 
 
 def test_columns_with_an_atom_are_given_up():
@@ -79,7 +83,7 @@ def test_columns_with_an_atom_are_given_up():
     records = PrivateRecords(X[:3000].astype(float), np.zeros(3000))
     for seed in range(10):
         shares = Shares(PrivacySession(epsilon=1.0, delta=1e-6, random_state=seed))
-        found = narrowed(shares, records, np.array([1.2, 1.2, 64.0]), 0.02, 0.5, "zoom", -4.0)
+        found = narrowed(shares, records, np.array([1.2, 1.2, 64.0]), 0.02, 0.5, "zoom", 4.0)
         assert found.columns.tolist() == [2]
         assert found.center[0] == pytest.approx(40, abs=5)
         assert found.reach[0] < 40
@@ -99,7 +103,7 @@ def test_dummies_that_are_mostly_1_do_no_harm():
 
 def test_values_beyond_an_end_are_lost_and_said_to_be():
     for side in (-1.0, 1.0):
-        center, deviation, _ = spread(np.full(500, 50.0 * side))
+        center, deviation, *_ = spread(np.full(500, 50.0 * side))
         assert 1.0 < side * center <= BEYOND
         assert deviation > 1.0  # so the next window is larger
 
@@ -107,7 +111,7 @@ def test_values_beyond_an_end_are_lost_and_said_to_be():
 def test_noise_alone_is_read_as_a_wide_window():
     """With ten records at epsilon .1 nothing is known: no window may be narrow."""
     for seed in range(20):
-        _, deviation, _ = spread(np.zeros(10), epsilon=0.1, seed=seed)
+        _, deviation, *_ = spread(np.zeros(10), epsilon=0.1, seed=seed)
         assert deviation > 0.3
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.columns import standardize
-from skdp.linear_model.front.regression import largest_rows, towards_identity
 from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -30,12 +30,10 @@ ROUNDS, DAMP = (
     (0.3, 0.3, 0.4),
     0.1,
 )  # parts of the rest; part of Boehning's bound in the classes' covariance
+STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
 HOPELESS = 0.1  # sqrt(d + 1) / (n mu) above which only the frequencies are released
 COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
-ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
 CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
-FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
-LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
 LATER = 2.0 ** np.arange(-1, 2)
 # (d + 1)^1.5 / (n mu) up to which, and units times mu from which scores are recalibrated by slope and intercepts.
@@ -69,7 +67,7 @@ def moment_classification(
     """
     shares = Shares(session)
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    root = math.sqrt(records.n_features + 1)
+    root, alpha = math.sqrt(records.n_features + 1), min(alpha, STRONGEST)
     if root > HOPELESS * mass:
         frequency = _frequencies(shares, records, n_classes, 1.0)
         return Solution(_start(records, loss, frequency), 0)
@@ -80,7 +78,7 @@ def moment_classification(
     recalibration = _plan_recalibration(shares, rows, loss, alpha)
     last = not recalibration and rows.fit_intercept and intercepts.is_worth(shares, rows, loss)
     left = shares.left - last * intercepts.SHARE
-    gram = _gram(shares, rows, left * GRAM)
+    gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
     model = _Steps(shares, rows, loss, frequency, gram, alpha)
     model.take(left * ROUNDS[0])
@@ -131,24 +129,6 @@ def _frequencies(
     found = session.gaussian(counts, plan)
     found = np.maximum(found, max(2.0 * session.noise_std(counts, plan), 0.5))
     return np.asarray(found / found.sum())
-
-
-def _gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
-    """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
-
-    Columns are standardized, so the matrix is shrunk towards the identity first.
-    """
-    session, p, n = shares.session, rows.n_parameters, rows.n_units
-    norm = math.sqrt(ROW_NORM**2 * p - rows.fit_intercept)
-    moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
-    plan = shares.plan(share, "Gram matrix")
-    released = session.gaussian(moment, plan)[:p, :p] / n
-    noise = session.noise_std(moment, plan) / n
-    shrunk, left = towards_identity(0.5 * (released + released.T), noise)
-    values, vectors = np.linalg.eigh(shrunk)
-    ridge = FLOOR * left * math.sqrt(2 * p)
-    values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
-    return np.asarray(vectors * values @ vectors.T)
 
 
 def _between(frequency: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -224,29 +204,8 @@ class _Steps:
         if binary:  # of the second class; that of the first one is its negative
             gradient = np.column_stack([-gradient, gradient])
         turned = self._of_features.T @ gradient @ self._of_classes
-        step, unknown = _posterior(turned, self._curvature, noise, self._variance, self._scales)
+        step, unknown = posterior_step(turned, self._curvature, noise, self._variance, self._scales)
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + BENT * step**2, LATER
         moved = self._of_features @ step @ self._of_classes.T
         self.theta = self.theta - (moved[:, 1] - moved[:, 0] if binary else moved)
-
-
-def _posterior(
-    gradient: np.ndarray,
-    curvature: np.ndarray,
-    noise: float,
-    prior: np.ndarray,
-    scales: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Posterior mean and variance of the wanted steps b, of which ``curvature * b`` is released with noise.
-
-    The prior of b is normal with variance t times ``prior``; t is one of ``scales``, each with the weight of its
-    marginal likelihood.
-    """
-    signal, noise2 = curvature**2 * prior, max(noise, 1e-12) ** 2
-    spread = signal * scales[:, None, None] + noise2  # of the gradient, for every scale
-    likelihood = -0.5 * (np.log(spread) + gradient**2 / spread).sum(axis=(1, 2))
-    weight = np.exp(likelihood - likelihood.max())
-    weight = (weight / weight.sum() * scales)[:, None, None]
-    mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
-    return mean, (weight * prior * noise2 / spread).sum(axis=0)

@@ -5,7 +5,8 @@
    accuracy; one that is too small would make rows of the column enormous. A column of which the posterior knows
    little is left out: its coefficients are 0.
 2. Moments of u = x / reach: the second moments of the rows (u, 1), moved towards their mean over the columns.
-3. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
+3. Columns that look standardized are taken as they are.
+4. Zoom, for columns far from 0 whose variance is lost in the noise, such as years: histograms find a window
    around their values.
 """
 
@@ -33,7 +34,9 @@ NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the h
 TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
 FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
-VARIANCES = (1 / 4, 16.0)  # least and largest of a column that is standardized again
+# Deviations, and means over them, of columns that look standardized; part of the columns that must; and least
+# deviation that is then taken for the bulk of a standardized column.
+USUAL, CLOSE, PART, BULK = (0.6, 1.6), 0.4, 0.22, 1 / 256
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
@@ -43,10 +46,7 @@ LOOK, LEAST_LOOK = (
     1e-4,
 )  # units of noise in a histogram that finds a window; its least share of mu^2
 CLEAR = 0.2  # part of the units: a histogram whose noise is larger would not find a window
-GIVEN_UP, SMOOTH = (
-    -4.0,
-    4.0,
-)  # evidence for a law without an atom: too little to look on, and enough
+GIVEN_UP, SPREAD = 8.0, 2.0  # evidence for an atom that is too much, and for none that is enough
 
 
 @dataclass
@@ -116,76 +116,6 @@ class Columns:
         return found
 
 
-@dataclass(frozen=True)
-class Restandardized:
-    """Standardized rows, standardized once more by their released Gram matrix: a function of what was released.
-
-    Attributes
-    ----------
-    mean, deviation : ndarray of shape (n_features,)
-    """
-
-    mean: np.ndarray
-    deviation: np.ndarray
-
-    @classmethod
-    def of(
-        cls, gram: np.ndarray, noise: float, n_features: int, *, centered: bool
-    ) -> "Restandardized":
-        """Take means and deviations out of a Gram matrix with known noise, shrunk to 0 and 1 by it.
-
-        Parameters
-        ----------
-        gram : ndarray of shape (n_parameters, n_parameters)
-            Of rows z, and a last feature 1 with an intercept.
-        noise : float
-            Its standard deviation on the diagonal.
-        n_features : int
-            Of z.
-        centered : bool
-            Whether rows have an intercept's feature and may be centred.
-        """
-        d = n_features
-        mean, square = np.zeros(d), np.diag(gram)[:d]
-        if centered:
-            whole = max(float(gram[d, d]), LEAST_WEIGHT)
-            mean = shrunk(gram[:d, d] / whole, noise / whole / math.sqrt(2.0))
-            square, noise = square / whole - mean**2, noise / whole
-        variance = 1.0 + shrunk(square - 1.0, noise)
-        return cls(mean, np.sqrt(np.clip(variance, *VARIANCES)))
-
-    def rows(self, records: PrivateRecords) -> PrivateRecords:
-        """The rows in their new units."""
-        return records.standardized(Standardization.make(self.mean, self.deviation))
-
-    def _map(self, p: int) -> np.ndarray:
-        """The matrix that turns a row (z, 1) into the new one."""
-        d = self.mean.size
-        turn = np.diag(np.append(1.0 / self.deviation, np.ones(p - d)))
-        if p > d:
-            turn[:d, d] = -self.mean / self.deviation
-        return turn
-
-    def moved(self, gram: np.ndarray) -> np.ndarray:
-        """A Gram matrix in the new units."""
-        turn = self._map(len(gram))
-        return turn @ gram @ turn.T
-
-    def inward(self, theta: np.ndarray) -> np.ndarray:
-        """Parameters for the new rows."""
-        return np.linalg.solve(self._map(len(theta)).T, theta)
-
-    def outward(self, theta: np.ndarray) -> np.ndarray:
-        """Parameters for the rows as they were."""
-        return self._map(len(theta)).T @ theta
-
-
-def shrunk(found: np.ndarray, noise: float) -> np.ndarray:
-    """Numbers with known noise, moved towards 0 (James and Stein)."""
-    size = float(found @ found)
-    return found * max(0.0, 1.0 - max(found.size - 2, 1) * noise**2 / size) if size else found
-
-
 def standardize(
     shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float
 ) -> Columns:
@@ -214,13 +144,34 @@ def standardize(
         return columns
     variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
     if centered:
+        taken = _taken_as_standardized(columns)
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
         unseen = np.isfinite(reach) & (variance < UNSEEN * noise)
-        far = np.flatnonzero(unseen & (two > FAR * records.n_units))
+        far = np.flatnonzero(unseen & ~taken & (two > FAR * records.n_units))
         if far.size:
             _zoom(shares, records, columns, far)
     return columns
+
+
+def _taken_as_standardized(columns: Columns) -> np.ndarray:
+    """Take columns as they are if many of them have mean 0 and deviation 1; say which.
+
+    Somebody has standardized them. The values of a rare dummy are then about -.1 and 10. Counts and moments see
+    the first only, whose window would put the second hundreds of deviations away.
+    """
+    center, scale = columns._scaled()
+    chosen = np.zeros(columns.center.size, dtype=bool)
+    usual = (scale > USUAL[0]) & (scale < USUAL[1]) & (np.abs(center) < CLOSE * scale)
+    if usual.mean() < PART:
+        return chosen
+    reach = columns.reach[columns.seen]
+    # Windows of 1 and more may be those of dummies that nobody standardized.
+    taken = columns.seen[usual | ((scale > BULK) & (reach < 1.0))]
+    columns.center[taken], columns.reach[taken] = 0.0, 1.0
+    columns.mean[taken], columns.deviation[taken] = 0.0, 1.0
+    chosen[taken] = True
+    return chosen
 
 
 def released_reaches(
@@ -320,10 +271,12 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)
     last = released_spread(shares, few, left - found.spent, found.center, found.reach, "zoom")
-    width, evidence = 3.0 * last.deviation, found.evidence + last.evidence
+    width = 3.0 * last.deviation
     # A column with an atom, such as a dummy that is nearly always 1, stays as it is: its rare values would lie
     # hundreds of deviations away.
-    is_good = (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (evidence > SMOOTH)
+    is_good = (
+        (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
+    )
     good = np.flatnonzero(is_good)
     if good.size:
         columns.center[far[good]], columns.reach[far[good]] = last.center[good], width[good]

@@ -51,5 +51,5 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
         known = likelihood * prior
         known /= known.sum(axis=1)[:, None]
         # Of the other columns only: a column's own noise would confirm itself.
-        prior = PSEUDO * base + known.sum(axis=0) - known
+        prior = PSEUDO * base + np.maximum(known.sum(axis=0) - known, 0.0)
     return known, own

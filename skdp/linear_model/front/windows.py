@@ -25,6 +25,8 @@ MISFIT = 0.02  # of the units in a bin: what the family cannot say
 UPPER = 0.6  # quantile of the standard deviation that is taken
 # Laws with an atom: parts of the values in one bin; the others lie beyond the ends, or anywhere in the window.
 HEAVY = (0.35, 0.5, 0.65, 0.8, 0.9, 0.97)
+# Standard deviations of its noise that a bin must hold to be surely there, and more of the units.
+SEEN, LEAST_SEEN = 3.5, 0.001
 NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
 WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
 BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
@@ -39,13 +41,16 @@ class Spread:
     ----------
     center, deviation : ndarray of shape (n_features,)
         Posterior mean of the mean; an upper quantile of the standard deviation, and the doubt about the mean.
-    evidence : ndarray of shape (n_features,)
-        Logarithm of the likelihood of a law without an atom, over that of a law with one.
+    spread : ndarray of shape (n_features,)
+        Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
+    atom : ndarray of shape (n_features,)
+        The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
     """
 
     center: np.ndarray
     deviation: np.ndarray
-    evidence: np.ndarray
+    spread: np.ndarray
+    atom: np.ndarray
 
 
 def released_spread(
@@ -68,6 +73,7 @@ def released_spread(
         For the ledger.
     """
     session, n = shares.session, records.n_units
+    middle = center
     edges = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, BINS + 1)
     edges = np.pad(edges, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
     counted = records.histogram(edges, adjacency=session.adjacency)
@@ -82,8 +88,28 @@ def released_spread(
     doubt = np.maximum(weight @ means**2 - mean**2, 0.0)
     place = (np.cumsum(weight, axis=1) < UPPER).sum(axis=1)
     inside = deviations[np.minimum(place, deviations.size - 1)]
-    evidence = _log_mean(fit[:, smooth]) - _log_mean(_fit(parts, _atoms(), noise))
-    return Spread(center + reach * mean, reach * np.sqrt(inside**2 + doubt), evidence)
+    center, deviation = _at_least_seen(parts, noise, mean, np.sqrt(inside**2 + doubt))
+    narrow, heavy = (_log_mean(_fit(parts, laws, noise)) for laws in (_one_bin(), _atoms()))
+    wide = _log_mean(fit[:, smooth])
+    of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
+    of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
+    return Spread(middle + reach * center, reach * deviation, of_spread, of_atom)
+
+
+def _at_least_seen(
+    parts: np.ndarray, noise: float, mean: np.ndarray, deviation: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations of what is surely in the bins, where it lies farther apart than the laws say.
+
+    A column may have two humps, or an atom and a tail. The most likely law then describes the larger part only.
+    """
+    seen = np.where(parts > SEEN * noise + LEAST_SEEN, parts, 0.0)
+    seen /= np.maximum(seen.sum(axis=1), 1e-300)[:, None]
+    places = np.linspace(-1.0 - 1.0 / BINS, 1.0 + 1.0 / BINS, BINS + 2)
+    found = seen @ places
+    apart = np.sqrt(np.maximum(seen @ places**2 - found**2, 0.0))
+    wider = apart > deviation
+    return np.where(wider, found, mean), np.where(wider, apart, deviation)
 
 
 def _fit(parts: np.ndarray, table: np.ndarray, noise: float) -> np.ndarray:
@@ -108,8 +134,6 @@ class Windows:
         Those that were not given up; the arrays below are theirs.
     center, reach : ndarray
         Four standard deviations to each side.
-    evidence : ndarray
-        The sum of `Spread.evidence`.
     spent : float
         Share that was taken.
     """
@@ -117,7 +141,6 @@ class Windows:
     columns: np.ndarray
     center: np.ndarray
     reach: np.ndarray
-    evidence: np.ndarray
     spent: float
 
 
@@ -128,7 +151,8 @@ def narrowed(
     look: float,
     most: float,
     purpose: str,
-    least: float = -math.inf,
+    given_up: float = math.inf,
+    patient: bool = False,
 ) -> Windows:
     """Narrow the windows from -reach to reach until the columns fill them.
 
@@ -139,15 +163,17 @@ def narrowed(
     reach : ndarray of shape (n_features,)
     look, most : float
         Shares of mu^2: of each histogram, and of all of them.
-    least : float, default=-inf
-        Evidence below which a column is given up.
+    given_up : float, default=inf
+        Evidence for an atom, of all looks together, above which a column is given up.
+    patient : bool, default=False
+        Look once more where a window seems to be narrow enough.
     """
     columns, center, widest = np.arange(reach.size), np.zeros(reach.size), reach
-    spent, evidence = 0.0, np.zeros(reach.size)
+    spent, atom, settled = 0.0, np.zeros(reach.size), not patient
     for _ in range(PASSES):
         found = released_spread(shares, records, look, center, reach, purpose)
-        spent, evidence = spent + look, evidence + found.evidence
-        kept = np.flatnonzero(evidence > least)
+        spent, atom = spent + look, atom + found.atom
+        kept = np.flatnonzero(atom < given_up)
         narrow = found.deviation < NARROW * reach
         lost = found.deviation > reach
         center, last = found.center, np.where(lost, 1.0, LAST) * found.deviation
@@ -155,11 +181,13 @@ def narrowed(
         going_on = bool((narrow | lost)[kept].any())
         if kept.size < columns.size:
             records = records.restricted(kept) if kept.size else records
-            columns, evidence = columns[kept], evidence[kept]
+            columns, atom = columns[kept], atom[kept]
             center, last, reach = center[kept], last[kept], reach[kept]
-        if not going_on or spent + look > most:
+        # Noise may widen one look by chance; two in a row hardly ever.
+        if not kept.size or (settled and not going_on) or spent + look > most:
             break
-    return Windows(columns, center, np.minimum(last, widest[columns]), evidence, spent)
+        settled = not (patient and going_on)
+    return Windows(columns, center, np.minimum(last, widest[columns]), spent)
 
 
 @lru_cache(maxsize=1)
@@ -192,6 +220,11 @@ def _family() -> tuple[np.ndarray, ...]:
     return table[order], means[order, 0], deviations[order, 0], order < n_smooth
 
 
+def _one_bin() -> np.ndarray:
+    """Laws so narrow that one bin holds all values: a look at them tells nothing for or against an atom."""
+    return np.eye(BINS + 2)[1:-1]
+
+
 @lru_cache(maxsize=1)
 def _atoms() -> np.ndarray:
     """Of each law with an atom in the unit window the bins' probabilities."""
@@ -199,8 +232,7 @@ def _atoms() -> np.ndarray:
     others[0, 0] = others[1, -1] = 1.0
     others[2, [0, -1]] = 0.5
     others[3, 1:-1] = 1.0 / BINS
-    atom = np.eye(BINS + 2)[1:-1]
-    laws = [q * atom[:, None] + (1.0 - q) * others for q in HEAVY]
+    laws = [q * _one_bin()[:, None] + (1.0 - q) * others for q in HEAVY]
     return np.concatenate(laws).reshape(-1, BINS + 2)
 
 

@@ -407,7 +407,7 @@ def conjugate_gradients(times: Callable[[Array], Array], b: Array, accuracy: flo
     """Solve ``times(x) = b`` to a relative accuracy, or as far as `CG_STEPS` lead."""
     x, residual = np.zeros_like(b), b.copy()
     direction, square = residual.copy(), float(np.vdot(b, b))
-    target = accuracy**2 * square
+    target = min(accuracy, 1.0) ** 2 * square  # a huge accuracy would overflow
     for _ in range(CG_STEPS):
         if not square > target:
             break

@@ -1,0 +1,81 @@
+"""Steps along released gradients, shrunk by what is known of their noise: for both methods of the front door."""
+
+import math
+
+import numpy as np
+
+from skdp.linear_model.front.shares import Shares
+from skdp.privacy import PrivateRecords
+
+__all__ = ["ROW_NORM", "largest_rows", "posterior_step", "released_gram", "towards_identity"]
+
+ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
+FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
+LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
+
+
+def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
+    """Release the Gram matrix of the rows, and lift its eigenvalues above their noise.
+
+    Columns are standardized, so the matrix is shrunk towards the identity first.
+    """
+    session, p, n = shares.session, rows.n_parameters, rows.n_units
+    norm = math.sqrt(ROW_NORM**2 * p - rows.fit_intercept)
+    moment = rows.second_moment(norm, 1.0, adjacency=session.adjacency, target_weight=0.0)
+    plan = shares.plan(share, "Gram matrix")
+    released = session.gaussian(moment, plan)[:p, :p] / n
+    noise = session.noise_std(moment, plan) / n
+    shrunk, left = towards_identity(0.5 * (released + released.T), noise)
+    values, vectors = np.linalg.eigh(shrunk)
+    ridge = FLOOR * left * math.sqrt(2 * p)
+    values = np.maximum(values + max(ridge, ridge - values[0]), LEAST_VALUE)
+    return np.asarray(vectors * values @ vectors.T)
+
+
+def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """Shrink a Gram matrix of standardized columns towards the identity; return it, and what is left of its noise.
+
+    The noise off the diagonal, where two triangles are averaged, is known: what the entries' mean square exceeds
+    it by is their signal.
+    """
+    p = len(gram)
+    away = gram - np.eye(p)
+    square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
+    kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
+    return np.eye(p) + kept * away, kept * noise
+
+
+def posterior_step(
+    gradient: np.ndarray,
+    curvature: np.ndarray,
+    noise: float,
+    prior: np.ndarray,
+    scales: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Posterior mean and variance of the wanted steps b, of which ``curvature * b`` is released with noise.
+
+    The prior of b is normal with variance t times ``prior``; t is one of ``scales``, each with the weight of its
+    marginal likelihood.
+
+    Parameters
+    ----------
+    gradient, curvature, prior : ndarray of shape (n_directions, n_outputs)
+    noise : float
+        Standard deviation of the gradient's noise.
+    scales : ndarray of shape (n_scales,)
+    """
+    signal, noise2 = curvature**2 * prior, max(noise, 1e-12) ** 2
+    spread = signal * scales[:, None, None] + noise2  # of the gradient, for every scale
+    likelihood = -0.5 * (np.log(spread) + gradient**2 / spread).sum(axis=(1, 2))
+    weight = np.exp(likelihood - likelihood.max())
+    weight = (weight / weight.sum() * scales)[:, None, None]
+    mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
+    return mean, (weight * prior * noise2 / spread).sum(axis=0)
+
+
+def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:
+    """Numbers of the rows of largest norm, sorted; all of them for None."""
+    size = np.abs(theta) if theta.ndim == 1 else np.linalg.norm(theta, axis=1)
+    if count is None or count >= size.size:
+        return np.arange(size.size)
+    return np.sort(np.argsort(-size, kind="stable")[:count])
