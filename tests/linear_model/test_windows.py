@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 import skdp
@@ -214,3 +215,107 @@ def test_targets_far_from_0_cost_nothing(change, epsilon):
         with warnings.catch_warnings():
             warnings.simplefilter("error", skdp.exceptions.UtilityWarning)
             assert model.fit(X, y).score(X, y) > 0.78
+
+
+def table(n, seed=1):
+    made = np.random.default_rng(seed)
+    X = made.normal(size=(n, 6))
+    X[:, 5] = made.random(n) < 0.3
+    return made, X
+
+
+def skill(X, y, epsilon, seed=0):
+    """R2 over that of least squares, on the records themselves: few coefficients, so hardly too good."""
+    model = skdp.DPLinearRegression(epsilon=epsilon, random_state=seed).fit(X, y)
+    return model.score(X, y) / LinearRegression().fit(X, y).score(X, y)
+
+
+@pytest.mark.parametrize("zeros", [0.44, 0.6, 0.7, 0.8])
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_targets_with_many_zeros_are_not_cut_down_to_zero(zeros, epsilon):
+    """A fit once took the window of the zeros for that of all targets: worse than the mean at every epsilon."""
+    made, X = table(20_000)
+    hidden = X[:, 0] / 2 + 0.4 * X[:, 1] + made.normal(size=len(X))
+    y = np.where(hidden > np.quantile(hidden, zeros), made.gamma(2.0, size=len(X)), 0.0)
+    assert skill(X, y, epsilon) > (0.75 if epsilon == 1.0 else 0.99)
+
+
+@pytest.mark.parametrize("part", [0.3, 0.5])
+def test_targets_with_two_humps(part):
+    made, X = table(20_000)
+    X[:, 5] = made.random(len(X)) < part
+    y = 1000.0 + 50_000.0 * X[:, 5] + 300.0 * made.normal(size=len(X))
+    assert skill(X, y, 1.0) > 0.9
+    assert skill(X, y, math.inf) > 0.99
+
+
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5])
+def test_targets_of_two_values(part):
+    made, X = table(20_000)
+    hidden = X[:, 0] + X[:, 1] + 0.5 * made.normal(size=len(X))
+    assert skill(X, (hidden > np.quantile(hidden, 1 - part)).astype(float), 1.0) > 0.9
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_targets_a_million_from_0(epsilon):
+    made, X = table(3000)
+    y = 1e6 + X[:, 0] + X[:, 1] + 0.5 * made.normal(size=len(X))
+    assert min(skill(X, y, epsilon, seed) for seed in range(25)) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_standardized_tables_with_rare_dummies(kind):
+    """A rare dummy is then -.1 or 10, and counts see the first only: log loss 4, R2 -12,000 before."""
+    made = np.random.default_rng(5)
+    parts = (0.01, 0.02, 0.05, 0.1, 0.3)
+    X = np.column_stack([made.normal(size=(3000, 6)), *(made.random(3000) < p for p in parts)])
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    signal = X @ made.normal(size=X.shape[1]) / 2
+    for seed in range(15):
+        if kind == "numbers":
+            y = signal + made.normal(size=3000)
+            model = skdp.DPLinearRegression(random_state=seed).fit(X, y)
+            assert model.score(X, y) > 0.25  # least squares: .36 to .38
+        else:
+            y = (2 * signal + made.logistic(size=3000) > 0).astype(int)
+            model = skdp.DPLogisticRegression(classes=(0, 1), random_state=seed).fit(X, y)
+            assert log_loss(y, model.predict_proba(X)) < 0.6
+
+
+def test_columns_of_a_mixed_table_keep_their_units():
+    """Some columns look standardized; years, money and raw dummies beside them are still found."""
+    made = np.random.default_rng(6)
+    n = 6000
+    dummy, year = made.random((n, 3)) < (0.6, 0.7, 0.8), made.normal(1960, 12, n)
+    X = np.column_stack([made.normal(size=(n, 3)), dummy, year, 1e-4 * made.normal(size=n)])
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = Z @ np.ones(Z.shape[1]) + made.normal(size=n)
+    assert skill(X, y, 4.0) > 0.9
+
+
+def test_an_enormous_epsilon_is_refused_before_the_first_release():
+    _, X = table(600)
+    for make in (skdp.DPLinearRegression, skdp.DPLogisticRegression):
+        accountant = skdp.BudgetAccountant(epsilon=1000.0, delta=1e-3)
+        model = make(epsilon=110.0, delta=1e-9, accountant=accountant)
+        with pytest.raises(skdp.exceptions.UnsupportedAccounting, match="a few dozen"):
+            model.fit(X[:, :5], X[:, 5])
+        assert accountant.remaining()[0] == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 2.0**-32, 1e-20, 1e200])
+def test_tiny_and_huge_units(scale):
+    """The shared prior of low octaves rounds to 0."""
+    made = np.random.default_rng(7)
+    X = made.normal(size=(3000, 1))
+    y = X[:, 0] + 0.3 * made.normal(size=3000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        known, _ = posterior_of_tops(np.zeros((1, HIGH - LOW + 1)), 1e-3, 3000)
+        assert np.isfinite(known).all()
+        for table in ((scale * X, y), (X, scale * y)):
+            model = skdp.DPLinearRegression(epsilon=8.0, random_state=0).fit(*table)
+            assert np.isfinite(model.coef_).all()
+        if 1e-10 < scale < 1:
+            assert model.score(X, scale * y) > 0.85

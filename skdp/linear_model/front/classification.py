@@ -97,7 +97,7 @@ def moment_classification(
 def _plan_recalibration(
     shares: Shares, rows: PrivateRecords, loss: Loss, alpha: float
 ) -> Recalibration | None:
-    """Plan the recalibration of the scores where public numbers say that it helps."""
+    """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
     session = shares.session
     mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
     if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:

@@ -32,6 +32,9 @@ from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 __all__ = ["DPLinearRegression", "DPLogisticRegression"]
 
 SOLVERS = ("auto", "moments", "ight", "lssgd")
+LARGEST_STEP = (
+    0.35  # part of mu^2 that no release of the method of moments exceeds, but for a constant
+)
 
 
 class FrontDoor(LinearFit):
@@ -83,6 +86,9 @@ class FrontDoor(LinearFit):
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
         if choice.solver == "moments":
+            # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
+            size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
+            session.require_feasible(size, 1, LARGEST_STEP)
             found = self._moments(session, problem)
         else:
             found = self._specialist(choice.solver, problem).solve(session, problem)
@@ -195,8 +201,9 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
     * The mean of (probability - label), whose norm is at most 1 for two classes and sqrt(2) for more: it moves by
       twice that over n, or by once. Where n mu is at least 700 and (d + 1)^1.5 / (n mu) at most .2, the scores are
       recalibrated instead, by one slope and an intercept for each class. Counts of records find the range of the
-      scores: K counts move by sqrt(K). The sums of the rounds, of (probability - label), its product with the
-      scores in a ball of radius 1 and the curvature, have norms that are bounded without a clip.
+      scores: K counts move by sqrt(K) or sqrt(K) / 2, one of norms by 1 or 1/2. The sums of the rounds,
+      of (probability - label), its product with the scores in a ball of radius 1 and the curvature, have norms that
+      are bounded without a clip.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
@@ -368,9 +375,10 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
     * The range of the targets: counts by octaves and histograms, each with d = 1. Which columns need a window, and
       how many histograms, is decided by what was released. So a later share depends on earlier releases. All
       shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
-    * Second moments of (row, residual) in rounds. Both are scaled to norm C at most, so that the matrix moves by
-      at most 2 sqrt(2) C^2 in Frobenius norm, or by 2 C^2: both contributions are positive semidefinite with
-      trace at most 2 C^2.
+    * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
+      norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
+    * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
+    * Histograms and counts by octaves of the residuals, each with d = 1.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group

@@ -46,13 +46,14 @@ BENT = 0.1  # part of a squared step that the next gradient is expected to corre
 BIAS = 0.1  # of the robust steps together, over the deviation of the residuals
 # Share of mu^2 for the mean residual, which a clip may have biased: larger where units are few, to a limit.
 LAST, LAST_MASS, LARGEST_LAST = 0.04, 20.0, 0.17
+SKEW = 0.2  # of that mean, over the deviation: what the clips may have left
 MEAN_NOISE, FARTHEST = (
     0.06,
     100.0,
 )  # of that mean, over the deviation, for which its clip goes farther out
 # Units times mu, and more for each feature, below which a constant is released. Then the range of the targets
 # takes a share between two limits, the larger one where units times mu are below a mass; the mean takes the rest.
-FEW, EACH = 75.0, 2.0
+FEW, EACH = 75.0, 1.0
 FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 # Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
 # show: as far out go the residuals that the mean must not leave out.
@@ -105,7 +106,10 @@ def moment_regression(
         )
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(shares, residuals, FAR_SHARE * last, highest))
-        theta[-1] += _mean(shares, residuals, bound, (1.0 - FAR_SHARE) * last) + center
+        theta[-1] += _mean(
+            shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation
+        )
+        theta[-1] += center
     return Solution(columns.outward(theta, kept), len(NEAR) + 1, columns.fill())
 
 
@@ -214,11 +218,17 @@ def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
     return theta
 
 
-def _mean(shares: Shares, rows: PrivateRecords, bound: float, share: float) -> float:
-    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise."""
+def _mean(
+    shares: Shares, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
+) -> float:
+    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise.
+
+    ``expected`` is how large it may be expected to be.
+    """
     session, n = shares.session, rows.n_units
     total = rows.of_targets().column_sums(0.0, bound)
     plan = shares.plan(share, "mean residual")
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n
-    return bound * mean * max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
+    kept = max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
+    return bound * mean * min(kept, 1.0 / (1.0 + (bound * noise / expected) ** 2))
