@@ -11,6 +11,7 @@ model.
 The documentation does not run it. ``--tables`` writes the CSV files that the pages include::
 
     python examples/regression_tables.py --tables
+    python examples/regression_tables.py --records    # how many records are needed, for the page "Before you fit"
 
 Real data are read from the folder that ``SKDP_DATA`` names, see ``skdp data list``.
 """
@@ -24,8 +25,8 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import Ridge
-from sklearn.metrics import r2_score
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss, r2_score
 from sklearn.model_selection import train_test_split
 
 import skdp
@@ -48,6 +49,7 @@ MODELS = {
 }
 RIDGE = "ridge, not private"
 REAL = {"abalone": fetch_abalone, "housing": fetch_housing, "diabetes": load_diabetes}
+RECORDS_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 # Name, rows, features, R2 of the best model, epsilons.
 ROWS = [
     ("abalone", None, None, None, (1.0, 4.0)),
@@ -100,11 +102,58 @@ def cell(values):
     return "below 0" if mean < 0 else f"{mean:.3f} ± {error:.3f}".replace("0.", ".")
 
 
+def enough(d, n, epsilon, seeds):
+    """Median skill (1: as good as without privacy, 0: a constant) of both front doors, the smaller one."""
+    numbers, labels = [], []
+    for seed in range(seeds):
+        X, y = load("correlated", n + 5000, d, 0.5, seed)
+        X = (X + 1.0) * 10.0 ** np.random.default_rng(seed).uniform(-2, 2, d)  # raw columns
+        z = 3 * (y > np.median(y)) + np.random.default_rng(seed).logistic(size=len(y)) > 1.5
+        kept, held = slice(None, n), slice(n, None)
+        free = Ridge(alpha=1.0).fit(X[kept], y[kept]).score(X[held], y[held])
+        model = skdp.DPLinearRegression(epsilon=epsilon, random_state=seed).fit(X[kept], y[kept])
+        numbers.append(model.score(X[held], y[held]) / free)
+        Z = X / X.std(axis=0)
+        free = LogisticRegression(max_iter=1000).fit(Z[kept], z[kept]).predict_proba(Z[held])
+        model = skdp.DPLogisticRegression(
+            epsilon=epsilon, classes=(False, True), random_state=seed
+        ).fit(X[kept], z[kept])
+        trivial, best = (
+            log_loss(z[held], np.full(len(z) - n, z[kept].mean())),
+            log_loss(z[held], free),
+        )
+        found = log_loss(z[held], model.predict_proba(X[held]))
+        labels.append((trivial - found) / (trivial - best))
+    return min(np.median(numbers), np.median(labels))
+
+
+def records(seeds):
+    """Print and write how many records a skill of .8 needs."""
+    lines = [["columns", *(f"ε = {e:g}" for e in RECORDS_EPSILONS)]]
+    for d in (3, 10, 20, 50, 100):
+        line = [str(d)]
+        for epsilon in RECORDS_EPSILONS:
+            n = 50.0
+            while enough(d, int(n), epsilon, seeds) < 0.8:
+                n *= 2**0.5
+            line.append(f"{float(f'{n:.2g}'):,.0f}")
+        lines.append(line)
+        print(" | ".join(line), flush=True)
+    with open(
+        TABLES.parent / "front_door" / "records.csv", "w", newline="", encoding="utf-8"
+    ) as file:
+        csv.writer(file, lineterminator="\n").writerows(lines)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--tables", action="store_true", help="write the CSV file of the pages")
+    parser.add_argument("--records", action="store_true", help="how many records are needed")
     options = parser.parse_args()
+    if options.records:
+        records(options.seeds)
+        return
     head = ["records × features", "ε", *MODELS, RIDGE]
     lines = [head]
     print(" | ".join(head))
@@ -117,7 +166,7 @@ def main():
             print(" | ".join(lines[-1]), flush=True)
     if options.tables:
         with open(TABLES / "regression.csv", "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows(lines)
+            csv.writer(file, lineterminator="\n").writerows(lines)
 
 
 if __name__ == "__main__":

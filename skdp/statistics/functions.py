@@ -33,7 +33,8 @@ def mean(
         A column or a table of finite numbers. It is not changed, and a sparse one is never densified.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
-        column on a public grid, which takes 40 % of the budget (of mu^2).
+        column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
+        units have, and ``noise_std`` does not say so. For shares, of a column of 0 and 1, give ``(0, 1)``.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
