@@ -202,8 +202,8 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
       twice that over n, or by once. Where n mu is at least 700 and (d + 1)^1.5 / (n mu) at most .2, the scores are
       recalibrated instead, by one slope and an intercept for each class. Counts of records find the range of the
       scores: K counts move by sqrt(K) or sqrt(K) / 2, one of norms by 1 or 1/2. The sums of the rounds,
-      of (probability - label), its product with the scores in a ball of radius 1 and the curvature, have norms that
-      are bounded without a clip.
+      of (probability - label), its product with the scores in a ball of radius 1 and the curvature, have norms
+      that are bounded without a clip.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
