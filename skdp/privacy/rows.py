@@ -101,14 +101,13 @@ class Rows:
         """The same records with weights: a long row weighs ``norm`` / its norm, or the square; groups share 1."""
         if self.weight is not None:
             raise ValueError("these records have weights already")
-        weight = np.ones(self.X.shape[0])
-        if norm < math.inf:
-            long = self.kernel_norms(fit_intercept=self.fit_intercept)
-            with np.errstate(all="ignore"):
+        weight, share = np.ones(self.X.shape[0]), self.balance()
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if norm < math.inf:
+                long = self.kernel_norms(fit_intercept=self.fit_intercept)
                 weight = np.where(long > norm, norm / long, 1.0)
-            weight = weight**2 if squared else weight
-        share = self.balance()
-        weight = weight if share is None else weight * share
+                weight = weight**2 if squared else weight
+            weight = weight if share is None else weight * share
         return replace(self, weight=weight, _of_y={}, _norms={})
 
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:

@@ -294,14 +294,25 @@ def test_columns_of_a_mixed_table_keep_their_units():
     assert skill(X, y, 4.0) > 0.9
 
 
-def test_an_enormous_epsilon_is_refused_before_the_first_release():
+@pytest.mark.parametrize(("n", "epsilon"), [(600, 110.0), (8, 72.0)])
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+def test_an_enormous_epsilon_is_refused_before_the_first_release(n, epsilon):
+    """Eight records leave a constant, whose mean takes most of the budget."""
     _, X = table(600)
-    for make in (skdp.DPLinearRegression, skdp.DPLogisticRegression):
+    for make in (skdp.DPLinearRegression, skdp.DPLogisticRegression)[: 1 + (n > 8)]:
         accountant = skdp.BudgetAccountant(epsilon=1000.0, delta=1e-3)
-        model = make(epsilon=110.0, delta=1e-9, accountant=accountant)
+        model = make(epsilon=epsilon, delta=1e-9, accountant=accountant)
         with pytest.raises(skdp.exceptions.UnsupportedAccounting, match="a few dozen"):
-            model.fit(X[:, :5], X[:, 5])
+            model.fit(X[:n, :5], X[:n, 5])
         assert accountant.remaining()[0] == pytest.approx(1000.0)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
+@pytest.mark.parametrize("make", [skdp.DPLinearRegression, skdp.DPLogisticRegression])
+def test_a_vanishing_epsilon_is_refused_with_words(make):
+    _, X = table(600)
+    with pytest.raises(skdp.exceptions.UnsupportedAccounting, match="larger epsilon"):
+        make(epsilon=1e-200, delta=1e-200).fit(X[:, :5], X[:, 5])
 
 
 @pytest.mark.parametrize("scale", [1e-9, 2.0**-32, 1e-20, 1e200])

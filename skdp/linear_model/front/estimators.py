@@ -18,7 +18,7 @@ from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.front.choice import Choice, choose, is_doubtful
 from skdp.linear_model.front.classification import moment_classification
-from skdp.linear_model.front.regression import moment_regression
+from skdp.linear_model.front.regression import is_constant, moment_regression
 from skdp.linear_model.glm import (
     GLMClassifier,
     GLMModel,
@@ -32,9 +32,8 @@ from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 __all__ = ["DPLinearRegression", "DPLogisticRegression"]
 
 SOLVERS = ("auto", "moments", "ight", "lssgd")
-LARGEST_STEP = (
-    0.35  # part of mu^2 that no release of the method of moments exceeds, but for a constant
-)
+LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
+LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 
 
 class FrontDoor(LinearFit):
@@ -82,13 +81,17 @@ class FrontDoor(LinearFit):
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         """The method of moments."""
 
+    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
+        """The largest part of mu^2 that a release after the first one may take; public."""
+        return LARGEST_STEP
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
         if choice.solver == "moments":
             # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
             size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
-            session.require_feasible(size, 1, LARGEST_STEP)
+            session.require_feasible(size, 1, self._largest_step(session, problem))
             found = self._moments(session, problem)
         else:
             found = self._specialist(choice.solver, problem).solve(session, problem)
@@ -433,6 +436,9 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
 
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         return moment_regression(session, problem.records, self.n_nonzero_coefs)
+
+    def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
+        return LARGEST_MEAN if is_constant(session, problem.records) else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = {

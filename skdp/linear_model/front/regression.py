@@ -21,7 +21,7 @@ from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["moment_regression"]
+__all__ = ["is_constant", "moment_regression"]
 
 # All chosen on inner splits of the training parts of the suite and on generated tables.
 REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
@@ -76,9 +76,9 @@ def moment_regression(
     Solution
         Its theta is in the user's units.
     """
-    shares, d = Shares(session), records.n_features
+    shares = Shares(session)
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    if records.fit_intercept and mass < FEW + EACH * d:
+    if is_constant(session, records):
         return Solution(_constant(shares, records), 0)
     columns = standardize(shares, records, REACH, MOMENTS, own=OWN)
     center, reach, highest = released_target_range(shares, records)
@@ -111,6 +111,12 @@ def moment_regression(
         )
         theta[-1] += center
     return Solution(columns.outward(theta, kept), len(NEAR) + 1, columns.fill())
+
+
+def is_constant(session: PrivacySession, records: PrivateRecords) -> bool:
+    """Whether so few records leave a constant only; public numbers decide."""
+    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
+    return records.fit_intercept and mass < FEW + EACH * records.n_features
 
 
 def _between(

@@ -84,7 +84,13 @@ def require_feasible(parts: Parts, size: int, releases: int, share: float) -> No
     """
     ledger = parts.ledger
     if not ledger.exact and ledger.delta > 0:
-        multiplier = math.sqrt(releases / (share * ledger.mu2))
+        part = share * ledger.mu2
+        if not part > 0.0:
+            raise UnsupportedAccounting(
+                f"epsilon={ledger.epsilon:g} and delta={ledger.delta:g} are too small to compute the noise: use a "
+                "larger epsilon"
+            )
+        multiplier = math.sqrt(releases / part)
         ledger.check_slack(noise.gaussian_slack(size * releases, multiplier))
 
 
