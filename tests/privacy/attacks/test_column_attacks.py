@@ -218,4 +218,4 @@ def test_the_adversary_shows_most_of_the_claim_and_no_more(name, monkeypatch):
 @pytest.mark.parametrize("name", SAMPLED)
 def test_the_adversary_catches_the_twin_with_half_the_noise(name, monkeypatch):
     halved(monkeypatch)
-    assert shown(*attack(name, monkeypatch, 300)) > MU
+    assert shown(*attack(name, monkeypatch, 500)) > MU
