@@ -304,8 +304,12 @@ class Rows:
         )
 
     __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
-    __getstate__ = __setstate__ = __replace__ = _refuse  # type: ignore[assignment]
+    __replace__ = _refuse  # type: ignore[assignment]
     __array__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+
+
+# Here, and not in the class: dataclasses of Python 3.11.2 and before put their own in place of these two.
+Rows.__getstate__ = Rows.__setstate__ = Rows._refuse  # type: ignore[attr-defined,method-assign,assignment]
 
 
 def rows_from(
