@@ -25,9 +25,10 @@ __all__ = ["Columns", "released_reaches", "standardize"]
 ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
 MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
-# Standard deviations of the noise that a higher octave needs, and more for each octave that it is higher.
-EVIDENCE_HIGHER, EVIDENCE_MORE = 2.5, 0.5
-ABOVE = 5  # octaves above the fullest one in which the highest is looked for
+# Standard deviations of the noise that a higher octave needs, more for each octave that it is higher, and at most.
+# Codes for missing answers, such as 999, may lie far above.
+EVIDENCE_HIGHER, EVIDENCE_MORE, EVIDENCE_MOST = 2.5, 0.5, 4.0
+ABOVE = 16  # octaves above the fullest one in which the highest is looked for
 MARGIN = 1.25  # of a reach
 UPPER = 0.95  # quantile of the highest octave that becomes the reach
 NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
@@ -193,7 +194,8 @@ def released_reaches(
     sure &= np.where(near, own, -np.inf).max(axis=1) > least
     above = place - top[:, None]
     higher = (above > 0) & (above <= ABOVE)
-    higher &= counts > (EVIDENCE_HIGHER + EVIDENCE_MORE * above) * noise
+    needed = np.minimum(EVIDENCE_HIGHER + EVIDENCE_MORE * above, EVIDENCE_MOST)
+    higher &= counts > needed * noise
     top = np.where(higher, place, top[:, None]).max(axis=1)
     return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
 
