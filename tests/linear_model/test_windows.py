@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 import skdp
 from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
 from skdp.linear_model.front.shares import Shares
+from skdp.linear_model.front.steps import towards_identity
 from skdp.linear_model.front.windows import BEYOND, BINS, _family, narrowed, released_spread
 from skdp.privacy import PrivacySession, PrivateRecords
 
@@ -343,3 +344,38 @@ def test_codes_for_missing_answers_do_no_harm(code):
     for seed in range(4):
         model = skdp.DPLogisticRegression(classes=(0, 1), random_state=seed).fit(X, y)
         assert log_loss(y, model.predict_proba(X)) < math.log(2.0) - 0.03  # .653 without privacy
+
+
+# ------------------------------------------------------------------ the Gram matrix
+
+
+def symmetric_noise(p, std, seed):
+    noise = np.random.default_rng(seed).normal(0.0, std, size=(p, p))
+    return 0.5 * (noise + noise.T)
+
+
+def test_a_direction_that_all_columns_share_stays_in_the_gram_matrix():
+    p, noise = 150, 0.28
+    shared = np.full(p, p**-0.5)
+    gram = np.eye(p) + 9.0 * np.outer(shared, shared)
+    for seed in range(5):
+        found, left = towards_identity(gram + symmetric_noise(p, noise, seed), noise)
+        assert 0.0 <= left < noise
+        assert shared @ found @ shared == pytest.approx(10.0, rel=0.15)
+        alone, _ = towards_identity(np.eye(p) + symmetric_noise(p, noise, seed), noise)
+        assert np.linalg.eigvalsh(alone)[-1] < 1.0 + 0.5 * noise * math.sqrt(2 * p)
+
+
+def test_a_gram_matrix_without_noise_is_kept():
+    gram = np.cov(np.random.default_rng(0).normal(size=(5, 40)))
+    np.testing.assert_allclose(towards_identity(gram, 0.0)[0], gram, atol=1e-12)
+
+
+def test_columns_with_a_common_cause_do_not_make_steps_grow():
+    r = np.random.default_rng(1)
+    n, d = 14_000, 150
+    X = r.normal(size=(n, d)) + 0.3 * r.normal(size=(n, 1))
+    y = X @ r.normal(size=d) + r.normal(size=n)
+    for seed in range(4):
+        model = skdp.DPLinearRegression(epsilon=0.5, random_state=seed).fit(X, y)
+        assert model.score(X, y) > 0.5

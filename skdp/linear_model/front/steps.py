@@ -12,6 +12,9 @@ __all__ = ["ROW_NORM", "largest_rows", "posterior_step", "released_gram", "towar
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
 FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
 LEAST_VALUE = 0.05  # of an eigenvalue of the Gram matrix
+CLEARLY = (
+    1.2  # times the largest eigenvalue of noise alone: that of a direction which surely has more
+)
 
 
 def released_gram(shares: Shares, rows: PrivateRecords, share: float) -> np.ndarray:
@@ -36,13 +39,19 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
     """Shrink a Gram matrix of standardized columns towards the identity; return it, and what is left of its noise.
 
     The noise off the diagonal, where two triangles are averaged, is known: what the entries' mean square exceeds
-    it by is their signal.
+    it by is their signal. A direction that many columns share shows in one eigenvalue, and hardly in an entry:
+    eigenvalues beyond those of noise alone are kept, less what noise adds to them (Capitaine, Donati-Martin and
+    Feral 2009). Steps would be too long there otherwise, and grow.
     """
     p = len(gram)
     away = gram - np.eye(p)
     square = float(np.mean(away[~np.eye(p, dtype=bool)] ** 2)) if p > 1 else 0.0
     kept = max(0.0, 1.0 - noise**2 / 2 / max(square, 1e-12))
-    return np.eye(p) + kept * away, kept * noise
+    values, vectors = np.linalg.eigh(away)
+    edge = noise * math.sqrt(2 * p)  # of the eigenvalues of the noise
+    surely = 0.5 * (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0)))
+    values = np.where(values > CLEARLY * edge, np.maximum(surely, kept * values), kept * values)
+    return np.eye(p) + np.asarray(vectors * values @ vectors.T), kept * noise
 
 
 def posterior_step(
