@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import log_loss
 
 import skdp
+from skdp.linear_model.front import columns
 from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.steps import towards_identity
@@ -379,3 +380,22 @@ def test_columns_with_a_common_cause_do_not_make_steps_grow():
     for seed in range(4):
         model = skdp.DPLinearRegression(epsilon=0.5, random_state=seed).fit(X, y)
         assert model.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("d", [5, 15, 60])
+def test_a_column_that_lies_beyond_its_reach_is_given_up(d, monkeypatch):
+    # Noise may put an income of 20,000 into a window of 20: its coefficient would move every score by thousands.
+    r = np.random.default_rng(3)
+    X = r.normal(size=(500, d))
+    X[:, 0] = r.uniform(10_000.0, 30_000.0, 500)
+    records = PrivateRecords(X, np.zeros(500), fit_intercept=True)
+    reach = np.full(d, 5.0)
+    reach[0] = 20.0
+    monkeypatch.setattr(
+        columns, "released_reaches", lambda *args: (np.zeros((d, HIGH - LOW + 1)), reach.copy())
+    )
+    for seed in range(5):
+        shares = Shares(PrivacySession(epsilon=0.5, delta=1e-6, random_state=seed))
+        found = columns.standardize(shares, records, 0.06, 0.08, own=3.5)
+        assert found.reach[0] == math.inf
+        assert np.isfinite(found.reach[1:]).all()

@@ -39,6 +39,9 @@ FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
 # deviation that is then taken for the bulk of a standardized column.
 USUAL, CLOSE, PART, BULK = (0.6, 1.6), 0.4, 0.22, 1 / 256
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
+# A mean square of u over the largest one that can be released, above which the column is given up: most values lie
+# beyond the reach, which then is an error of noise.
+OUTSIDE = 0.5
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
 ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
@@ -144,8 +147,12 @@ def standardize(
     if not np.isfinite(reach).any():
         return columns
     variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
+    square = variance + columns.mean**2
+    taken = _taken_as_standardized(columns) if centered else np.zeros(d, dtype=bool)
+    # Such a column takes all of the norm to which rows are scaled down, and next to nothing of the weight is left.
+    most = TYPICAL * columns.seen.size / LEAST_WEIGHT
+    columns.reach[~taken & (square > max(1.0, OUTSIDE * most))] = np.inf
     if centered:
-        taken = _taken_as_standardized(columns)
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
         unseen = np.isfinite(reach) & (variance < UNSEEN * noise)
