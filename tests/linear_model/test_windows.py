@@ -386,9 +386,9 @@ def test_columns_with_a_common_cause_do_not_make_steps_grow():
 def test_a_column_that_lies_beyond_its_reach_is_given_up(d, monkeypatch):
     # Noise may put an income of 20,000 into a window of 20: its coefficient would move every score by thousands.
     r = np.random.default_rng(3)
-    X = r.normal(size=(500, d))
-    X[:, 0] = r.uniform(10_000.0, 30_000.0, 500)
-    records = PrivateRecords(X, np.zeros(500), fit_intercept=True)
+    X = r.normal(size=(3000, d))
+    X[:, 0] = r.uniform(10_000.0, 30_000.0, 3000)
+    records = PrivateRecords(X, np.zeros(3000), fit_intercept=True)
     reach = np.full(d, 5.0)
     reach[0] = 20.0
     monkeypatch.setattr(
