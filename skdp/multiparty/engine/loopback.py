@@ -26,7 +26,7 @@ from skdp.multiparty.engine.control import (
     greet,
 )
 from skdp.multiparty.engine.exchange import receive_all, together
-from skdp.multiparty.engine.laplace_bits import digits_of, laplace_bits_slack
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, digits_of, laplace_bits_slack
 from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_std
 from skdp.multiparty.engine.server_process import Part, party_names
 from skdp.multiparty.engine.shamir import threshold_of
@@ -190,6 +190,11 @@ class LoopbackEngine:
         """
         digits_of(scale)
         return self._open(integers, Kind.ROUND_LAPLACE, scale)
+
+    @property
+    def laplace_scales(self) -> tuple[float, float]:
+        """Least and largest scale, in units, of noise from bits."""
+        return LAPLACE_SCALES
 
     def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
         """See `skdp.multiparty.engine.laplace_bits.laplace_bits_slack`."""

@@ -16,6 +16,7 @@ shorter, so rows join on the way; a row that joins starts with b = 0 and needs n
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
@@ -48,6 +49,7 @@ _COUNTER = 8  # bytes of mpyc's label of a message
 _BITS = 2**18
 # A server is at most a few steps ahead of another; more messages than this are no part of the protocol.
 _MOST_WAITING = 64
+_RUNNING = threading.Lock()
 
 
 async def lay_laplace_noise(
@@ -198,6 +200,14 @@ class _Post:
 
     def _compute(self, work: Callable[[Any], Any], keys: dict[tuple[int, ...], bytes]) -> Any:
         """In the thread: mpyc's event loop, until the work is done or it is stopped."""
+        if not _RUNNING.acquire(blocking=False):
+            raise RuntimeError("mpyc serves one protocol at a time in a process")
+        try:
+            return self._compute_alone(work, keys)
+        finally:
+            _RUNNING.release()
+
+    def _compute_alone(self, work: Callable[[Any], Any], keys: dict[tuple[int, ...], bytes]) -> Any:
         module: ModuleType = import_mpyc()
         self.loop = loop = new_loop()
         try:
