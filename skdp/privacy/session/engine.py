@@ -14,7 +14,7 @@ from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "LaplaceEngine", "gaussian_by_engine", "laplace_by_engine"]
+__all__ = ["Engine", "LaplaceEngine", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
 
 
 class Engine(Protocol):
@@ -92,7 +92,7 @@ def gaussian_by_engine(
             raise UnsupportedAccounting(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
-        total, name, theirs = _sum_of(statistics), str(engine.name), (0.0, 0.0)
+        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
         if not ledger.exact:
             theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
         # The engine's code has run; from here to the charge only the package's own does.
@@ -165,7 +165,7 @@ def laplace_by_engine(
         ledger, statistics = parts.ledger, tuple(statistics)
         if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
             raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
-        total, name, theirs = _sum_of(statistics), str(engine.name), (0.0, 0.0)
+        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
         unit = scale = sensitivity = 0.0
         if not ledger.exact:
             if ledger.delta == 0:
@@ -219,8 +219,40 @@ def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArra
     return released
 
 
-def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
-    """The sum of statistics of different owners: a unit changes one of them."""
+def _sum_for(statistics: Sequence[Bounded]) -> Bounded:
+    """The sum for an engine, which must not wrap around at an owner.
+
+    An owner's sum over a private number of units may wrap around modulo 2^64. An engine adds in a larger range, where
+    a wrapped sum shows how often it did.
+    """
+    total = sum_of_owners(statistics)
+    for source in (bounded._value for bounded in statistics):
+        if source.usual is not None and source.usual < source.magnitude:
+            raise UnsupportedAccounting(
+                "an engine needs a public number of units: make the PrivateRecords without n_public, under "
+                "replace-one or zero-out"
+            )
+    return total
+
+
+def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:
+    """Return the sum of statistics of different owners: a unit changes one of them.
+
+    Parameters
+    ----------
+    statistics : sequence of Bounded
+        One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
+
+    Returns
+    -------
+    Bounded
+        Its bounds are the largest over the owners, not their sums.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If the statistics are of a batch, differ in what they protect, or two are of the same records.
+    """
     if not statistics or not all(isinstance(bounded, Bounded) for bounded in statistics):
         raise TypeError("statistics must be Bounded, one an owner")
     first, sources = statistics[0], [bounded._value for bounded in statistics]
@@ -228,17 +260,12 @@ def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
         raise UnsupportedAccounting("owners' statistics of batches have no proof")
     if any(b.shape != first.shape or b.adjacency != first.adjacency for b in statistics):
         raise UnsupportedAccounting("owners' statistics must have one shape and one adjacency")
+    if any(source.unit != sources[0].unit for source in sources):
+        raise UnsupportedAccounting("owners' statistics must protect one unit")
     # Records that are derived from others belong to the same family.
     owners = [source.owner for source in sources if source.owner is not None]
     if len({id(getattr(owner, "family", owner)) for owner in owners}) < len(owners):
         raise UnsupportedAccounting("two of the statistics are of the same records")
-    if any(source.usual is not None and source.usual < source.magnitude for source in sources):
-        # An owner's sum may then wrap around modulo 2^64. An engine adds in a larger range, where a wrapped sum
-        # shows how often it did.
-        raise UnsupportedAccounting(
-            "owners' statistics need a public number of units: make the PrivateRecords without n_public, under "
-            "replace-one or zero-out"
-        )
     wraps = any(source.usual is not None for source in sources)
     if wraps and any(source.roundings or math.isinf(source.magnitude) for source in sources):
         raise UnsupportedAccounting("sums and statistics that are rounded as a whole do not mix")
@@ -252,5 +279,11 @@ def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
         unit=sources[0].unit,
         needs_public_n=any(s.needs_public_n for s in sources),
     )
-    largest = max(bounded.l2 for bounded in statistics)
-    return Bounded.from_source(source, first.shape, l2=largest, adjacency=first.adjacency)
+    return Bounded.from_source(
+        source,
+        first.shape,
+        l1=max(bounded.l1 for bounded in statistics),
+        l2=max(bounded.l2 for bounded in statistics),
+        linf=max(bounded.linf for bounded in statistics),
+        adjacency=first.adjacency,
+    )
