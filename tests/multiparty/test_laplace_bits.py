@@ -12,7 +12,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdp.multiparty.engine import mpyc_bits, mpyc_runtime
+from skdp.multiparty.engine import mpyc_bits, mpyc_post, mpyc_runtime
 from skdp.multiparty.engine.field import PRIME, from_int64, to_bytes
 from skdp.multiparty.engine.laplace_bits import (
     LAPLACE_SCALES,
@@ -27,6 +27,7 @@ from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import abort_all
 from skdp.multiparty.transport.memory import memory_links
+from skdp.privacy import Bounded, PrivacySession
 
 SCALE = LAPLACE_SCALES[0]
 SCALES = pytest.mark.parametrize("scale", [SCALE, 20000.5, 2.0**21 + 0.25, LAPLACE_SCALES[1]])
@@ -236,6 +237,14 @@ def test_another_mpyc_is_refused(monkeypatch):
         mpyc_runtime.import_mpyc()
 
 
+def test_without_mpyc_nothing_is_spent(monkeypatch):
+    monkeypatch.setattr(mpyc_runtime.importlib.util, "find_spec", lambda name: None)
+    session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
+    with pytest.raises(ImportError, match="pip install"):
+        session.laplace_by_engine([Bounded(np.zeros(3), l1=1.0)], 0.1, LoopbackEngine(1))
+    assert not session.released
+
+
 def test_protocols_that_hide_statistically_fail():
     parameter = mpyc_runtime._NoSecurityParameter()
     for act in (
@@ -343,7 +352,7 @@ def test_a_wrong_set_of_keys_is_named():
 
 
 def test_after_a_failure_mpyc_can_be_used_again():
-    assert not mpyc_bits._RUNNING.locked()
-    with mpyc_bits._RUNNING, pytest.raises(RuntimeError, match="one protocol at a time"):
-        mpyc_bits._Post._compute(types.SimpleNamespace(), None, {})
+    assert not mpyc_post._RUNNING.locked()
+    with mpyc_post._RUNNING, pytest.raises(RuntimeError, match="one protocol at a time"):
+        mpyc_post.Post._compute(types.SimpleNamespace(), None, {})
     assert pickle.loads(pickle.dumps(1)) == 1  # of this process nothing was replaced

@@ -14,11 +14,12 @@ What mpyc 0.11 does by itself, and what happens here instead:
 
 mpyc's other randomness, the coefficients of shares, is from ``secrets``. Of its protocols two are used: random
 bits (from the square roots of opened random squares) and products. Neither hides anything statistically, so
-``sec_param`` is not used; `skdp.multiparty.engine.mpyc_bits` makes it a value that no arithmetic accepts.
+``sec_param`` is not used; `make_runtime` makes it a value that no arithmetic accepts.
 """
 
 import argparse
 import asyncio
+import importlib.util
 import itertools
 import os
 import secrets
@@ -33,10 +34,19 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.field import BYTES, PRIME
 
-__all__ = ["KEY_BYTES", "ElementCodec", "import_mpyc", "make_runtime", "new_keys", "shared_subsets"]
+__all__ = [
+    "KEY_BYTES",
+    "ElementCodec",
+    "import_mpyc",
+    "make_runtime",
+    "new_keys",
+    "require_mpyc",
+    "shared_subsets",
+]
 
 KEY_BYTES = 16
 _LOCK = threading.Lock()
+_MISSING = "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"
 
 
 class ElementCodec:
@@ -55,6 +65,12 @@ class ElementCodec:
             wire["high"].astype(object) << 64
         )
         return elements
+
+
+def require_mpyc() -> None:
+    """Raise ImportError, with the cure, where mpyc is not installed. Nothing is imported."""
+    if importlib.util.find_spec("mpyc") is None:
+        raise ImportError(_MISSING)
 
 
 def import_mpyc() -> ModuleType:
@@ -76,9 +92,7 @@ def import_mpyc() -> ModuleType:
                 import mpyc
                 import mpyc.runtime as module
         except ImportError:
-            raise ImportError(
-                "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"
-            ) from None
+            raise ImportError(_MISSING) from None
         finally:
             sys.argv = argv
         version = tuple(int(part) for part in mpyc.__version__.split(".")[:2])
