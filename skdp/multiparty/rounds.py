@@ -30,7 +30,7 @@ The noise of T rounds of a fixed budget has s^2 = T s_1^2. Theorem 6.3.6 of Wang
 D s^2 / alpha; its order T = (L/alpha) log(alpha J0 / (D s_1^2)) is that of the minimum of (1), too.
 
 The proof's ||theta*||^2 is far from that of real data, and steep directions converge much faster than (1) says:
-its minimum is several times too many rounds. With a 64th of J0 in its place the number was near the best one,
+its minimum is several times too many rounds. With a 32nd of J0 in its place the number was near the best one,
 on generated data, a9a, ijcnn1 and KDDCup99, with 1,000 to 30,000 records, alpha from 1e-4 to 0.1 and epsilon
 from 0.3 to 4. The number is public whatever it is, so no privacy rests on this choice.
 """
@@ -44,7 +44,7 @@ __all__ = ["MOST_ROUNDS", "automatic_rounds", "excess_bound"]
 # A round of a secure computation needs all owners and takes about a tenth of a second: a minute in all.
 MOST_ROUNDS = 500
 # Part of J0 that chooses the number of rounds: measured, see above.
-START_PART = 1.0 / 64.0
+START_PART = 1.0 / 32.0
 
 
 def excess_bound(
