@@ -98,6 +98,17 @@ def test_weights_of_records_give_the_noise_of_the_whole():
         assert row["sensitivity"] == pytest.approx(2 * math.sqrt(2.0) / units)
 
 
+def test_the_printed_noise_is_too_little_for_large_epsilons():
+    """Theorem 6.3.4: sigma^2 = 8 G^2 T log(1/delta) / (m n_(1) eps)^2, and rho = Delta^2 T / (2 sigma^2)."""
+    for epsilon, delta, exact, own in (
+        (8.0, 1e-5, 8.0067, 9.3897), (8.0, 1e-3, 8.3527, 10.3162), (0.5, 1e-3, 0.2825, 0.5090),
+    ):  # fmt: skip
+        rho = epsilon**2 / (4 * math.log(1 / delta))
+        assert rho + 2 * math.sqrt(rho * math.log(1 / delta)) == pytest.approx(own, abs=1e-4)
+        mu = math.sqrt(2 * rho)
+        assert accounting.gaussian_epsilon(mu, delta) == pytest.approx(exact, abs=1e-4)
+
+
 # ------------------------------------------------------------------ an intermediate model
 
 

@@ -101,7 +101,7 @@ def test_the_huber_loss_has_the_minimizer_of_ridge_regression(alpha, hurting):
 
 
 def test_the_coefficients_of_ridge_regression_reach_their_bound():
-    """One feature of size r = sqrt(alpha) and targets of 1: theta* = 1 / (2 sqrt(alpha)), so c cannot be smaller."""
+    """One feature of size sqrt(alpha), targets of 1: theta* = 1 / (2 sqrt(alpha)), so the bound is reached."""
     alpha = 0.01
     X, y = np.full((30, 1), math.sqrt(alpha)), np.ones(30)
     assert ridge(X, y, alpha) == pytest.approx(0.5 / math.sqrt(alpha))
