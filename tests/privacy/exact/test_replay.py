@@ -165,10 +165,8 @@ def make(name, epsilon=4.0, **params):
     settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
     if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
         del settings["max_iter"]  # its "auto" takes rounds
-    if issubclass(
-        cls, MultipartyFit
-    ):  # with a small penalty these pairs are far from the worst ones
-        settings["alpha"] = 1.0
+    if issubclass(cls, MultipartyFit):  # numbers with which the pairs come near to the worst ones
+        settings.update(alpha=1.0, loss="huber", huber_threshold=0.1, clip_norm=0.1)
     if issubclass(cls, FrontDoor):  # "auto" takes another method for so few records
         settings.update(solver="moments", n_nonzero_coefs=None)
     settings = {k: v for k, v in {**settings, **params}.items() if k in known}
