@@ -2,7 +2,7 @@
 
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
 from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
-from skdp.multiparty.estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
-from skdp.multiparty.estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
+from skdp.multiparty.output_estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
 from skdp.multiparty.owners import OwnRecords as OwnRecords
 from skdp.multiparty.owners import Owners as Owners
