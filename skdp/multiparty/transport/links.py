@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
@@ -33,8 +34,15 @@ class Link(Protocol):
     async def send(self, tag: int, payload: bytes) -> None:
         """Send one frame; ``tag`` in 0 .. 2^64 - 2 says which message of the protocol it is."""
 
-    async def receive(self, tag: int) -> bytes:
+    async def receive(self, tag: int, *, patience: int = 1) -> bytes:
         """The payload of the next frame, which must carry ``tag``.
+
+        Parameters
+        ----------
+        tag : int
+        patience : int, default=1
+            How many deadlines to wait. Who waits for a party that itself waits for others is more patient, so that
+            the party that is late is found by those who wait for it directly.
 
         Raises
         ------
@@ -55,7 +63,7 @@ class BaseLink:
     peer : str
     index : int
     deadline : float
-        Seconds that `receive` waits for a frame.
+        Seconds that `receive` waits for a frame; inf waits for ever.
     names : mapping of int to str, default={}
         Names of all parties by number, for what a peer reports.
     """
@@ -67,10 +75,11 @@ class BaseLink:
         self.names = dict(names or {})
         self.sent_bytes = self.sent_frames = 0
 
-    async def receive(self, tag: int) -> bytes:
+    async def receive(self, tag: int, *, patience: int = 1) -> bytes:
         """See `Link.receive`."""
+        wait = self.deadline * patience
         try:
-            async with asyncio.timeout(self.deadline):
+            async with asyncio.timeout(wait if wait < math.inf else None):
                 found, payload = await self._read()
         except TimeoutError:
             raise self.error(Reason.LATE) from None
@@ -87,7 +96,7 @@ class BaseLink:
         self.sent_bytes += len(payload)
         self.sent_frames += 1
         try:
-            async with asyncio.timeout(self.deadline):
+            async with asyncio.timeout(self.deadline if self.deadline < math.inf else None):
                 await self._write(tag, payload)
         except TimeoutError:
             raise self.error(Reason.LATE) from None
