@@ -148,7 +148,8 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
     if protocol != PROTOCOL:
         raise PlanError(f"the plan speaks protocol {protocol}, and this skdp speaks {PROTOCOL}")
     parties = tuple(_party(entry) for entry in top.tables("parties"))
-    n_servers = top.integer("servers", 3, len(parties))
+    n_servers = top.integer("servers", 3, 5)
+    most = (n_servers - 1) // 2
     data, deadlines = top.table("data"), top.table("deadlines")
     features = tuple(_feature(entry) for entry in data.tables("features"))
     plan = Plan(
@@ -161,7 +162,7 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
         classes=_classes(data.get("classes", list, None)),
         parties=parties,
         n_servers=n_servers,
-        threshold=top.integer("threshold", 1, (n_servers - 1) // 2),
+        threshold=top.integer("threshold", most, most),
         connect=deadlines.number("connect", 0.0, _LONGEST),
         data=deadlines.number("data", 0.0, _LONGEST),
         round=deadlines.number("round", 0.0, _LONGEST),
@@ -307,6 +308,10 @@ def _classes(classes: list[Any] | None) -> Any:
 
 
 def _check_parties(plan: Plan) -> None:
+    if plan.n_servers not in (3, 5):
+        raise PlanError("'servers' must be 3 or 5: an even number costs more and protects no better")
+    if plan.n_servers > len(plan.parties):
+        raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
     for what, values in (
         ("name", [party.name for party in plan.parties]),
         ("certificate", [party.fingerprint for party in plan.parties]),
@@ -316,8 +321,6 @@ def _check_parties(plan: Plan) -> None:
     for party in plan.parties[: plan.n_servers]:
         if party.host is None:
             raise PlanError(f"{party.name} is a server and has no 'address'")
-    if plan.n_servers % 2 == 0:
-        raise PlanError("'servers' must be odd: an even number protects no better and costs more")
 
 
 def _check_columns(plan: Plan) -> None:
@@ -344,6 +347,8 @@ def _check_estimator(plan: Plan) -> None:
     if is_classifier(estimator) != (plan.classes is not None):
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
+    if plan.parameters.get("noise") == "laplace":
+        raise PlanError("'noise' of [parameters] must be \"gaussian\": parties draw no Laplace noise")
     if (plan.parameters["unit"] == "group") != (plan.group is not None):
         raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
 

@@ -44,14 +44,10 @@ class Network:
                     yield link
 
     def set_deadline(self, seconds: float) -> None:
-        """Set how long the links wait.
-
-        Owners wait for servers, which wait for each other, which wait for owners. The longer a chain is, the longer
-        its end waits. So the first who is late is the one that is named.
-        """
-        for table, factor in ((self.to_owners, 1), (self.between, 2), (self.to_servers, 3)):
+        """Set how long the links wait for a frame."""
+        for table in (self.to_servers, self.to_owners, self.between):
             for link in table.values():
-                link.deadline = factor * seconds
+                link.deadline = seconds
 
     async def barrier(self, tag: int) -> None:
         """Return when every owner has come here: each tells every server, and each server tells every owner."""
@@ -59,10 +55,11 @@ class Network:
         async def as_owner() -> None:
             for link in self.to_servers.values():
                 await link.send(tag, b"")
-            await together(*(_empty(link, tag) for link in self.to_servers.values()))
+            # The servers wait for all owners: who is late is found by them first.
+            await together(*(_empty(link, tag, 2) for link in self.to_servers.values()))
 
         async def as_server() -> None:
-            await together(*(_empty(link, tag) for link in self.to_owners.values()))
+            await together(*(_empty(link, tag, 1) for link in self.to_owners.values()))
             for link in self.to_owners.values():
                 await link.send(tag, b"")
 
@@ -112,8 +109,8 @@ async def _drain(link: BaseLink) -> None:
         pass
 
 
-async def _empty(link: BaseLink, tag: int) -> None:
-    if await link.receive(tag):
+async def _empty(link: BaseLink, tag: int, patience: int) -> None:
+    if await link.receive(tag, patience=patience):
         raise link.error(Reason.CONTENT)
 
 
