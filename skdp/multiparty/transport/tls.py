@@ -268,6 +268,8 @@ class _Calls:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
+        # asyncio does it for the sockets that it makes: small frames must not wait for the peer's receipt.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             transport, _ = await loop.connect_accepted_socket(
                 lambda: protocol, connection, ssl=context

@@ -30,6 +30,9 @@ class Engine(Protocol):
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
+    # An engine may also have ``ready()``. It is called before anything is charged, and raises if a release cannot
+    # be made, for example because another party's data do not fit: then no party has spent anything.
+
 
 def gaussian_by_engine(
     parts: Parts, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine
@@ -73,6 +76,8 @@ def gaussian_by_engine(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
         total, name, theirs = sum_of_owners(statistics), str(engine.name), (0.0, 0.0)
+        if hasattr(engine, "ready"):
+            engine.ready()
         if not ledger.exact:
             theirs = engine.slack(total.size, plan.noise_multiplier)
             theirs = float(theirs[0]), float(theirs[1])
