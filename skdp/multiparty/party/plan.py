@@ -13,11 +13,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from skdp._version import __version__
 from skdp.multiparty.party.keys import fingerprint_of
+from skdp.registry import ESTIMATORS
 
 __all__ = ["PROTOCOL", "Feature", "Party", "Plan", "PlanError", "parse_plan", "read_plan"]
 
@@ -354,12 +356,9 @@ def _check_estimator(plan: Plan) -> None:
 
 
 def _estimator_class(name: str) -> Any:
-    import skdp
-    from skdp.registry import ESTIMATORS
-
     module = ESTIMATORS.get(name, "")
     if not (name.startswith("MPC") and module.startswith(_ESTIMATORS_OF)):
         offered = sorted(n for n, m in ESTIMATORS.items() if m.startswith(_ESTIMATORS_OF))
         offered = [n for n in offered if n.startswith("MPC")]
         raise PlanError(f"'estimator' must be one of {', '.join(offered)}, got {name!r}")
-    return getattr(skdp, name)
+    return getattr(import_module(module), name)

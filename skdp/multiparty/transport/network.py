@@ -1,8 +1,7 @@
 """All links of one party, and what is done on all of them: barriers, and the end."""
 
 import asyncio
-import contextlib
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,21 +79,30 @@ class Network:
             error = await self._reported() or error
         await abort_all(list(self.links()), error)
         # A socket that is closed with unread bytes resets its connection, and the peer may lose the last frame that
-        # was sent to it.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS):
-                await asyncio.gather(*(_drain(link) for link in self.links()))
+        # was sent to it. Who has stopped by itself waits for no word.
+        await self._drain_all(lambda word: False)
         self.close()
         return error
 
     async def _reported(self) -> PartyError | None:
         """The first party that a peer names; None after some seconds without a word."""
-        with contextlib.suppress(TimeoutError):
+        return await self._drain_all(lambda word: bool(word.told_by) and word.index != self.own)
+
+    async def _drain_all(self, wanted: Callable[[PartyError], bool]) -> PartyError | None:
+        """Read on until every peer has said why it stops or has closed; return a word that is wanted at once."""
+        tasks = [asyncio.create_task(link.drain()) for link in self.links()]
+        try:
             async with asyncio.timeout(_LAST_WORDS):
-                for word in asyncio.as_completed([link.drain() for link in self.links()]):
-                    found = await word
-                    if found is not None and found.told_by and found.index != self.own:
-                        return found
+                for next_one in asyncio.as_completed(tasks):
+                    word = await next_one
+                    if word is not None and wanted(word):
+                        return word
+        except TimeoutError:
+            pass
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         return None
 
     def close(self) -> None:
@@ -102,11 +110,6 @@ class Network:
         for table in (self.to_servers, self.to_owners, self.between):
             for link in table.values():
                 link.close()
-
-
-async def _drain(link: BaseLink) -> None:
-    while await link.drain() is not None:
-        pass
 
 
 async def _empty(link: BaseLink, tag: int, patience: int) -> None:
