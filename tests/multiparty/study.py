@@ -5,6 +5,7 @@ import copy
 import json
 import socket
 import threading
+import warnings
 from multiprocessing import get_context
 
 import numpy as np
@@ -154,7 +155,9 @@ def quiet(line):
 def forkserver():
     """Processes that start with everything imported, and share no state with the tests."""
     context = get_context("forkserver")
-    context.set_forkserver_preload(["tests.multiparty.study", "skdp.multiparty.estimators"])
+    context.set_forkserver_preload(
+        ["tests.multiparty.study", "skdp.multiparty.estimators", "skdp.kernels.gradient.cpu"]
+    )
     return context
 
 
@@ -163,7 +166,9 @@ def run_in_process(options, prepare, queue):
     try:
         if prepare is not None:
             prepare()
-        queue.put((options.index, str(run(options, quiet))))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the tables are small
+            queue.put((options.index, str(run(options, quiet))))
     except BaseException as error:
         queue.put((options.index, f"{type(error).__name__}: {error}"))
 

@@ -151,6 +151,10 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
         raise PlanError(f"the plan speaks protocol {protocol}, and this skdp speaks {PROTOCOL}")
     parties = tuple(_party(entry) for entry in top.tables("parties"))
     n_servers = top.integer("servers", 3, 5)
+    if n_servers == 4:
+        raise PlanError("'servers' must be 3 or 5: an even number costs more and protects no better")
+    if n_servers > len(parties):
+        raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
     most = (n_servers - 1) // 2
     data, deadlines = top.table("data"), top.table("deadlines")
     features = tuple(_feature(entry) for entry in data.tables("features"))
@@ -184,7 +188,10 @@ def canonical_hash(document: Mapping[str, Any]) -> str:
 
     Python writes the shortest digits that give back a float, so equal documents have equal text on every machine.
     """
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PlanError("a plan holds texts, booleans and finite numbers only") from error
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
@@ -302,18 +309,14 @@ def _feature(entry: _Table) -> Feature:
 def _classes(classes: list[Any] | None) -> Any:
     if classes is None:
         return None
-    if len(classes) < 2 or len({*classes}) < len(classes):
-        raise PlanError("'classes' must be at least two different labels")
     if {type(label) for label in classes} not in ({int}, {str}):
         raise PlanError("'classes' must be all integers or all strings")
+    if len({*classes}) < max(2, len(classes)):
+        raise PlanError("'classes' must be at least two different labels")
     return tuple(classes)
 
 
 def _check_parties(plan: Plan) -> None:
-    if plan.n_servers not in (3, 5):
-        raise PlanError("'servers' must be 3 or 5: an even number costs more and protects no better")
-    if plan.n_servers > len(plan.parties):
-        raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
     for what, values in (
         ("name", [party.name for party in plan.parties]),
         ("certificate", [party.fingerprint for party in plan.parties]),
