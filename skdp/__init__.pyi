@@ -37,12 +37,10 @@ from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
 from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
-from skdp.multiparty.estimators import (
-    MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier,
-)
-from skdp.multiparty.estimators import (
-    MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor,
-)
+from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
+from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
+from skdp.multiparty.estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
+from skdp.multiparty.estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
 from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
 from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler

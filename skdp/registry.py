@@ -42,6 +42,8 @@ ESTIMATORS = {
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
     "MPCGradientPerturbationClassifier": "skdp.multiparty.estimators",
     "MPCGradientPerturbationRegressor": "skdp.multiparty.estimators",
+    "MPCOutputPerturbationClassifier": "skdp.multiparty.estimators",
+    "MPCOutputPerturbationRegressor": "skdp.multiparty.estimators",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",
     "PublicScaler": "skdp.preprocessing.public_scaler",
     "STORMClassifier": "skdp.linear_model.srm.estimators",

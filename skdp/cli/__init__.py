@@ -210,13 +210,10 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
         "party",
         parents=[json_option],
         help="train one model with others who do not pool their data",
-        description="Run one data owner of a joint fit over mutual TLS 1.3 (run, the default); check a plan and "
-        "print its hash (check); make keys (keys); write a whole example to try (example).",
+        description="Run one data owner of a joint fit over mutual TLS 1.3. It needs --config, --index and --data; "
+        "the actions prepare it.",
     )
-    party.add_argument(
-        "action", nargs="?", choices=("run", "check", "keys", "example"), default="run"
-    )
-    party.add_argument("names", nargs="*", metavar="NAME", help="of the parties that get keys")
+    _add_party_actions(party, json_option)
     party.add_argument("--config", metavar="PLAN", help="the public plan, a TOML file")
     party.add_argument(
         "--index", type=_integer(0, 2**31), metavar="I", help="this party's number in the plan"
@@ -247,6 +244,19 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="until all parties must be connected; default: the plan's",
     )
+
+
+def _add_party_actions(party: argparse.ArgumentParser, json_option: argparse.ArgumentParser) -> None:
+    actions = party.add_subparsers(dest="action", metavar="ACTION")
+    keys = actions.add_parser("keys", parents=[json_option], help="make keys and certificates")
+    keys.add_argument("names", nargs="+", metavar="NAME", help="of each party")
+    check = actions.add_parser("check", parents=[json_option], help="check a plan, print its hash")
+    check.add_argument("config", metavar="PLAN", help="the public plan, a TOML file")
+    example = actions.add_parser(
+        "example", parents=[json_option], help="write keys, a plan and tables of three hospitals"
+    )
+    for action in (keys, example):
+        action.add_argument("--out", default=".", metavar="DIR", help="folder (default: here)")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -16,8 +16,7 @@ def party(arguments: argparse.Namespace) -> None:
     from skdp.multiparty.party.table import DataError
     from skdp.multiparty.transport.errors import PartyError
 
-    _check_words(arguments)
-    commands = {"run": _run, "check": _check, "keys": _keys, "example": _example}
+    commands = {None: _run, "check": _check, "keys": _keys, "example": _example}
     try:
         commands[arguments.action](arguments)
     except BrokenPipeError:
@@ -30,16 +29,10 @@ def party(arguments: argparse.Namespace) -> None:
         raise BadInput(str(error)) from error
 
 
-def _check_words(arguments: argparse.Namespace) -> None:
-    if arguments.names and arguments.action != "keys":
-        raise BadInput(f"party {arguments.action} takes no NAME")
-    needed = {"run": ("config", "index", "data"), "check": ("config",)}.get(arguments.action, ())
-    for name in needed:
-        if getattr(arguments, name) is None:
-            raise BadInput(f"argument --{name}: party {arguments.action} needs it")
-
-
 def _run(arguments: argparse.Namespace) -> None:
+    for name in ("config", "index", "data"):
+        if getattr(arguments, name) is None:
+            raise BadInput(f"argument --{name}: a party needs it")
     from skdp.multiparty.party.run import Options, run
 
     path = run(
@@ -78,8 +71,6 @@ def _check(arguments: argparse.Namespace) -> None:
 def _keys(arguments: argparse.Namespace) -> None:
     from skdp.multiparty.party.keys import fingerprint_of, make_keys
 
-    if not arguments.names:
-        raise BadInput("party keys needs the NAME of each party")
     made = []
     for name in arguments.names:
         key, certificate = make_keys(arguments.out, name)

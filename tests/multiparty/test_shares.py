@@ -67,7 +67,9 @@ def test_messages_hold_elements_only():
     for number in (field.PRIME, 2**89, 2**96 - 1):
         with pytest.raises(ValueError, match="no element"):
             field.from_bytes(number.to_bytes(12, "little"), 1)
-    assert python(field.from_bytes((field.PRIME - 1).to_bytes(12, "little"), 1)) == [field.PRIME - 1]
+    assert python(field.from_bytes((field.PRIME - 1).to_bytes(12, "little"), 1)) == [
+        field.PRIME - 1
+    ]
 
 
 def test_random_elements_are_redrawn_at_p():

@@ -201,7 +201,7 @@ def test_only_tls_1_3_with_a_certificate_gets_a_word(town):
     assert len(first) == 12  # the head of the server's hello
     old = _client(town)
     old.maximum_version = ssl.TLSVersion.TLSv1_2
-    assert isinstance(asyncio.run(_shake_hands(town, old)), ssl.SSLError)
+    assert isinstance(asyncio.run(_shake_hands(town, old)), (OSError, EOFError))
     nobody = asyncio.run(_shake_hands(town, _client(town, keys=None)))
     assert isinstance(nobody, (OSError, EOFError))
 

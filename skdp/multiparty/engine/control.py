@@ -9,6 +9,7 @@ from typing import NamedTuple
 __all__ = [
     "BUFFER",
     "HOST",
+    "READY",
     "TOKEN_BYTES",
     "Command",
     "Kind",
@@ -19,6 +20,7 @@ __all__ = [
 
 HOST = "127.0.0.1"
 TOKEN_BYTES = 32
+READY = 2**60  # the tag of a server's first frame to the caller; commands count from 0
 BUFFER = 2**20  # bytes that a stream reads ahead; a choice, not tuned
 
 _COMMAND = struct.Struct("<BQQd")

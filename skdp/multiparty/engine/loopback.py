@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from typing import IO, NoReturn, TypeVar, cast
 
@@ -17,13 +18,15 @@ from skdp.multiparty.engine.client import open_as_owner
 from skdp.multiparty.engine.control import (
     BUFFER,
     HOST,
+    READY,
     TOKEN_BYTES,
     Command,
     Kind,
     Traffic,
     greet,
 )
-from skdp.multiparty.engine.exchange import together
+from skdp.multiparty.engine.exchange import receive_all, together
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, digits_of, laplace_bits_slack
 from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_std
 from skdp.multiparty.engine.server_process import Part, party_names
 from skdp.multiparty.engine.shamir import threshold_of
@@ -38,14 +41,19 @@ Integers = NDArray[np.int64]
 
 _LIMIT = 2**27  # bytes of a frame: eleven million values; a choice, not tuned
 _MOST_OWNERS = 2**20  # for which `field` proves that no sum overflows
+_PATIENT = (
+    3600  # deadlines that the caller waits for a server, which may be laying noise for all rounds
+)
+_STARTUP = 60.0  # seconds in which all parties must be connected; a choice, not tuned
 _AT_ONCE = 100  # connections that are made together
 
 
 class LoopbackEngine:
-    """Secure sums among processes of one machine: the whole protocol over real sockets, for tests and measurements.
+    """Secure sums among processes of one machine: the whole protocol over real sockets, for tests and
+    measurements.
 
-    It protects nobody from the machine it runs on: whoever controls that sees every share. The parties of a real
-    deployment run the same protocol in processes of their own.
+    It is for tests and measurements. It protects nobody from the machine it runs on: whoever controls that sees
+    every share. The parties of a real deployment run the same protocol in processes of their own.
 
     Parameters
     ----------
@@ -83,13 +91,15 @@ class LoopbackEngine:
         self.threshold = threshold_of(n_servers)
         self._parties: _Parties | None = None
         self._failed = False
+        # Rounds whose noise is laid, by kind, number of values and scale.
+        self._laid: Counter[tuple[bool, int, float]] = Counter()
 
     @property
     def name(self) -> str:
         """Who draws the noise, and whom one trusts for it."""
         return (
-            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; loopback processes "
-            "of one machine: a test of the protocol, no protection from this machine"
+            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; loopback "
+            "processes of one machine: a test of the protocol, no protection from this machine"
         )
 
     # ---------------------------------------------------------------- life
@@ -99,6 +109,7 @@ class LoopbackEngine:
             raise RuntimeError("this engine is running already")
         self._parties = _Parties(self.n_owners, self.n_servers, self.deadline)
         self._failed = False
+        self._laid.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -156,7 +167,51 @@ class LoopbackEngine:
         sigma : float
         """
         share_std(sigma, self.n_servers - self.threshold)
-        self._call(Command(Kind.LAY_GAUSSIAN, rounds, n_values, sigma))
+        self._prepare(Command(Kind.LAY_GAUSSIAN, rounds, n_values, sigma))
+
+    def open_laplace(self, integers: Sequence[Integers], scale: float) -> Integers:
+        """The sum of the owners' integers plus discrete Laplace noise from bits that no party knows, modulo 2^64.
+
+        Parameters
+        ----------
+        integers : sequence of ndarray of int64
+            One an owner, of one shape.
+        scale : float
+            In units; see `skdp.multiparty.engine.laplace_bits`.
+
+        Returns
+        -------
+        ndarray of int64
+
+        Raises
+        ------
+        PartyError
+            If a party failed; nothing is opened, and the engine must be started again.
+        """
+        digits_of(scale)
+        return self._open(integers, Kind.ROUND_LAPLACE, scale)
+
+    @property
+    def laplace_scales(self) -> tuple[float, float]:
+        """Least and largest scale, in units, of noise from bits."""
+        return LAPLACE_SCALES
+
+    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+        """See `skdp.multiparty.engine.laplace_bits.laplace_bits_slack`."""
+        return laplace_bits_slack(n_values, scale, epsilon)
+
+    def prepare_laplace(self, rounds: int, n_values: int, scale: float) -> None:
+        """Lay the Laplace noise of openings to come; as `prepare`.
+
+        Parameters
+        ----------
+        rounds : int
+        n_values : int
+            Of one opening.
+        scale : float
+        """
+        digits_of(scale)
+        self._prepare(Command(Kind.LAY_LAPLACE, rounds, n_values, scale))
 
     def traffic(self) -> Traffic:
         """What all parties have sent up to the end of the last command: bytes of payload, and frames."""
@@ -171,10 +226,21 @@ class LoopbackEngine:
         if any(array.dtype != np.int64 or array.shape != arrays[0].shape for array in arrays):
             raise TypeError("the owners' integers must be int64 arrays of one shape")
         command = Command(kind, 1, arrays[0].size, scale)
+        key = (command.kind.is_laplace, command.n_values, command.scale)
+        if not self._laid[key]:
+            lay = Kind.LAY_LAPLACE if kind.is_laplace else Kind.LAY_GAUSSIAN
+            self._prepare(command._replace(kind=lay))
+        self._laid[key] -= 1
         results = self._call(command, arrays)
         if any(not np.array_equal(result, results[0]) for result in results):
             raise RuntimeError("owners read different results")
         return results[0]
+
+    def _prepare(self, command: Command) -> None:
+        if command.rounds < 1 or command.n_values < 1:
+            raise ValueError("rounds and values must be at least 1")
+        self._call(command)
+        self._laid[command.kind.is_laplace, command.n_values, command.scale] += command.rounds
 
     def _call(self, command: Command, arrays: Sequence[Integers] = ()) -> list[Integers]:
         parties = self._running()
@@ -269,6 +335,8 @@ class _Parties:
         found = await together(link(*pair) for pair in pairs)
         k = self.n_servers
         self.links = [found[i : i + k] for i in range(0, len(found), k)]
+        async with asyncio.timeout(_STARTUP):
+            await receive_all(self.links[-1], READY, patience=_PATIENT)
 
     def call(self, command: Command, arrays: Sequence[Integers]) -> list[Integers]:
         """Have a command done by all servers, with the owners' integers if it is a round."""
@@ -328,12 +396,10 @@ class _Parties:
         self.clean()
 
 
-# Deadlines that the caller waits for a server that may be laying noise for all rounds: an hour at least.
-_PATIENT = 3600
-
-
 def _clean(
-    processes: "list[subprocess.Popen[str]]", loop: asyncio.AbstractEventLoop, thread: threading.Thread
+    processes: "list[subprocess.Popen[str]]",
+    loop: asyncio.AbstractEventLoop,
+    thread: threading.Thread,
 ) -> None:
     """End what is left: a server ends when its standard input closes, and is killed if it does not."""
     for process in processes:

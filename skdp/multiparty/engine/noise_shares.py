@@ -1,9 +1,9 @@
 """Gaussian noise that no t servers know: every server draws a share of it.
 
-Each of k servers draws round(N(0, s^2)) with ``s^2 = sigma^2 / (k - t)``. Up to t servers may tell what they drew: the
-other k - t shares alone are noise of variance sigma^2. Nobody can leave that surplus out, since nobody knows who is
-honest. All k shares together have the variance ``k / (k - t) sigma^2``: 22 % more standard deviation than one drawer
-would need at t = 1 of 3, 29 % at t = 2 of 5.
+Each of k servers draws round(N(0, s^2)) with ``s^2 = sigma^2 / (k - t)``. Up to t servers may tell what they
+drew: the other k - t shares alone are noise of variance sigma^2. Nobody can leave that surplus out, since
+nobody knows who is honest. All k shares together have the variance ``k / (k - t) sigma^2``: 22 % more standard
+deviation than one drawer would need at t = 1 of 3, 29 % at t = 2 of 5.
 
 Privacy
 -------
@@ -20,33 +20,34 @@ summation). So up to the factor 1 +- e ::
 
     P(R_1 + R_2 = n) = integral of phi_v(y) B_2(y - n) dy
 
-with B_2 the density of a sum of two uniform numbers on [-1/2, 1/2]. The values B_2(y - n) over all integers n add up
-to 1 for every y: so this is the law of a random rounding of y ~ N(0, v^2), which takes n with probability B_2(y - n).
+with B_2 the density of a sum of two uniform numbers on [-1/2, 1/2]. The values B_2(y - n) over all integers n
+add up to 1 for every y: so this is the law of a random rounding of y ~ N(0, v^2), which takes n with
+probability B_2(y - n).
 
-*j shares.* Let the claim hold for the sum of j - 1 shares, of variance v^2 and with B_{j-1}. The same calculation, with
-u of density B_{j-1}, gives it for j, with B_j and one more factor ``1 +- e``, where ``tau^2 = v^2 s^2 / (v^2 + s^2)``.
-With equal shares tau^2 = s^2 (i - 1) / i in the step from i - 1 to i shares, i = 2 .. j. The values of a B-spline at
-the integers add up to 1 for every j.
+*j shares.* Let the claim hold for the sum of j - 1 shares, of variance v^2 and with B_{j-1}. The same
+calculation, with u of density B_{j-1}, gives it for j, with B_j and one more factor ``1 +- e``, where ``tau^2 =
+v^2 s^2 / (v^2 + s^2)``. With equal shares tau^2 = s^2 (i - 1) / i in the step from i - 1 to i shares, i = 2 ..
+j. The values of a B-spline at the integers add up to 1 for every j.
 
-This rounding moves with an integer x: ``x + R_1 + ... + R_j`` is the random rounding of ``x + N(0, sigma^2)``. Every
-theorem on the Gaussian mechanism holds, also for batches and for adaptive releases; both data sets' probabilities
-carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5 million).
+This rounding moves with an integer x: ``x + R_1 + ... + R_j`` is the random rounding of ``x + N(0, sigma^2)``.
+Every theorem on the Gaussian mechanism holds, also for batches and for adaptive releases; both data sets'
+probabilities carry the factors. At s = 512, the least that `open` accepts, the factor is 1 +- exp(-2.5
+million).
 
 *What the sampler adds.* A share is drawn with a log-error of 2^-50, up to 13.25 s, and a probability of 2^-100 is
 treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The cut-off has two effects on a sum n:
 
-* Let |n| <= 10.5 sigma. A share beyond 13.25 s is missing from the sum over all ways to make n. Given the sum, it is
-  Gaussian with mean n / j, at most 10.5 s / sqrt(j), and variance s^2 (1 - 1/j). So all its ways are a part of at most
-  j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
-* Sums beyond 10.5 sigma count as if they were wrong. On a neighbouring data set the same output needs another noise,
-  different by at most sigma / noise_multiplier. So all outputs but a probability of ``erfc((10.4 - 1 /
-  noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what rounding moves, j / 2 units.
+* Let |n| <= 10.5 sigma. A share beyond 13.25 s is missing from the sum over all ways to make n. Given the sum,
+  it is Gaussian with mean n / j, at most 10.5 s / sqrt(j), and variance s^2 (1 - 1/j). So all its ways are a
+  part of at most j 2 Q((13.25 - 10.5 / sqrt j) / sqrt(1 - 1/j)) <= 2^-49 j (2 <= j <= 4) of the whole.
+* Sums beyond 10.5 sigma count as if they were wrong. On a neighbouring data set the same output needs another
+  noise, different by at most sigma / noise_multiplier. So all outputs but a probability of ``erfc((10.4 - 1 /
+  noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what rounding moves, j / 2
+  units.
 
-References
-----------
-The convolution of rounded Gaussians: our own proof; P. Kairouz, Z. Liu and T. Steinke, "The distributed discrete
-Gaussian mechanism for federated learning with secure aggregation" (ICML 2021), bound sums of discrete Gaussians by the
-same summation.
+References ---------- The convolution of rounded Gaussians: our own proof; P. Kairouz, Z. Liu and T. Steinke,
+"The distributed discrete Gaussian mechanism for federated learning with secure aggregation" (ICML 2021), bound
+sums of discrete Gaussians by the same summation.
 """
 
 from math import erfc, exp, expm1, log1p, pi, sqrt
@@ -60,7 +61,8 @@ LEAST_SHARE = 512.0
 
 # A sum of shares counts up to this many sigma. A choice: the two errors that it weighs are both negligible here.
 _REACH, _ROUNDED_REACH = 10.5, 10.4
-# Ways to make a sum within the reach that a cut-off share misses: at most 2^-52.3 a share; the rest is for rounding.
+# Ways to make a sum within the reach that a cut-off share misses: at most 2^-52.3 a share; the rest is for
+# rounding.
 _MISSING = 2.0**-49
 # The factor of the convolution is far below the least float; this is charged in its place.
 _LEAST_ERROR = 2.0**-1000
@@ -101,7 +103,9 @@ def convolution_error(stds: list[float]) -> float:
         tau2 = total * std**2 / (total + std**2)
         total += std**2
         first = exp(-2 * pi**2 * tau2)
-        part = 2 * first / -expm1(-6 * pi**2 * tau2)  # h^2 >= 3 h - 2: a geometric series bounds the rest
+        part = (
+            2 * first / -expm1(-6 * pi**2 * tau2)
+        )  # h^2 >= 3 h - 2: a geometric series bounds the rest
         error += -log1p(-part) if part < 1 else float("inf")
     return max(error, _LEAST_ERROR)
 

@@ -1,16 +1,18 @@
 """What a server does: it lays noise in shares, adds the owners' shares to it, and opens the noisy sum.
 
-Offline, once for all rounds, since noise does not depend on data: every server draws its part of the noise and shares
-it among the servers (`lay_gaussian_noise`). Online, in every round (`serve_round`):
+Offline, once for all rounds, since noise does not depend on data: every server draws its part of the noise and
+shares it among the servers (`lay_gaussian_noise`). Online, in every round (`serve_round`):
 
 1. every owner sends a share of its integers;
 2. the server adds all shares and its share of the noise, and sends the sum to the other servers;
-3. the server looks whether all shares of the sum lie on one polynomial, and sends the opened integers to every owner.
+3. the server looks whether all shares of the sum lie on one polynomial, and sends the opened integers to every
+   owner.
 
-Secrecy. The t servers that may be corrupted, together with any owners, see t shares of every honest owner's integers
-and of every honest server's noise, which are uniform, and all shares of the sum. Those lie on one polynomial of degree
-t: its value at 0 is the output, its values at the corrupted servers are sums of what these hold. So t + 1 values that
-they know determine all they see: the output and their own uniform numbers, and nothing else.
+Secrecy. The t servers that may be corrupted, together with any owners, see t shares of every honest owner's
+integers and of every honest server's noise, which are uniform, and all shares of the sum. Those lie on one
+polynomial of degree t: its value at 0 is the output, its values at the corrupted servers are sums of what these
+hold. So t + 1 values that they know determine all they see: the output and their own uniform numbers, and
+nothing else.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,8 +153,8 @@ async def serve_round(
     Raises
     ------
     PartyError
-        Naming the party that failed, or nobody where the servers' shares contradict each other. All other parties are
-        told, and get no output.
+        Naming the party that failed, or nobody where the servers' shares contradict each other. All other
+        parties are told, and get no output.
     """
     size = noise_share.shape[1]
     async with telling([*servers.values(), *owners]):

@@ -1,7 +1,8 @@
 """A server of the loopback engine: ``python -m skdp.multiparty.engine.server_process``, started by it alone.
 
-It reads two lines of JSON from its standard input: what it is, with the engine's secret; and, once it has printed its
-port, the ports of all servers. It ends when it is told to, when a party fails, or when its standard input closes.
+It reads two lines of JSON from its standard input: what it is, with the engine's secret; and, once it has
+printed its port, the ports of all servers. It ends when it is told to, when a party fails, or when its standard
+input closes.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import TypedDict
 from skdp.multiparty.engine.control import (
     BUFFER,
     HOST,
+    READY,
     TOKEN_BYTES,
     Command,
     Kind,
@@ -25,6 +27,7 @@ from skdp.multiparty.engine.control import (
 )
 from skdp.multiparty.engine.exchange import telling
 from skdp.multiparty.engine.field import Elements
+from skdp.multiparty.engine.mpyc_bits import lay_laplace_noise
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.transport.errors import PartyError
 from skdp.multiparty.transport.frames import StreamLink
@@ -105,50 +108,44 @@ class Server:
             reader, writer = await asyncio.open_connection(HOST, ports[position], limit=BUFFER)
             greet(writer, self.token, self.first + self.seat.position)
             self.add(reader, writer, self.first + position)
-        async with asyncio.timeout(self.part["deadline"]):
-            await self.complete.wait()
+        await self.complete.wait()  # the caller gives up where a party does not come
+
+    @property
+    def servers(self) -> dict[int, StreamLink]:
+        """The links to the other servers, by position."""
+        others = (i for i in range(self.seat.n_servers) if i != self.seat.position)
+        return {i: self.links[self.first + i] for i in others}
 
     # ---------------------------------------------------------------- commands
 
-    async def lay(self, command: Command, rounds: int) -> None:
+    async def lay(self, command: Command) -> None:
         """Lay noise for rounds to come."""
-        servers = {
-            i: self.links[self.first + i]
-            for i in range(self.seat.n_servers)
-            if i != self.seat.position
-        }
         self.batches += 1
-        plan = (self.seat, servers, rounds, command.n_values, command.scale, self.stream)
-        held = await lay_gaussian_noise(*plan, batch=self.batches)
+        plan = (self.seat, self.servers, command.rounds, command.n_values, command.scale)
+        if command.kind.is_laplace:
+            held = await lay_laplace_noise(*plan, batch=self.batches)
+        else:
+            held = await lay_gaussian_noise(*plan, self.stream, batch=self.batches)
         self.noise[_key(command)].extend(held)
 
-    async def follow(self, command: Command) -> None:
-        """Do what the calling process asks for."""
-        if not command.kind.is_round:
-            return await self.lay(command, command.rounds)
-        if not self.noise[_key(command)]:
-            await self.lay(command, 1)
-        servers = {
-            i: self.links[self.first + i]
-            for i in range(self.seat.n_servers)
-            if i != self.seat.position
-        }
+    async def serve(self, command: Command) -> None:
+        """Serve an opening; the caller has had its noise laid."""
         owners = [self.links[i] for i in range(self.part["n_owners"])]
         noise_share = self.noise[_key(command)].popleft()
-        await serve_round(self.seat, servers, owners, noise_share, number=self.rounds)
+        await serve_round(self.seat, self.servers, owners, noise_share, number=self.rounds)
         self.rounds += 1
-        return None
 
     async def run(self) -> None:
         """Follow commands until the last."""
         caller = self.links[self.first + self.seat.n_servers]
         caller.deadline = float("inf")
         async with telling([caller]):
+            await caller.send(READY, b"")
             for number in range(2**60):
                 command = Command.unpack(await caller.receive(number))
                 if command.kind is Kind.STOP:
                     return
-                await self.follow(command)
+                await (self.serve(command) if command.kind.is_round else self.lay(command))
                 links = self.links.values()
                 sent = Traffic(sum(x.sent_bytes for x in links), sum(x.sent_frames for x in links))
                 await caller.send(number, sent.pack())

@@ -1,11 +1,11 @@
 """Shamir's secret sharing: k shares of a number, of which t tell nothing and t + 1 tell all.
 
-A secret s becomes a polynomial f of degree t with f(0) = s and t further coefficients, uniform on the field. Server i
-(1 .. k) gets f(i). Any t values of f are uniform and independent of s: for every s there is exactly one choice of the
-coefficients that gives them. Shares of sums are sums of shares.
+A secret s becomes a polynomial f of degree t with f(0) = s and t further coefficients, uniform on the field.
+Server i (1 .. k) gets f(i). Any t values of f are uniform and independent of s: for every s there is exactly
+one choice of the coefficients that gives them. Shares of sums are sums of shares.
 
-All shares of an opening are compared: k values lie on one polynomial of degree t if and only if all their differences
-of order t + 1 vanish. Where they do not, some server computed wrongly, and nobody can say which.
+All shares of an opening are compared: k values lie on one polynomial of degree t if and only if all their
+differences of order t + 1 vanish. Where they do not, some server computed wrongly, and nobody can say which.
 
 References
 ----------
@@ -60,4 +60,3 @@ def recombine(shares: Sequence[Elements], threshold: int) -> Elements:
     # Lagrange's weights of the points 1 .. t + 1 at 0 are integers.
     weights = [(-1) ** (i - 1) * comb(t + 1, i) for i in range(1, t + 2)]
     return combine(weights, list(shares[: t + 1]))
-
