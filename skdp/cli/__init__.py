@@ -246,7 +246,9 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_party_actions(party: argparse.ArgumentParser, json_option: argparse.ArgumentParser) -> None:
+def _add_party_actions(
+    party: argparse.ArgumentParser, json_option: argparse.ArgumentParser
+) -> None:
     actions = party.add_subparsers(dest="action", metavar="ACTION")
     keys = actions.add_parser("keys", parents=[json_option], help="make keys and certificates")
     keys.add_argument("names", nargs="+", metavar="NAME", help="of each party")

@@ -177,7 +177,11 @@ def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, c
         assert states(study, 1) == ["reserved"]
         # The ledger's ceiling is one plan: so this succeeds only if the killed run is not charged.
         again = open_ledger(study.ledger(1), study.plan, None).reserve(
-            estimator="again", epsilon=whole[0], delta=whole[1], adjacency="replace-one", unit="record"
+            estimator="again",
+            epsilon=whole[0],
+            delta=whole[1],
+            adjacency="replace-one",
+            unit="record",
         )
         assert states(study, 1) == ["returned", "reserved"]
         again.release()
@@ -236,7 +240,10 @@ def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
 def test_a_port_in_use_is_said_with_its_address(tmp_path):
     study = Study(tmp_path)
     party = study.plan.parties[0]
-    with socket.create_server((party.host, party.port)), pytest.raises(OSError, match=str(party.port)):
+    with (
+        socket.create_server((party.host, party.port)),
+        pytest.raises(OSError, match=str(party.port)),
+    ):
         runs.run(study.options(0))
 
 
@@ -336,7 +343,11 @@ async def leave(network):
     ],
 )
 def test_a_party_that_misbehaves_is_named_to_every_other(tmp_path, act, reasons, charged):
-    short = {"connect": 20.0, "data": 1.0 if act is stall else 10.0, "round": 1.0 if charged else 10.0}
+    short = {
+        "connect": 20.0,
+        "data": 1.0 if act is stall else 10.0,
+        "round": 1.0 if charged else 10.0,
+    }
     study = Study(tmp_path, 4, deadlines=short)
     found = study.together(only=range(3), beside=[Impostor(study, act)])
     for index in range(3):

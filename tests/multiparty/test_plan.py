@@ -137,7 +137,12 @@ def test_the_hash_is_that_of_the_content(good):
     shuffled = dict(reversed(good.items()))
     assert parse_plan(shuffled).hash == parse_plan(good).hash
     changed_all = {parse_plan(good).hash}
-    for path in (("id",), ("parameters", "alpha"), ("parties", 3, "n_units"), ("deadlines", "data")):
+    for path in (
+        ("id",),
+        ("parameters", "alpha"),
+        ("parties", 3, "n_units"),
+        ("deadlines", "data"),
+    ):
         changed = copy.deepcopy(good)
         value = at(changed, path)
         at(changed, path[:-1])[path[-1]] = value + ("x" if isinstance(value, str) else 1)
@@ -229,7 +234,9 @@ def test_a_group_counts_persons_and_texts_are_labels_too(good, tmp_path):
     good["parties"][0]["n_units"] = 2
     header = "x2,sick,x0,x1,who"
     rows = ["2,yes,0,1,anna", "2,no,0,1,otto", "2,no,0,1,anna"]
-    X, y, groups = read_own_records(write_csv(tmp_path / "a.csv", rows, header), parse_plan(good), 0)
+    X, y, groups = read_own_records(
+        write_csv(tmp_path / "a.csv", rows, header), parse_plan(good), 0
+    )
     assert y.tolist() == ["yes", "no", "no"]
     assert groups.tolist() == ["anna", "otto", "anna"]
     with pytest.raises(DataError, match="has 2 groups, and the table has another number"):
@@ -237,6 +244,8 @@ def test_a_group_counts_persons_and_texts_are_labels_too(good, tmp_path):
 
 
 def test_importing_the_library_loads_none_of_this():
-    code = "import sys, skdp.cli; print([m for m in sys.modules if 'multiparty' in m or m == 'ssl'])"
+    code = (
+        "import sys, skdp.cli; print([m for m in sys.modules if 'multiparty' in m or m == 'ssl'])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

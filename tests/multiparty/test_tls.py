@@ -142,7 +142,9 @@ def test_a_twin_that_trusts_every_certificate_of_the_plan_is_caught(town, monkey
     """Party 3 calls server 0, and party 1 answers in its place: the twin takes it for server 0."""
     usual = _Calls._context
     everybody = range(4)
-    monkeypatch.setattr(_Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody))
+    monkeypatch.setattr(
+        _Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody)
+    )
     # The fingerprint alone still refuses it ...
     found = town.run(
         p0={"keys": "p1", "deadline": 1.5}, p1={"deadline": 1.5}, p2={"deadline": 1.5},

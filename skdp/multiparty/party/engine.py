@@ -29,7 +29,9 @@ class Bridge:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="skdp-party", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="skdp-party", daemon=True
+        )
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; an interrupt here cancels it."""
@@ -122,7 +124,10 @@ class NetworkEngine:
         return await open_as_owner(servers, mine, self._input_keys, number=self._number)
 
     async def _serve(self, n_values: int, sigma: float) -> None:
-        seat, servers = Seat(self._own, self._plan.n_servers), dict(sorted(self._network.between.items()))
+        seat, servers = (
+            Seat(self._own, self._plan.n_servers),
+            dict(sorted(self._network.between.items())),
+        )
         if not self._laid or self._laid_for != (n_values, sigma):
             rounds = min(2**self._batch, _MOST_ROUNDS)
             self._laid = await lay_gaussian_noise(

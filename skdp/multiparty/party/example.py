@@ -104,9 +104,7 @@ def plan_text(
     plan_id: str, features: Sequence[Feature], sizes: Sequence[int], certificates: Sequence[str]
 ) -> str:
     """The TOML text of the example's plan, with free ports of this machine."""
-    lines = [
-        f'  {{ name = "{f.name}", bounds = [{f.low!r}, {f.high!r}] }},' for f in features
-    ]
+    lines = [f'  {{ name = "{f.name}", bounds = [{f.low!r}, {f.high!r}] }},' for f in features]
     text = _PLAN.format(
         id=plan_id,
         version=__version__,

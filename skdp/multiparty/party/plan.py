@@ -152,7 +152,9 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
     parties = tuple(_party(entry) for entry in top.tables("parties"))
     n_servers = top.integer("servers", 3, 5)
     if n_servers == 4:
-        raise PlanError("'servers' must be 3 or 5: an even number costs more and protects no better")
+        raise PlanError(
+            "'servers' must be 3 or 5: an even number costs more and protects no better"
+        )
     if n_servers > len(parties):
         raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
     most = (n_servers - 1) // 2
@@ -353,7 +355,9 @@ def _check_estimator(plan: Plan) -> None:
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
     if plan.parameters.get("noise") == "laplace":
-        raise PlanError("'noise' of [parameters] must be \"gaussian\": parties draw no Laplace noise")
+        raise PlanError(
+            "'noise' of [parameters] must be \"gaussian\": parties draw no Laplace noise"
+        )
     if (plan.parameters["unit"] == "group") != (plan.group is not None):
         raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
 

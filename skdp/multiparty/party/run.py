@@ -97,9 +97,13 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         If another party failed; the message names it. There is no output.
     """
     plan = read_plan(options.config)
-    say(f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers")
+    say(
+        f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers"
+    )
     if not 0 <= options.index < len(plan.parties):
-        raise PlanError(f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}")
+        raise PlanError(
+            f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
+        )
     ledger = _open_ledger(options, plan)
     out = _folder(options.out)
     with _identity(options, plan) as identity, Bridge() as bridge:
@@ -132,9 +136,7 @@ def _fit(
     return model.fit(X, y, owners=owners, **more)
 
 
-def _stopped(
-    bridge: Bridge, network: Network, plan: Plan, error: BaseException
-) -> BaseException:
+def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
     """Tell the others, and return what went wrong: this party's own error, or the party that failed first."""
     if isinstance(error, DataError):
         me = plan.parties[network.own].name

@@ -91,7 +91,10 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
                 )
             made[:, place] = column
             continue
-        middle, half = 0.5 * feature.low + 0.5 * feature.high, 0.5 * feature.high - 0.5 * feature.low
+        middle, half = (
+            0.5 * feature.low + 0.5 * feature.high,
+            0.5 * feature.high - 0.5 * feature.low,
+        )
         known = np.where(np.isnan(column), middle, np.clip(column, feature.low, feature.high))
         made[:, place] = (known - middle) / half
     return made
@@ -165,7 +168,9 @@ def _read_csv(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
             made: dict[str, list[str]] = {name: [] for name in places}
             for row in rows:
                 if len(row) != len(header):
-                    raise DataError("the table has a row with another number of cells than the header")
+                    raise DataError(
+                        "the table has a row with another number of cells than the header"
+                    )
                 for name, place in places.items():
                     made[name].append(row[place])
         except (csv.Error, UnicodeDecodeError):

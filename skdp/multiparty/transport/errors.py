@@ -45,7 +45,7 @@ _TEXTS = {
     Reason.STOPPED: "it stopped because of an error of its own",
     Reason.CERTIFICATE: "its certificate is not the one in the plan, or not valid now",
     Reason.ABSENT: "it was not connected within the deadline",
-    Reason.REFUSED: "it refused this party's certificate",
+    Reason.REFUSED: "it hung up before its first word: it may have refused this party's certificate",
 }
 
 

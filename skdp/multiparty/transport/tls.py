@@ -140,6 +140,7 @@ class _Calls:
         self.numbers = {party.fingerprint: index for index, party in enumerate(parties)}
         self.network = Network(identity.index)
         self.failures: dict[int, PartyError] = {}
+        self.hung_up: set[int] = set()  # servers that ended a connection before their first word
         self.strangers = 0  # connections that showed no certificate of the plan
         self.settled = asyncio.Event()  # every party is connected or has failed
 
@@ -166,7 +167,8 @@ class _Calls:
             raise self.failures[index]
         missing = [index for index in self._others() if not self._is_connected(index)]
         if missing:
-            error = PartyError(self.names[missing[0]], Reason.ABSENT, index=missing[0])
+            reason = Reason.REFUSED if missing[0] in self.hung_up else Reason.ABSENT
+            error = PartyError(self.names[missing[0]], reason, index=missing[0])
             if self.strangers:
                 error.add_note(
                     f"refused connections: {self.strangers}, whose certificate is not in the plan or not valid now"
@@ -235,11 +237,10 @@ class _Calls:
                 return self._keep(link, role, called=True)
             except PartyError as error:
                 link.close()
-                if isinstance(reader.exception(), ssl.SSLError):
-                    # Under TLS 1.3 a server looks at our certificate after our handshake is done.
-                    return self._fail(link.error(Reason.REFUSED))
                 if error.reason is not Reason.LOST:
                     return self._fail(error)
+                # Under TLS 1.3 a server looks at our certificate after our side of the handshake is done.
+                self.hung_up.add(index)
                 await asyncio.sleep(_RETRY)
             except BaseException:
                 link.close()

@@ -31,7 +31,6 @@ class Engine(Protocol):
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
-
 class LaplaceEngine(Protocol):
     """As `Engine`, for discrete Laplace noise."""
 
