@@ -210,8 +210,8 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
         "party",
         parents=[json_option],
         help="train one model with others who do not pool their data",
-        description="Run one data owner of a joint fit over mutual TLS 1.3. It needs --config, --index and --data; "
-        "the actions prepare it.",
+        description="Run one data owner of a joint fit over mutual TLS 1.3. It needs --config, --index and "
+        "--data; the actions prepare it.",
     )
     _add_party_actions(party, json_option)
     party.add_argument("--config", metavar="PLAN", help="the public plan, a TOML file")

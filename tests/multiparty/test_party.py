@@ -5,6 +5,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 import skdp.multiparty.engine.server
 import skdp.multiparty.party.run as runs
 from skdp import MPCGradientPerturbationClassifier
+from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.engine import NetworkEngine
 from skdp.multiparty.party.ledger import open_ledger
@@ -78,13 +81,12 @@ def test_without_noise_four_processes_get_the_model_of_all_records_in_one(tmp_pa
     assert np.abs(exact.coef_).max() > 0.05
 
 
-def test_four_processes_with_noise_get_one_model_once(tmp_path):
+def test_four_parties_with_noise_get_one_model_once(tmp_path):
     study = Study(tmp_path, 4)
-    codes, results = in_processes(study, {})
-    assert codes == [0] * 4, results
+    results = study.together()
     models = [json.loads(Path(results[i]).read_text()) for i in range(4)]
     assert all(model == models[0] for model in models)
-    report = json.loads(Path(results[0].replace("model.json", "report.json")).read_text())
+    report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
     assert report["epsilon"] == models[0]["epsilon"] == 10.0
     assert any("1 of the 3 servers" in line for line in report["assumptions"])
     for i in range(4):
@@ -373,3 +375,88 @@ def test_a_party_that_hangs_up_is_named_to_every_other(tmp_path):
     for index in range(3):
         check_named(found[index], "hospital_d", Reason.LOST)
     assert time.monotonic() - start < 20.0  # found by the lost connection, not by a deadline
+
+
+# ---------------------------------------------------------------- other methods and units
+
+
+def test_a_regressor_by_output_perturbation_with_persons_as_units(tmp_path):
+    """Each person has two rows, and only persons are counted."""
+    parameters = {
+        "epsilon": 10.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "group", "alpha": 0.1,
+        "row_norm": 2.0, "y_bounds": [-5.0, 5.0],
+    }  # fmt: skip
+    study = Study(tmp_path, 3)
+    data = {
+        "target": "cost",
+        "group": "person",
+        "features": study.document["data"]["features"],
+    }
+    changed = {
+        **study.document, "estimator": "MPCOutputPerturbationRegressor", "parameters": parameters,
+        "data": data,
+    }  # fmt: skip
+    study.plan = write_plan(tmp_path / "plan.toml", changed)
+    for party, (X, _) in zip(study.plan.parties, study.tables):
+        twice = np.repeat(np.arange(party.n_units), 2)
+        columns = {f"x{j}": X[twice, j] for j in range(3)}
+        np.savez(tmp_path / f"{party.name}.npz", cost=X[twice, 0], person=twice, **columns)
+    found = study.together()
+    models = [json.loads(Path(found[i]).read_text()) for i in range(3)]
+    assert models[0] == models[1] == models[2]
+    assert len(models[0]["coef"]) == 3
+    assert states(study, 0) == ["spent"]
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
+    study = Study(tmp_path)
+    plan = str(tmp_path / "plan.toml")
+    assert main(["party", "check", plan]) == 0
+    said = capsys.readouterr().out
+    assert study.plan.hash in said
+    assert all(party.fingerprint in said for party in study.plan.parties)
+    table = str(tmp_path / "hospital_a.npz")
+    for words, wanted in [
+        ([], "--config"),
+        (["--config", plan, "--index", "0"], "--data"),
+        (["--config", plan, "--index", "3", "--data", table], "parties 0..2"),
+        (["--config", plan + "x", "--index", "0", "--data", table], "No such file"),
+        (["--config", plan, "--index", "0", "--data", table, "--key", str(tmp_path / "hospital_b.key")],
+         "does not belong to the certificate of hospital_a"),
+        (["--config", plan, "--index", "0", "--data", table,
+          "--certificate", str(tmp_path / "hospital_b.crt")], "not the one that the plan has"),
+    ]:  # fmt: skip
+        assert main(["party", *words]) == 2
+        assert wanted in capsys.readouterr().err
+    # Nobody else comes: a failure that is not this user's.
+    assert (
+        main(["party", "--config", plan, "--index", "0", "--data", table, "--timeout", "0.3"]) == 1
+    )
+    assert "hospital_b: it was not connected within the deadline" in capsys.readouterr().err
+    assert states(study, 0) == []
+
+
+@pytest.mark.slow
+def test_three_hospitals_from_nothing_to_a_model(tmp_path):
+    """The example's script; README.md has the same commands."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        ["bash", root / "examples" / "three_hospitals.sh", tmp_path / "study"],
+        env={**os.environ, "SKDP": f"{sys.executable} -m skdp"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("connected to all, and all plans are the same") == 3
+    assert "spent      epsilon 1, delta 1e-06" in done.stdout
+    readme = (root / "README.md").read_text()
+    assert "skdp party example --out study" in readme
+    for index, name in enumerate("abc"):
+        assert (
+            f"skdp party --config study/plan.toml --index {index} --data study/hospital_{name}.csv"
+            " --out study" in readme
+        )

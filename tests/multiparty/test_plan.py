@@ -118,6 +118,14 @@ def test_what_a_plan_cannot_say(good, path, value, said):
         parse_plan(changed)
 
 
+def test_a_frame_must_hold_a_round(good):
+    good["max_payload"] = 1024
+    parse_plan(good)
+    good["data"]["features"] = [{"name": f"x{j}"} for j in range(60)]
+    with pytest.raises(PlanError, match="'max_payload' must be at least 1464"):
+        parse_plan(good)
+
+
 def test_two_parties_cannot_share_a_certificate_and_a_server_needs_an_address(good):
     twice = copy.deepcopy(good)
     twice["parties"][3]["certificate"] = twice["parties"][0]["certificate"]

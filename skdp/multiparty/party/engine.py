@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
-from skdp.multiparty.engine.field import Elements
+from skdp.multiparty.engine.field import BYTES, Elements
 from skdp.multiparty.engine.noise_shares import gaussian_shares_slack
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
@@ -65,8 +65,8 @@ class NetworkEngine:
 
     Notes
     -----
-    Every wait has a deadline: of the data until all parties are ready, of a round afterwards. The keys of the shares
-    and of this party's part of the noise come from the operating system.
+    Every wait has a deadline: of the data until all parties are ready, of a round afterwards. The keys of the
+    shares and of this party's part of the noise come from the operating system.
     """
 
     def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:
@@ -82,9 +82,9 @@ class NetworkEngine:
         """For the report."""
         plan = self._plan
         return (
-            f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, rounded Gaussian parts; "
-            f"mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of the "
-            f"{plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
+            f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, rounded Gaussian "
+            f"parts; mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of "
+            f"the {plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
         )
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
@@ -93,7 +93,7 @@ class NetworkEngine:
         return gaussian_shares_slack(n_values, noise_multiplier, honest)
 
     def ready(self) -> None:
-        """Wait until every party has reserved its budget and checked its data; then nobody is charged yet."""
+        """Wait until every party has reserved its budget and checked its data; nobody is charged yet."""
         if not self._ready:
             self._network.set_deadline(self._plan.data)
             self._bridge.call(self._network.barrier(READY_TAG))
@@ -129,7 +129,8 @@ class NetworkEngine:
             dict(sorted(self._network.between.items())),
         )
         if not self._laid or self._laid_for != (n_values, sigma):
-            rounds = min(2**self._batch, _MOST_ROUNDS)
+            fit = self._plan.max_payload // (BYTES * n_values)
+            rounds = max(1, min(2**self._batch, _MOST_ROUNDS, fit))
             self._laid = await lay_gaussian_noise(
                 seat, servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
             )

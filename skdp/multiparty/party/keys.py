@@ -1,7 +1,7 @@
-"""Keys and pinned certificates: a party is known by the SHA-256 fingerprint of its certificate, and by nothing else.
+"""Keys and pinned certificates: a party is known by the fingerprint of its certificate, and by nothing else.
 
-The plan holds the certificate of every party. A certificate is self-signed, since it is pinned: nobody has to trust
-a certificate authority. Whoever holds the private key of a pinned certificate is that party.
+The plan holds the certificate of every party. A certificate is self-signed, since it is pinned: nobody has to
+trust a certificate authority. Whoever holds the private key of a pinned certificate is that party.
 """
 
 import hashlib

@@ -66,7 +66,7 @@ def open_ledger(
     for fit in made.ledger():
         if fit["state"] == "spent" and f"(plan {plan.id})" in fit["estimator"]:
             raise PrivacyBudgetExceeded(
-                f"The plan {plan.id} is charged already, since {fit['time']}. A plan runs once, whether it gave an "
-                "output or not: make a new plan with another id. Nothing was read or charged."
+                f"The plan {plan.id} is charged already, since {fit['time']}. A plan runs once, whether it gave "
+                "an output or not: make a new plan with another id. Nothing was read or charged."
             )
     return made

@@ -1,8 +1,9 @@
 """The plan: everything public that the parties of a run agree on before any of them reads a record.
 
-A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their public
-bounds, the classes, the number of units of every owner, the budget, the servers, addresses, certificates, deadlines
-and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties compare hashes first.
+A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
+public bounds, the classes, the number of units of every owner, the budget, the servers, addresses, certificates,
+deadlines and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties compare hashes
+first.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from skdp._version import __version__
+from skdp.multiparty.engine.field import BYTES
 from skdp.multiparty.party.keys import fingerprint_of
 from skdp.registry import ESTIMATORS
 
@@ -26,7 +28,7 @@ __all__ = ["PROTOCOL", "Feature", "Party", "Plan", "PlanError", "parse_plan", "r
 PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
 _ESTIMATORS_OF = "skdp.multiparty."
 # What the run sets itself: they are no choice of a plan.
-_NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes"}
+_NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
 _LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
@@ -351,6 +353,11 @@ def _check_estimator(plan: Plan) -> None:
     if type(epsilon) not in (int, float) or not 0 < epsilon < math.inf:
         raise PlanError("'epsilon' of [parameters] must be a finite number > 0")
     estimator = plan.make_estimator()
+    values = (len(plan.features) + 1) * len(plan.classes or (0,))
+    if BYTES * values > plan.max_payload:
+        raise PlanError(
+            f"'max_payload' must be at least {BYTES * values} for this number of features and classes"
+        )
     if is_classifier(estimator) != (plan.classes is not None):
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")

@@ -1,17 +1,17 @@
 """One party from its plan to its model.
 
-The order is the guarantee. Plan and keys first; then connections and hellos, so that all plans are the same before
-any data are read; then the data; then the fit, which reserves the budget in this party's own ledger, waits until all
-parties are ready, commits the charge to disk, and only then lets the first share of its input go. Before that commit
-a failure of whatever kind spends nothing; after it the whole plan is spent, output or not.
+The order is the guarantee. Plan and keys come first. Connections and hellos follow, so that all plans are the
+same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
+party's own ledger, waits until all parties are ready, commits the charge to disk, and only then lets the first
+share of its input go. Before that commit a failure of whatever kind spends nothing. After it the whole plan is
+spent, output or not.
 """
 
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,7 @@ import numpy as np
 
 from skdp._version import __version__
 from skdp.multiparty.party.engine import Bridge, NetworkEngine
-from skdp.multiparty.party.keys import check_dates, check_key, fingerprint_of
-from skdp.multiparty.party.keys import CertificateError
+from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
 from skdp.multiparty.party.ledger import PlanLedger, open_ledger
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
 from skdp.multiparty.party.table import DataError, read_own_records
@@ -115,7 +114,10 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
             model = _fit(plan, options.index, engine, ledger, X, y, groups)
             bridge.call(network.barrier(DONE_TAG))
         except BaseException as error:
-            raise _stopped(bridge, network, plan, error)
+            cause = _stopped(bridge, network, plan, error)
+            if cause is error:
+                raise
+            raise cause from None
         bridge.call(_close(network))
     path = _write(out, plan, options.index, model)
     say(f"model: {path}")
@@ -169,7 +171,8 @@ def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
         check_dates(party.certificate, party.name)
     key = options.key or _beside(options, f"{me.name}.key")
     if options.certificate is not None:
-        if fingerprint_of(Path(options.certificate).read_text()) != me.fingerprint:
+        shown = fingerprint_of(Path(options.certificate).read_text())
+        if shown != me.fingerprint:
             raise CertificateError(
                 f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
             )

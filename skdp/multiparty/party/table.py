@@ -1,7 +1,7 @@
 """A party's own records, read from a file and checked against the plan.
 
-Every check is of one record, or of the public number of units. A message names the column and what kind of thing is
-wrong, never a cell.
+Every check is of one record, or of the public number of units. A message names the column and what kind of thing
+is wrong, never a cell.
 """
 
 import csv
@@ -64,8 +64,8 @@ def read_own_records(
 def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[np.float64]:
     """Map raw columns by their public bounds, as `fit` and every later prediction must.
 
-    A column with bounds is clipped to them and mapped to [-1, 1]; an empty cell (nan) becomes 0, the middle. A column
-    without bounds stays as it is, and must have no empty cell.
+    A column with bounds is clipped to them and mapped to [-1, 1]; an empty cell (nan) becomes 0, the middle. A
+    column without bounds stays as it is, and must have no empty cell.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
         if feature.low is None or feature.high is None:
             if not np.isfinite(column).all():
                 raise DataError(
-                    f"column {feature.name!r} has a cell that is empty or not finite: only columns with 'bounds' may"
+                    f"column {feature.name!r} has a cell that is empty or not finite: only columns with "
+                    "'bounds' may"
                 )
             made[:, place] = column
             continue

@@ -125,6 +125,10 @@ class BaseLink:
         """An error that names this link's peer."""
         return PartyError(self.peer, reason, index=self.index)
 
+    def close(self) -> None:
+        """See `Link.close`."""
+        raise NotImplementedError
+
     async def _read(self) -> tuple[int, bytes]:
         """The next frame: tag and payload. EOFError or OSError if the connection is gone."""
         raise NotImplementedError

@@ -78,8 +78,8 @@ class Network:
         if isinstance(error, PartyError) and error.reason in (Reason.LOST, Reason.LATE):
             error = await self._reported() or error
         await abort_all(list(self.links()), error)
-        # A socket that is closed with unread bytes resets its connection, and the peer may lose the last frame that
-        # was sent to it. Who has stopped by itself waits for no word.
+        # A socket that is closed with unread bytes resets its connection, and the peer may lose the last frame
+        # that was sent to it. Who has stopped by itself waits for no word.
         await self._drain_all(lambda word: False)
         self.close()
         return error

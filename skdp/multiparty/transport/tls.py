@@ -1,8 +1,8 @@
 """Mutual TLS 1.3 between parties that know each other by pinned certificates.
 
-A party's number is that of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection. What a
-party says about itself decides nothing. A connecting party trusts one certificate, the expected one. An accepting
-party trusts those of the plan, and looks up the fingerprint of the one that was shown.
+A party's number is that of its certificate's SHA-256 fingerprint in the plan, on both sides of a connection.
+What a party says about itself decides nothing. A connecting party trusts one certificate, the expected one. An
+accepting party trusts those of the plan, and looks up the fingerprint of the one that was shown.
 
 Who connects to whom: every owner connects to every server; of two servers the one with the larger number connects
 to the other as a server too. So between two servers there are three connections, each with one purpose.
