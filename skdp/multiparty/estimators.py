@@ -504,7 +504,7 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
     {Notes}
 
     The minimiser of ridge regression is that of a Huber loss with a large threshold, for which G is finite:
-    with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / sqrt(alpha))``.
+    with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / (2 sqrt(alpha)))``.
 
     References
     ----------
