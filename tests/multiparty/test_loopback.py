@@ -155,7 +155,8 @@ def test_a_dead_server_is_named_and_the_engine_ends_cleanly():
 
 
 def test_a_stalled_server_is_named():
-    with LoopbackEngine(2, deadline=1.0) as engine:
+    with LoopbackEngine(2, deadline=2.0) as engine:
+        engine.prepare(1, 104, SIGMA)
         pids = servers_of(engine)
         os.kill(pids[2], signal.SIGSTOP)
         try:

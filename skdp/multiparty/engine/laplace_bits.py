@@ -1,29 +1,31 @@
 """Discrete Laplace noise from random bits that no party knows: the constants, and what their error costs.
 
 A geometric variable G on 0, 1, 2, ... with P(G = g) ~ exp(-g / s) has independent binary digits: digit i is one
-with probability ``q_i = 1 / (1 + exp(2^i / s))``. The difference of two such variables is discrete Laplace
-noise of scale s (Ghosh, Roughgarden and Sundararajan, 2009). A digit is one where a secret number of kappa_i
-random bits is below the public constant ``c_i = round(2^kappa_i q_i)``.
+with probability ``q_i = 1 / (1 + exp(2^i / s))``. A digit is one where a secret number of kappa_i random bits
+is below the public constant ``c_i = round(2^kappa_i q_i)``. With one more secret bit the noise is G or, as
+likely, -1 - G. So ::
 
-Privacy ------- Added to integers of l1 sensitivity D, exact noise of scale ``s = D / epsilon`` is epsilon-DP.
-What is drawn differs in two ways, and the release is not pure. Both go into (epsilon, delta) by
-`laplace_bits_slack`.
+    P(noise = k) = C exp(-|k + 1/2| / s)    for every integer k, C = (1 - exp(-1 / s)) exp(1 / (2 s)) / 2,
+
+discrete Laplace noise around -1/2. The half unit is at most 2^-15 of the scale. The usual difference of two
+geometric variables takes twice as many bits for noise around 0, and protects no better.
+
+Privacy
+-------
+Moving k by m changes |k + 1/2| by at most |m|. So added to integers of l1 sensitivity D, exact noise of scale
+``s = D / epsilon`` is epsilon-DP. What is drawn differs in two ways, and the release is not pure. Both go into
+(epsilon, delta) by `laplace_bits_slack`.
 
 * *Digits.* ``kappa_i = 40 + ceil(-log2 q_i)``, so that the rounding of c_i moves q_i, and 1 - q_i >= q_i, by at
-  most 2^-41 of itself. The log-errors of all digits of both variables add up; the sum is computed for the very
-  constants.
-* *Cut-off.* There are digits until 2^n_digits >= 64 s. Below 2^n_digits a variable with exact digits is a
-  geometric one, given that it is so small. The probability of a difference m misses the pairs with a larger
-  member: a part of at most exp(-2 (64 - |m| / s)). Differences up to 44 s count, so the part is below exp(-40)
-  < 2^-57, and the scale of the rest, 1 / (1 - exp(-64))^2, moves less. Beyond 44 s a difference counts as if it
-  were wrong. A neighbour's noise differs by at most epsilon s in all entries together, so all outputs but a
-  probability of ``2 exp(epsilon - 44)`` a value count on both data sets.
+  most 2^-41 of itself. The log-errors of all digits add up; the sum is computed for the very constants.
+* *Cut-off.* There are digits until 2^n >= 64 s. With exact digits G is then a geometric variable, given that it
+  is below 2^n: every probability is larger by the factor 1 / (1 - exp(-2^n / s)), a log-error below 2^-92. On a
+  neighbouring data set the same output needs another noise, different by at most epsilon s in all entries
+  together. So all outputs but a probability of ``exp(epsilon - 64)`` a value can be drawn on both.
 
-References
-----------
-A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy mechanisms" (STOC 2009);
-C. Dwork, K. Kenthapadi, F. McSherry, I. Mironov and M. Naor, "Our data, ourselves: privacy via distributed noise
-generation" (EUROCRYPT 2006), section 4.1, for the independent digits.
+References ---------- A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy
+mechanisms" (STOC 2009), for the noise; C. Dwork, K. Kenthapadi, F. McSherry, I. Mironov and M. Naor, "Our data,
+ourselves: privacy via distributed noise generation" (EUROCRYPT 2006), for the independent digits.
 """
 
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
@@ -38,10 +40,7 @@ LAPLACE_SCALES = (2.0**14, 2.0**40)
 
 _GUARD = 40  # bits of a digit's constant beyond its first one
 _SCALES = 64  # that the digits reach
-_COUNTED = 44.0  # scales up to which a difference counts
-_MISSING = (
-    2.0**-50
-)  # covers what the cut-off moves within them, below 2^-57, and the rounding of these sums
+_CUT_OFF = 2.0**-92  # bound on the log-error of the cut-off
 _PRECISION = 80  # decimal places; a constant has at most 56 significant ones
 
 
@@ -76,18 +75,18 @@ def digits_of(scale: float) -> tuple[Digit, ...]:
 
 @lru_cache(maxsize=32)
 def log_error(scale: float) -> float:
-    """Bound on the log-error of any value that both variables' digits can make, from the digits' constants."""
+    """Bound on the log-error of any value that can be drawn, from the digits' constants."""
     total = Decimal(0)
     with localcontext() as context:
         context.prec = _PRECISION
         for i, (kappa, constant) in enumerate(digits_of(scale)):
             q, made = _probability(i, scale), Decimal(constant) / 2**kappa
             total += max(abs((made / q).ln()), abs(((1 - made) / (1 - q)).ln()))
-        return float(2 * total) * (1 + 2.0**-40)
+        return float(total) * (1 + 2.0**-40) + _CUT_OFF
 
 
 def laplace_bits_slack(n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
-    """What ``n_values`` differences of variables made of bits add to (epsilon, delta) of a release.
+    """What ``n_values`` values made of bits add to (epsilon, delta) of a release.
 
     Parameters
     ----------
@@ -103,8 +102,9 @@ def laplace_bits_slack(n_values: int, scale: float, epsilon: float) -> tuple[flo
     slack : tuple of float
         Both data sets' probabilities carry the error, hence the factor 2 in epsilon.
     """
-    each = log_error(scale) + _MISSING
-    return 2 * n_values * each, n_values * 2.0 * exp(min(0.0, epsilon - _COUNTED))
+    # What is drawn beyond the cut-off of a neighbour carries the digits' error as well: far below the 1 % here.
+    far = 1.01 * exp(min(0.0, epsilon - _SCALES))
+    return 2 * n_values * log_error(scale), n_values * far
 
 
 def _check(scale: float) -> None:

@@ -61,6 +61,9 @@ class LoopbackEngine:
         Played by this process, each over its own connections.
     n_servers : {3, 5}, default=3
         Processes that are started; 1 of 3 or 2 of 5 may be corrupted.
+    rounds : int, default=1
+        Openings whose noise is laid together, where `prepare` was not called. A fit gives its number of rounds:
+        noise does not depend on data, so it can be laid before the first.
     deadline : float, default=60.0
         Seconds that a party waits for a message of another.
 
@@ -82,12 +85,17 @@ class LoopbackEngine:
     ...     engine.open([np.array([3, 4]), np.array([5, 6])], sigma=1024.0)
     """
 
-    def __init__(self, n_owners: int, *, n_servers: int = 3, deadline: float = 60.0) -> None:
+    def __init__(
+        self, n_owners: int, *, n_servers: int = 3, rounds: int = 1, deadline: float = 60.0
+    ) -> None:
         if not 1 <= n_owners <= _MOST_OWNERS:
             raise ValueError(f"n_owners must be between 1 and {_MOST_OWNERS}, got {n_owners!r}")
+        if rounds < 1:
+            raise ValueError(f"rounds must be at least 1, got {rounds!r}")
         if not 0 < deadline < float("inf"):
             raise ValueError(f"deadline must be a finite number > 0, got {deadline!r}")
         self.n_owners, self.n_servers, self.deadline = n_owners, n_servers, deadline
+        self.rounds = int(rounds)
         self.threshold = threshold_of(n_servers)
         self._parties: _Parties | None = None
         self._failed = False
@@ -229,7 +237,7 @@ class LoopbackEngine:
         key = (command.kind.is_laplace, command.n_values, command.scale)
         if not self._laid[key]:
             lay = Kind.LAY_LAPLACE if kind.is_laplace else Kind.LAY_GAUSSIAN
-            self._prepare(command._replace(kind=lay))
+            self._prepare(command._replace(kind=lay, rounds=self.rounds))
         self._laid[key] -= 1
         results = self._call(command, arrays)
         if any(not np.array_equal(result, results[0]) for result in results):

@@ -117,8 +117,8 @@ async def _exchange_keys(
 
 
 async def _noise(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
-    """This server's shares of ``n_values`` differences of two geometric variables, as Python integers."""
-    each = 2 * sum(digit.kappa for digit in digits)
+    """This server's shares of ``n_values`` values of the noise, as Python integers."""
+    each = 1 + sum(digit.kappa for digit in digits)
     per_block = max(1, _BITS // each)
     blocks = []
     for start in range(0, n_values, per_block):
@@ -130,20 +130,20 @@ async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
     """As `_noise`, for as many values as are made at once."""
     # The digits with the longest numbers first: those that a step works on are the first ones.
     order = sorted(range(len(digits)), key=lambda i: -digits[i].kappa)
-    columns, longest = 2 * n_values, digits[order[0]].kappa
-    total = columns * sum(digit.kappa for digit in digits)
-    elements = field()
-    bits, taken = (await runtime.np_random_bits(elements, total)).value, 0
-    below = np.zeros((0, columns), dtype=object)
+    longest, elements = digits[order[0]].kappa, field()
+    total = n_values * (1 + sum(digit.kappa for digit in digits))
+    bits = (await runtime.np_random_bits(elements, total)).value
+    signs, bits, taken = bits[:n_values], bits[n_values:], 0
+    below = np.zeros((0, n_values), dtype=object)
     for place in range(longest):  # counted from the lowest bit of the longest number
         rows = [i for i in order if digits[i].kappa >= longest - place]
         chosen = np.array(
             [[digits[i].constant >> (digits[i].kappa - (longest - place)) & 1] for i in rows],
             dtype=object,
         )
-        random = bits[taken : taken + len(rows) * columns].reshape(len(rows), columns)
+        random = bits[taken : taken + len(rows) * n_values].reshape(len(rows), n_values)
         taken += random.size
-        both = np.zeros((len(rows), columns), dtype=object)
+        both = np.zeros((len(rows), n_values), dtype=object)
         if below.size:
             product = elements.array(random[: len(below)] * below)
             both[: len(below)] = (await runtime._reshare(product)).value
@@ -152,8 +152,9 @@ async def _block(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
         one, zero = 1 - random + both, before - both  # where the constant's bit is one, is zero
         below = (chosen * one + (1 - chosen) * zero) % elements.modulus
     weights = np.array([[2**i] for i in order], dtype=object)
-    sums = (weights * below).sum(axis=0)
-    return (sums[:n_values] - sums[n_values:]) % elements.modulus
+    size = (weights * below).sum(axis=0)
+    turned = await runtime._reshare(elements.array(signs * (2 * size + 1)))  # of size + 1/2, twice
+    return (size - turned.value) % elements.modulus
 
 
 # ---------------------------------------------------------------- carrying its messages

@@ -24,6 +24,7 @@ import os
 import secrets
 import sys
 import threading
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -69,8 +70,11 @@ def import_mpyc() -> ModuleType:
         # Importing must not touch the event loop of this thread.
         os.environ.setdefault("MPYC_NOUVLOOP", "1")
         try:
-            import mpyc
-            import mpyc.runtime as module
+            with warnings.catch_warnings():
+                # It uses a name that numpy has deprecated.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                import mpyc
+                import mpyc.runtime as module
         except ImportError:
             raise ImportError(
                 "secret random bits need mpyc: python -m pip install 'skdp[mpc]'"

@@ -234,8 +234,8 @@ def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArra
 def _sum_for(statistics: Sequence[Bounded]) -> Bounded:
     """The sum for an engine, which must not wrap around at an owner.
 
-    An owner's sum over a private number of units may wrap around modulo 2^64. An engine adds in a larger range, where
-    a wrapped sum shows how often it did.
+    An owner's sum over a private number of units may wrap around modulo 2^64. An engine adds in a larger range,
+    where a wrapped sum shows how often it did.
     """
     total = sum_of_owners(statistics)
     for source in (bounded._value for bounded in statistics):

@@ -1,0 +1,143 @@
+"""session.laplace_by_engine: what it opens, charges and refuses, with a toy engine that knows the noise."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
+from skdp.losses import LogisticLoss
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, noise
+
+
+class Toy:
+    """Adds exact discrete Laplace noise; remembers what it was asked."""
+
+    name, laplace_scales = "three toy servers", (2.0**14, 2.0**40)
+
+    def __init__(self, factor=1.0, slack=(1e-12, 1e-20)):
+        self.stream, self.factor, self.given, self.asked = noise.KeyStream(3), factor, slack, []
+
+    def laplace_slack(self, n_values, scale, epsilon):
+        return self.given
+
+    def open_laplace(self, integers, scale):
+        self.asked.append(([x.copy() for x in integers], scale))
+        drawn = noise.discrete_laplace(scale * self.factor, integers[0].shape, self.stream)
+        return np.add.reduce([*integers, drawn])
+
+
+def session(**options):
+    return PrivacySession(**{"epsilon": 4.0, "delta": 1e-6, "random_state": 0, **options})
+
+
+def owners(sizes=(40, 25), **options):
+    rng = np.random.default_rng(1)
+    return [
+        PrivateRecords(rng.normal(size=(n, 4)), (rng.random(n) < 0.5) * 1.0, **options)
+        for n in sizes
+    ]
+
+
+def gradients(records, clip=0.5):
+    return [r.mean_gradient(LogisticLoss(), np.zeros(4), clip) * 0.5 for r in records]
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_the_noise_has_the_scale_of_the_largest_owner(factor):
+    """Mean of |noise| within 5.2 standard deviations over 800 values; a twin with half of it is seen."""
+    s, engine, made = session(epsilon=10.0), Toy(factor), gradients(owners())
+    exact, epsilon = sum(b._value.plain() for b in made), 0.05
+    errors = [s.laplace_by_engine(made, epsilon, engine) - exact for _ in range(200)]
+    scale = 0.5 * 2 * 0.5 * math.sqrt(4) / 25 / epsilon  # the smaller owner's, in l1 norm
+    found = np.abs(errors).mean() / scale
+    assert (abs(found - 1) < 5.2 / math.sqrt(800)) == (factor == 1.0)
+
+
+def test_ledger_slack_and_report():
+    s, engine = session(), Toy(slack=(1e-7, 1e-15))
+    s.laplace_by_engine(gradients(owners()), 0.3, engine, purpose="steps")
+    report = s.report()
+    (row,) = report.mechanisms
+    assert (row["name"], row["purpose"], row["epsilon"]) == ("laplace", "steps", 0.3)
+    assert row["sensitivity"] == pytest.approx(0.5 * 2 * 0.5 * math.sqrt(4) / 25, rel=0.011)
+    assert report.slack[0] > 1e-7
+    assert "noise was drawn by three toy servers" in report.assumptions
+    assert any("not pure" in line for line in report.assumptions)
+    other = session()
+    other.laplace(gradients(owners())[0], 0.3)
+    assert s._ledger.pure == other._ledger.pure
+
+
+@pytest.mark.parametrize("kind", ["gradient", "whole"])
+def test_the_grid_is_public_coarse_and_keeps_rounding_below_one_percent(kind):
+    """And a worst replaced record moves the opened integers by at most epsilon times the scale, in l1 norm."""
+    for epsilon in (0.01, 0.3, 2.0):
+        asked = []
+        for worst in (1.0, -1e12):
+            rng = np.random.default_rng(2)
+            X, y = rng.normal(size=(25, 4)), np.ones(25)
+            X[3] = worst
+            if kind == "gradient":
+                made = gradients([owners()[0], PrivateRecords(X, y)])
+            else:
+                point = np.full(4, 0.25 if worst > 0 else -0.25) + 1e-7 * worst / 1e12
+                made = [Bounded(point, l1=1.0), Bounded(np.ones(4), l1=0.5)]
+            s, engine = session(), Toy()
+            s.laplace_by_engine(made, epsilon, engine)
+            asked.append(engine.asked[0])
+        (first, scale), (second, again) = asked
+        moved = sum(np.abs(a - b).sum() for a, b in zip(first, second))
+        assert scale == again >= 2.0**14
+        spread = 1 + 4 * max(b._value.roundings for b in made)
+        assert scale <= max(2.0**14, 100 * spread / epsilon) + 2 / epsilon
+        assert 0.45 * epsilon * scale < moved <= epsilon * scale
+
+
+def test_refusals_open_nothing():
+    engine, made = Toy(), gradients(owners())
+    for wrong, error, match in (
+        ((session(delta=0.0), made, 0.1), UnsupportedAccounting, "not pure"),
+        ((session(), [made[0], made[0] * 2.0], 0.1), UnsupportedAccounting, "same records"),
+        ((session(), made, 0.0), ValueError, "epsilon"),
+        ((session(), made, math.inf), ValueError, "epsilon"),
+        ((session(), made, 5.0), PrivacyBudgetExceeded, "left"),
+        ((session(), gradients(owners(n_public=30)), 0.1), UnsupportedAccounting, "public number of units"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=match):
+            wrong[0].laplace_by_engine(*wrong[1:], engine)
+        assert wrong[0]._ledger.rows == []
+    for slack in ((math.nan, 0.0), (0.0, -1.0), (1.0, 0.0)):
+        s = session()
+        with pytest.raises((ValueError, UnsupportedAccounting)):
+            s.laplace_by_engine(made, 0.1, Toy(slack=slack))
+        assert (s._ledger.rows, s._keys.stream) == ([], None)
+    narrow = Toy()
+    narrow.laplace_scales = (2.0**14, 2.0**15)
+    with pytest.raises(PrivacyBudgetExceeded, match="cannot be drawn"):
+        session().laplace_by_engine(made, 1e-4, narrow)
+    assert engine.asked == narrow.asked == []
+
+
+def test_a_gaussian_release_refuses_a_private_number_of_units_too():
+    s = session()
+    with pytest.raises(UnsupportedAccounting, match="public number of units"):
+        s.gaussian_by_engine(gradients(owners(n_public=30)), s.plan_gaussian(1), Toy())
+
+
+def test_the_row_is_written_before_anything_is_opened():
+    class Failing(Toy):
+        def open_laplace(self, integers, scale):
+            assert s._ledger.rows
+            raise ConnectionError("a server went away")
+
+    s = session()
+    with pytest.raises(ConnectionError):
+        s.laplace_by_engine(gradients(owners()), 0.3, Failing())
+    assert s.report().mechanisms[0]["count"] == 1
+
+
+def test_without_privacy_the_sum_is_exact():
+    made = gradients(owners())
+    found = PrivacySession.without_privacy().laplace_by_engine(made, 1.0, Toy())
+    assert found == pytest.approx(sum(b._value.plain() for b in made))
