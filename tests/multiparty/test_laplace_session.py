@@ -83,7 +83,7 @@ def test_the_grid_is_public_coarse_and_keeps_rounding_below_one_percent(kind):
             else:
                 point = np.full(4, 0.25 if worst > 0 else -0.25) + 1e-7 * worst / 1e12
                 made = [Bounded(point, l1=1.0), Bounded(np.ones(4), l1=0.5)]
-            s, engine = session(), Toy()
+            s, engine = session(epsilon=20.0), Toy()
             s.laplace_by_engine(made, epsilon, engine)
             asked.append(engine.asked[0])
         (first, scale), (second, again) = asked

@@ -128,15 +128,22 @@ def test_parameters():
         LoopbackEngine(2).open(X[:2], SIGMA)
 
 
-def test_five_servers_and_a_restart():
-    engine = LoopbackEngine(1, n_servers=5)
+def test_five_servers():
+    with LoopbackEngine(1, n_servers=5, rounds=2) as engine:
+        opened = [engine.open([np.arange(5)], SIGMA) for _ in range(2)]
+    assert 0 < abs(np.array(opened)).max() < 14 * 5 * SIGMA
+    assert (opened[0] != opened[1]).any()
+    assert "2 of 5" in engine.name
+
+
+def test_an_engine_starts_again():
+    engine = LoopbackEngine(1)
     for _ in range(2):
         with engine:
             pids = servers_of(engine)
-            assert len(alive(pids)) == 5
-            assert abs(engine.open([np.arange(5)], SIGMA)).max() < 14 * 5 * SIGMA
+            assert len(alive(pids)) == 3
+            engine.prepare(1, 5, SIGMA)
         assert alive(pids) == []
-    assert "2 of 5" in engine.name
 
 
 def test_a_dead_server_is_named_and_the_engine_ends_cleanly():
