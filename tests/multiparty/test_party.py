@@ -107,19 +107,23 @@ def test_four_parties_with_noise_get_one_model_once(tmp_path):
         assert states(study, i) == ["spent"]
 
 
-def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch):
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, twin):
+    """The ledger is read by a connection of its own when a party is about to send. The twin commits nothing."""
     study, seen = Study(tmp_path), []
     usual = NetworkEngine._open_as_owner
 
     async def watched(self, mine):
-        assert states(study, self._own) == ["spent"]  # read by a connection of its own
-        seen.append(self._own)
+        seen.append((self._own, *states(study, self._own)))
         return await usual(self, mine)
 
     monkeypatch.setattr(NetworkEngine, "_open_as_owner", watched)
+    if twin:
+        monkeypatch.setattr(Reservation, "commit", lambda self: None)
     found = study.together()
     assert all(not isinstance(result, BaseException) for result in found.values()), found
-    assert sorted(seen) == sorted([0, 1, 2] * 3)
+    state = "reserved" if twin else "spent"
+    assert sorted(seen) == [(index, state) for index in range(3) for _ in range(3)]
 
 
 # ---------------------------------------------------------------- kills
