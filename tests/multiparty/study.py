@@ -15,7 +15,7 @@ from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import PROTOCOL, parse_plan, read_plan
 from skdp.multiparty.party.run import Options, run
 
-SIZES = (30, 50, 40, 35)
+SIZES = (30, 50, 40, 35, 45)
 TRUE = np.array([1.5, -1.0, 0.5])
 
 

@@ -82,7 +82,7 @@ def test_without_noise_four_processes_get_the_model_of_all_records_in_one(tmp_pa
     y = np.concatenate([y for _, y in study.tables])
     exact = MPCGradientPerturbationClassifier(
         **{**study.plan.parameters, "epsilon": np.inf}, classes=[0, 1], accountant=False
-    ).fit(X, y, owners=np.repeat(np.arange(4), SIZES))
+    ).fit(X, y, owners=np.repeat(np.arange(4), SIZES[:4]))
     np.testing.assert_allclose(models[0]["coef"], exact.coef_, atol=1e-6)
     np.testing.assert_allclose(models[0]["intercept"], exact.intercept_, atol=1e-6)
     assert np.abs(exact.coef_).max() > 0.05
@@ -415,6 +415,15 @@ def test_a_regressor_by_output_perturbation_with_persons_as_units(tmp_path):
     assert models[0] == models[1] == models[2]
     assert len(models[0]["coef"]) == 3
     assert states(study, 0) == ["spent"]
+
+
+def test_five_servers_of_which_two_may_look(tmp_path):
+    study = Study(tmp_path, 5, servers=5, threshold=2)
+    found = study.together()
+    models = [json.loads(Path(found[i]).read_text()) for i in range(5)]
+    assert all(model == models[0] for model in models)
+    report = json.loads(Path(str(found[0]).replace("model.json", "report.json")).read_text())
+    assert any("at most 2 of the 5 servers" in line for line in report["assumptions"])
 
 
 # ---------------------------------------------------------------- the command
