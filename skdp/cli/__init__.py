@@ -1,4 +1,4 @@
-"""The command ``skdp``: a demonstration, costs of plans, noise for a budget, data sets, ledgers.
+"""The command ``skdp``: a demonstration, costs of plans, noise for a budget, data sets, ledgers, joint fits.
 
 Only argparse is imported here; a command brings in what it needs when it runs. Exit status: 0 done,
 1 something failed that the user did not type (no connection, no space), 2 bad input. With ``--json``
@@ -197,6 +197,70 @@ def _add_files(commands: Any, json_option: argparse.ArgumentParser) -> None:
     ledger.add_argument("file", metavar="FILE", help="the path= of a BudgetAccountant")
 
 
+def _address(text: str) -> tuple[str, int]:
+    """An argparse type: ``host:port``."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
+        raise argparse.ArgumentTypeError(f"must be HOST:PORT, got {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
+    party = commands.add_parser(
+        "party",
+        parents=[json_option],
+        help="train one model with others who do not pool their data",
+        description="Run one data owner of a joint fit over mutual TLS 1.3. It needs --config, --index and "
+        "--data; the actions prepare it.",
+    )
+    _add_party_actions(party, json_option)
+    party.add_argument("--config", metavar="PLAN", help="the public plan, a TOML file")
+    party.add_argument(
+        "--index", type=_integer(0, 2**31), metavar="I", help="this party's number in the plan"
+    )
+    party.add_argument("--data", metavar="FILE", help="its table: .csv, .npz or .parquet")
+    party.add_argument("--key", metavar="FILE", help="default: NAME.key beside the plan")
+    party.add_argument("--certificate", metavar="FILE", help="default: the one in the plan")
+    party.add_argument("--ledger", metavar="FILE", help="default: NAME.ledger beside the plan")
+    party.add_argument(
+        "--ceiling",
+        nargs=2,
+        type=float,
+        metavar=("EPSILON", "DELTA"),
+        help="of a new ledger; default: the budget of this plan, so that it holds no other",
+    )
+    party.add_argument(
+        "--out", default=".", metavar="DIR", help="folder of what is written (default: here)"
+    )
+    party.add_argument(
+        "--listen",
+        type=_address,
+        metavar="HOST:PORT",
+        help="where a server listens, if not at its address in the plan",
+    )
+    party.add_argument(
+        "--timeout",
+        type=_positive,
+        metavar="SECONDS",
+        help="until all parties must be connected; default: the plan's",
+    )
+
+
+def _add_party_actions(
+    party: argparse.ArgumentParser, json_option: argparse.ArgumentParser
+) -> None:
+    actions = party.add_subparsers(dest="action", metavar="ACTION")
+    keys = actions.add_parser("keys", parents=[json_option], help="make keys and certificates")
+    keys.add_argument("names", nargs="+", metavar="NAME", help="of each party")
+    check = actions.add_parser("check", parents=[json_option], help="check a plan, print its hash")
+    check.add_argument("config", metavar="PLAN", help="the public plan, a TOML file")
+    example = actions.add_parser(
+        "example", parents=[json_option], help="write keys, a plan and tables of three hospitals"
+    )
+    for action in (keys, example):
+        action.add_argument("--out", default=".", metavar="DIR", help="folder (default: here)")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of ``skdp``.
 
@@ -226,6 +290,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_demo(commands, json_option)
     _add_costs(commands, json_option)
     _add_files(commands, json_option)
+    _add_party(commands, json_option)
     return parser
 
 
@@ -238,6 +303,10 @@ def _command(name: str) -> "Callable[[argparse.Namespace], None]":
         from skdp.cli import _costs
 
         return _costs.epsilon if name == "epsilon" else _costs.calibrate
+    if name == "party":
+        from skdp.cli._party import party
+
+        return party
     from skdp.cli import _files
 
     return _files.data if name == "data" else _files.ledger

@@ -107,4 +107,5 @@ def ledger(arguments: argparse.Namespace) -> None:
     print("\n" + table(rows))
     print(
         '\n"reserved": running, or its process was killed; it stays charged. "returned": not charged.'
+        "\nA plan of `skdp party` whose process was killed before its first share is handed back by the next."
     )

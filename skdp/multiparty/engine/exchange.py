@@ -61,10 +61,13 @@ def elements_from(link: Link, payload: bytes, size: int) -> Elements:
 
 @asynccontextmanager
 async def telling(links: Iterable[Link]) -> AsyncIterator[None]:
-    """Where the block fails, tell every peer why before the error goes on."""
+    """Where the block fails, tell every peer why before the error goes on.
+
+    A part that was cancelled does not know why. Whoever cancelled it does, and tells.
+    """
     links = list(links)
     try:
         yield
-    except BaseException as error:
+    except Exception as error:
         await abort_all(links, error)
         raise

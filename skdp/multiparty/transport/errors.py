@@ -27,6 +27,8 @@ class Reason(IntEnum):
     DATA = 10
     STOPPED = 11
     CERTIFICATE = 12
+    ABSENT = 13
+    REFUSED = 14
 
 
 _TEXTS = {
@@ -41,7 +43,9 @@ _TEXTS = {
     Reason.PLAN: "its plan is another one",
     Reason.DATA: "its data do not fit the plan",
     Reason.STOPPED: "it stopped because of an error of its own",
-    Reason.CERTIFICATE: "its certificate is not the one in the plan",
+    Reason.CERTIFICATE: "its certificate is not the one in the plan, or not valid now",
+    Reason.ABSENT: "it was not connected within the deadline",
+    Reason.REFUSED: "it hung up before its first word: it may have refused this party's certificate",
 }
 
 

@@ -86,11 +86,7 @@ class BaseLink:
         except (EOFError, OSError):
             raise self.error(Reason.LOST) from None
         if found == ABORT_TAG:
-            reason, index = unpack_abort(payload)
-            blamed = "" if index is None else self.names.get(index, f"party {index}")
-            if reason is Reason.STOPPED and index is None:
-                raise self.error(Reason.STOPPED)
-            raise PartyError(blamed, reason, index=index, told_by=self.peer)
+            raise self._reported(payload)
         if found != tag:
             raise self.error(Reason.ORDER)
         return payload
@@ -107,9 +103,31 @@ class BaseLink:
         except (EOFError, OSError):
             raise self.error(Reason.LOST) from None
 
+    async def drain(self) -> PartyError | None:
+        """Read on, without a deadline, until the peer says why it stops, or None when it has closed."""
+        try:
+            while True:
+                found, payload = await self._read()
+                if found == ABORT_TAG:
+                    return self._reported(payload)
+        except (EOFError, OSError, PartyError):
+            return None
+
+    def _reported(self, payload: bytes) -> PartyError:
+        """What an abort frame of the peer says."""
+        reason, index = unpack_abort(payload)
+        blamed = "" if index is None else self.names.get(index, f"party {index}")
+        if reason is Reason.STOPPED and index is None:
+            return self.error(Reason.STOPPED)
+        return PartyError(blamed, reason, index=index, told_by=self.peer)
+
     def error(self, reason: Reason) -> PartyError:
         """An error that names this link's peer."""
         return PartyError(self.peer, reason, index=self.index)
+
+    def close(self) -> None:
+        """See `Link.close`."""
+        raise NotImplementedError
 
     async def _read(self) -> tuple[int, bytes]:
         """The next frame: tag and payload. EOFError or OSError if the connection is gone."""

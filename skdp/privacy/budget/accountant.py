@@ -47,17 +47,22 @@ from skdp.privacy.budget.ledger_file import (
     open_or_create,
     read_ceiling,
     remember,
+    returned_state,
     seen_writes,
     set_seen,
     user_name,
     visit,
 )
+from skdp.privacy.budget.plans import check_once, hand_back_dead, labelled
 
 __all__ = ["BudgetAccountant", "Reservation", "check_accountant", "read_ledger"]
 
 _PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
 
 _HANDLES: dict[tuple[str, str], "BudgetAccountant"] = {}
+
+# By identity of a ledger: the rows that this process reserved.
+_MADE_HERE: dict[str, set[int]] = {}
 
 
 class LedgerSummary(TypedDict):
@@ -249,6 +254,7 @@ class BudgetAccountant:
         mu: float | None = None,
         noise_error: tuple[float, float] = (0.0, 0.0),
         seeded: bool = False,
+        plan: str | None = None,
     ) -> Reservation:
         """Charge one fit, before it reads a value. The row is on file when this returns.
 
@@ -269,6 +275,9 @@ class BudgetAccountant:
             of probability (second) that a neighbouring data set might never draw.
         seeded : bool, default=False
             Whether the noise comes from a seed.
+        plan : str, default=None
+            Name of a plan of several parties, which is charged once: a second fit of this name is refused. A plan
+            whose process died before its first release was not charged, and is handed back here.
 
         Returns
         -------
@@ -282,10 +291,15 @@ class BudgetAccountant:
             its file is gone or an older copy. Nothing is charged.
         """
         fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
+        if plan is not None:
+            estimator = labelled(estimator, plan)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
             if seeded:
                 estimator = _seeded_name(estimator, ceiling)
+            if plan is not None:
+                hand_back_dead(connection, _MADE_HERE.get(self._id, ()))
+                check_once(connection, plan)
             check_kind(connection, adjacency, unit)
             charged = charged_fits(connection)
             if not admits([*charged, fit], ceiling):
@@ -294,7 +308,8 @@ class BudgetAccountant:
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
             number = cursor.lastrowid
-        assert number is not None
+            assert number is not None
+            _MADE_HERE.setdefault(self._id, set()).add(number)
         return Reservation(self, number)
 
     def spent(self) -> tuple[float, float]:
@@ -339,11 +354,7 @@ class BudgetAccountant:
 
     def _hand_back(self, number: int) -> str:
         with self._transaction("nothing is handed back", write=True) as (connection, _):
-            (first,) = connection.execute(
-                "SELECT min(number) FROM fits WHERE state <> 'returned'"
-            ).fetchone()
-            fits = charged_fits(connection)
-            state = "spent" if first == number and fits[0].approximate and fits[1:] else "returned"
+            state = returned_state(connection, number)
             self._change(connection, number, state)
         return state
 

@@ -35,6 +35,7 @@ __all__ = [
     "open_or_create",
     "read_ceiling",
     "remember",
+    "returned_state",
     "seen_writes",
     "set_seen",
     "user_name",
@@ -203,6 +204,18 @@ def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
         " ORDER BY number"
     )
     return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
+
+
+def returned_state(connection: sqlite3.Connection, number: int) -> str:
+    """The state of a row that is handed back.
+
+    If the first fit of a ledger has no mu, it stays charged once other fits are.
+    """
+    (first,) = connection.execute(
+        "SELECT min(number) FROM fits WHERE state <> 'returned'"
+    ).fetchone()
+    fits = charged_fits(connection)
+    return "spent" if first == number and fits[0].approximate and fits[1:] else "returned"
 
 
 def fit_rows(connection: sqlite3.Connection) -> list[FitRow]:

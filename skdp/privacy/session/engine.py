@@ -93,6 +93,7 @@ def gaussian_by_engine(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
         total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
+        _wait_for_others(engine)
         if not ledger.exact:
             theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
         # The engine's code has run; from here to the charge only the package's own does.
@@ -166,6 +167,7 @@ def laplace_by_engine(
         if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
             raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
         total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
+        _wait_for_others(engine)
         unit = scale = sensitivity = 0.0
         if not ledger.exact:
             if ledger.delta == 0:
@@ -201,6 +203,16 @@ _NOT_PURE = (
     "Laplace noise was made of finitely many random bits: it is not pure, and its proven error is part of epsilon "
     "and delta"
 )
+
+
+def _wait_for_others(engine: Engine | LaplaceEngine) -> None:
+    """Let an engine whose parties are in different processes find out whether all can start.
+
+    It raises if one cannot, for example because its data do not fit. Nobody has been charged then.
+    """
+    ready = getattr(engine, "ready", None)
+    if ready is not None:
+        ready()
 
 
 def _checked(slack: tuple[float, float]) -> tuple[float, float]:

@@ -1,0 +1,102 @@
+"""``skdp party``: one owner of a joint fit; its keys, a plan's check, and an example to try."""
+
+import argparse
+from pathlib import Path
+
+from skdp.cli._text import BadInput, Failed, dumps
+from skdp.exceptions import PrivacyBudgetExceeded
+
+__all__ = ["party"]
+
+
+def party(arguments: argparse.Namespace) -> None:
+    """Run a party, or prepare a run."""
+    from skdp.multiparty.party.keys import CertificateError
+    from skdp.multiparty.party.plan import PlanError
+    from skdp.multiparty.party.table import DataError
+    from skdp.multiparty.transport.errors import PartyError
+
+    commands = {None: _run, "check": _check, "keys": _keys, "example": _example}
+    try:
+        commands[arguments.action](arguments)
+    except BrokenPipeError:
+        raise
+    except PartyError as error:
+        raise Failed("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
+    except PrivacyBudgetExceeded as error:
+        raise Failed(str(error)) from error
+    except (PlanError, CertificateError, DataError, OSError) as error:
+        raise BadInput(str(error)) from error
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    for name in ("config", "index", "data"):
+        if getattr(arguments, name) is None:
+            raise BadInput(f"argument --{name}: a party needs it")
+    from skdp.multiparty.party.run import Options, run
+
+    path = run(
+        Options(
+            config=arguments.config,
+            index=arguments.index,
+            data=arguments.data,
+            key=arguments.key,
+            certificate=arguments.certificate,
+            ledger=arguments.ledger,
+            ceiling=None if arguments.ceiling is None else tuple(arguments.ceiling),
+            out=arguments.out,
+            listen=arguments.listen,
+            timeout=arguments.timeout,
+        ),
+        say=(lambda line: None) if arguments.json else (lambda line: print(line, flush=True)),
+    )
+    if arguments.json:
+        print(dumps({"model": str(path)}))
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from skdp.multiparty.party.plan import read_plan
+
+    plan = read_plan(arguments.config)
+    if arguments.json:
+        parties = [{"name": p.name, "fingerprint": p.fingerprint} for p in plan.parties]
+        print(dumps({"id": plan.id, "hash": plan.hash, "parties": parties}))
+        return
+    print(f"plan  {plan.id}\nhash  {plan.hash}")
+    for index, one in enumerate(plan.parties):
+        print(f"{index:4d}  {one.name}  {one.n_units} units  {one.fingerprint}")
+    print("\nEvery party must see this hash, and its own fingerprint behind its name.")
+
+
+def _keys(arguments: argparse.Namespace) -> None:
+    from skdp.multiparty.party.keys import fingerprint_of, make_keys
+
+    made = []
+    for name in arguments.names:
+        key, certificate = make_keys(arguments.out, name)
+        shown = fingerprint_of(certificate.read_text())
+        made.append(
+            {"name": name, "key": str(key), "certificate": str(certificate), "fingerprint": shown}
+        )
+    if arguments.json:
+        print(dumps(made))
+        return
+    for one in made:
+        print(f"{one['key']}  secret: it stays with {one['name']}")
+        print(f"{one['certificate']}  for the plan; fingerprint {one['fingerprint']}")
+
+
+def _example(arguments: argparse.Namespace) -> None:
+    from skdp.multiparty.party.example import make_example
+
+    path, plan = make_example(arguments.out)
+    commands = [
+        f"skdp party --config {path} --index {index} --data {Path(arguments.out, one.name)}.csv"
+        f" --out {arguments.out}"
+        for index, one in enumerate(plan.parties)
+    ]
+    if arguments.json:
+        print(dumps({"plan": str(path), "hash": plan.hash, "commands": commands}))
+        return
+    print(f"plan {plan.id}, hash {plan.hash[:12]}. Now, each in a terminal of its own:")
+    print("\n".join(commands))

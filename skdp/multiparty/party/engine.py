@@ -1,0 +1,139 @@
+"""The engine of a deployed party: the fit runs in the main thread, the connections in an event loop beside it."""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Sequence
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.multiparty.engine.client import open_as_owner
+from skdp.multiparty.engine.field import BYTES, Elements
+from skdp.multiparty.engine.noise_shares import gaussian_shares_slack
+from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
+from skdp.multiparty.party.plan import Plan
+from skdp.multiparty.transport.network import READY_TAG, Network, together
+from skdp.privacy.noise import KeyStream
+
+__all__ = ["Bridge", "NetworkEngine"]
+
+T = TypeVar("T")
+
+# Rounds whose noise is laid at once, at most: the first batches are small, since few rounds may follow.
+_MOST_ROUNDS = 64
+
+
+class Bridge:
+    """An event loop in a thread of its own, and calls into it. Use it as a context manager."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="skdp-party", daemon=True
+        )
+
+    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its result; an interrupt here cancels it."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class NetworkEngine:
+    """Opens noisy sums together with the other parties of a plan.
+
+    Parameters
+    ----------
+    bridge : Bridge
+        Whose loop runs the links.
+    network : Network
+        Connected, and all plans are the same.
+    plan : Plan
+
+    Notes
+    -----
+    Every wait has a deadline: of the data until all parties are ready, of a round afterwards. The keys of the
+    shares and of this party's part of the noise come from the operating system.
+    """
+
+    def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:
+        self._bridge, self._network, self._plan = bridge, network, plan
+        self._own, self._number, self._batch = network.own, 0, 0
+        self._input_keys, self._noise_keys = KeyStream(None), KeyStream(None)
+        self._laid_for: tuple[int, float] | None = None
+        self._laid: list[Elements] = []
+        self._ready = False
+
+    @property
+    def name(self) -> str:
+        """For the report."""
+        plan = self._plan
+        return (
+            f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, rounded Gaussian "
+            f"parts; mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of "
+            f"the {plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
+        )
+
+    def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+        """See `gaussian_shares_slack`."""
+        honest = self._plan.n_servers - self._plan.threshold
+        return gaussian_shares_slack(n_values, noise_multiplier, honest)
+
+    def ready(self) -> None:
+        """Wait until every party has reserved its budget and checked its data; nobody is charged yet."""
+        if not self._ready:
+            self._network.set_deadline(self._plan.data)
+            self._bridge.call(self._network.barrier(READY_TAG))
+            self._network.set_deadline(self._plan.round)
+            self._ready = True
+
+    def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
+        """Share this party's integers, and return the opened noisy sum; see `Engine.open`."""
+        self.ready()
+        if len(integers) != len(self._plan.parties):
+            raise ValueError("there must be one array an owner")
+        if any(part.any() for owner, part in enumerate(integers) if owner != self._own):
+            raise ValueError("the arrays of owners in other processes must be zero here")
+        mine = np.ascontiguousarray(integers[self._own], dtype=np.int64)
+        opened = self._bridge.call(self._round(mine, sigma))
+        self._number += 1
+        return opened
+
+    async def _round(self, mine: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+        parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
+        if self._own < self._plan.n_servers:
+            parts.append(self._serve(mine.size, sigma))
+        opened: NDArray[np.int64] = (await together(*parts))[0]
+        return opened
+
+    async def _open_as_owner(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
+        servers = [link for _, link in sorted(self._network.to_servers.items())]
+        return await open_as_owner(servers, mine, self._input_keys, number=self._number)
+
+    async def _serve(self, n_values: int, sigma: float) -> None:
+        seat, servers = (
+            Seat(self._own, self._plan.n_servers),
+            dict(sorted(self._network.between.items())),
+        )
+        if not self._laid or self._laid_for != (n_values, sigma):
+            fit = self._plan.max_payload // (BYTES * n_values)
+            rounds = max(1, min(2**self._batch, _MOST_ROUNDS, fit))
+            self._laid = await lay_gaussian_noise(
+                seat, servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
+            )
+            self._laid_for, self._batch = (n_values, sigma), self._batch + 1
+        owners = [link for _, link in sorted(self._network.to_owners.items())]
+        await serve_round(seat, servers, owners, self._laid.pop(), number=self._number)

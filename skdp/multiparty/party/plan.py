@@ -1,0 +1,378 @@
+"""The plan: everything public that the parties of a run agree on before any of them reads a record.
+
+A plan is a TOML file. It is public and complete: the estimator and its parameters, the columns with their
+public bounds, the classes, the number of units of every owner, the budget, the servers, addresses, certificates,
+deadlines and the version of the software. Its hash is SHA-256 of its canonical JSON. All parties compare hashes
+first.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from skdp._version import __version__
+from skdp.multiparty.engine.field import BYTES
+from skdp.multiparty.party.keys import fingerprint_of
+from skdp.registry import ESTIMATORS
+
+__all__ = ["PROTOCOL", "Feature", "Party", "Plan", "PlanError", "parse_plan", "read_plan"]
+
+PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
+_ESTIMATORS_OF = "skdp.multiparty."
+# What the run sets itself: they are no choice of a plan.
+_NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
+_LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
+
+
+class PlanError(ValueError):
+    """The plan is not as it must be: nothing was read, sent or spent."""
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column of X; with bounds it is clipped to them and mapped to [-1, 1]."""
+
+    name: str
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Party:
+    """One data owner: its public number of units, and how the others know it."""
+
+    name: str
+    n_units: int
+    certificate: str
+    fingerprint: str
+    host: str | None
+    port: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked plan.
+
+    Attributes
+    ----------
+    id : str
+        Runs once in every ledger.
+    estimator : str
+        Public name of a class of `skdp.multiparty`.
+    parameters : dict
+        Of the estimator, without what a run sets itself.
+    features : tuple of Feature
+    target : str
+        Name of the column of y.
+    group : str or None
+        Name of the column that says who a row belongs to, with ``unit="group"``.
+    classes : tuple of int or str, or None
+    parties : tuple of Party
+        The first `n_servers` are also the servers.
+    n_servers, threshold : int
+        Any `threshold` servers together learn nothing.
+    connect, data, round : float
+        Deadlines in seconds: until all are connected, until all have read their data, and of one opening.
+    max_payload : int
+        Largest payload of a frame, in bytes.
+    hash : str
+        SHA-256 of the canonical JSON, in hexadecimal digits.
+    """
+
+    id: str
+    estimator: str
+    parameters: Mapping[str, Any]
+    features: tuple[Feature, ...]
+    target: str
+    group: str | None
+    classes: tuple[int, ...] | tuple[str, ...] | None
+    parties: tuple[Party, ...]
+    n_servers: int
+    threshold: int
+    connect: float
+    data: float
+    round: float
+    max_payload: int
+    hash: str
+
+    def make_estimator(self, **more: Any) -> Any:
+        """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
+        parameters = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.parameters.items()
+        }
+        if self.classes is not None:
+            parameters["classes"] = list(self.classes)
+        return _estimator_class(self.estimator)(**parameters, **more)
+
+
+def read_plan(path: str | os.PathLike[str]) -> Plan:
+    """Read a plan from a TOML file.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    PlanError
+        If it is not TOML, or not a plan that this version of skdp can run.
+    """
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"the plan {os.fspath(path)} is not TOML: {error}") from error
+    return parse_plan(document)
+
+
+def parse_plan(document: Mapping[str, Any]) -> Plan:
+    """Check a plan that was read from TOML.
+
+    Unknown keys, missing keys and wrong types are errors: a misspelt key must not fall back to a default that the
+    other parties never saw.
+
+    Raises
+    ------
+    PlanError
+        Names the key, and says what it must be.
+    """
+    top = _Table("the plan", document)
+    plan_id, version = top.name("id"), top.text("skdp")
+    if version != __version__:
+        raise PlanError(f"the plan is for skdp {version!r}, and this is skdp {__version__}")
+    protocol = top.integer("protocol", 0, 2**31)
+    if protocol != PROTOCOL:
+        raise PlanError(f"the plan speaks protocol {protocol}, and this skdp speaks {PROTOCOL}")
+    parties = tuple(_party(entry) for entry in top.tables("parties"))
+    n_servers = top.integer("servers", 3, 5)
+    if n_servers == 4:
+        raise PlanError(
+            "'servers' must be 3 or 5: an even number costs more and protects no better"
+        )
+    if n_servers > len(parties):
+        raise PlanError("'servers' is larger than the number of parties, of whom the first serve")
+    most = (n_servers - 1) // 2
+    data, deadlines = top.table("data"), top.table("deadlines")
+    features = tuple(_feature(entry) for entry in data.tables("features"))
+    plan = Plan(
+        id=plan_id,
+        estimator=top.text("estimator"),
+        parameters=top.mapping("parameters"),
+        features=features,
+        target=data.text("target"),
+        group=data.text("group", None),
+        classes=_classes(data.get("classes", list, None)),
+        parties=parties,
+        n_servers=n_servers,
+        threshold=top.integer("threshold", most, most),
+        connect=deadlines.number("connect", 0.0, _LONGEST),
+        data=deadlines.number("data", 0.0, _LONGEST),
+        round=deadlines.number("round", 0.0, _LONGEST),
+        max_payload=top.integer("max_payload", 1024, _LARGEST_PAYLOAD),
+        hash=canonical_hash(document),
+    )
+    for table in (top, data, deadlines):
+        table.finish()
+    _check_parties(plan)
+    _check_columns(plan)
+    _check_estimator(plan)
+    return plan
+
+
+def canonical_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the document as JSON with sorted keys, no spaces and ASCII only.
+
+    Python writes the shortest digits that give back a float, so equal documents have equal text on every machine.
+    """
+    try:
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise PlanError("a plan holds texts, booleans and finite numbers only") from error
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+_MISSING: Any = object()
+
+
+class _Table:
+    """A table of a TOML document; remembers which of its keys were read."""
+
+    def __init__(self, where: str, entries: Mapping[str, Any]) -> None:
+        if not isinstance(entries, Mapping):
+            raise PlanError(f"{where} must be a table, got {type(entries).__name__}")
+        self.where, self.entries = where, entries
+        self.read: set[str] = set()
+
+    def get(self, key: str, kind: type, default: Any = _MISSING) -> Any:
+        self.read.add(key)
+        if key not in self.entries:
+            if default is _MISSING:
+                raise PlanError(f"{self.where} has no {key!r}")
+            return default
+        value = self.entries[key]
+        if type(value) is int and kind is float:
+            return float(value)
+        if type(value) is not kind:
+            got = type(value).__name__
+            raise PlanError(f"{key!r} of {self.where} must be of type {kind.__name__}, got {got}")
+        return value
+
+    def text(self, key: str, default: Any = _MISSING) -> Any:
+        value = self.get(key, str, default)
+        if value == "":
+            raise PlanError(f"{key!r} of {self.where} is empty")
+        return value
+
+    def name(self, key: str) -> str:
+        value: str = self.text(key)
+        if not _NAME.fullmatch(value):
+            raise PlanError(
+                f"{key!r} of {self.where} must be at most 64 letters, digits, '.', '_' and '-', got {value!r}"
+            )
+        return value
+
+    def number(self, key: str, low: float, high: float) -> float:
+        value: float = self.get(key, float)
+        if not low < value <= high:
+            raise PlanError(f"{key!r} of {self.where} must be in ({low:g}, {high:g}], got {value}")
+        return value
+
+    def integer(self, key: str, low: int, high: int) -> int:
+        value: int = self.get(key, int)
+        if not low <= value <= high:
+            raise PlanError(f"{key!r} of {self.where} must be in {low}..{high}, got {value}")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        return dict(self.get(key, dict))
+
+    def table(self, key: str) -> "_Table":
+        return _Table(f"[{key}]", self.get(key, dict))
+
+    def tables(self, key: str) -> list["_Table"]:
+        entries = self.get(key, list)
+        if not entries:
+            raise PlanError(f"{key!r} of {self.where} is empty")
+        return [_Table(f"entry {i} of {key!r}", entry) for i, entry in enumerate(entries)]
+
+    def finish(self) -> None:
+        unknown = sorted(set(self.entries) - self.read)
+        if unknown:
+            raise PlanError(f"{self.where} has unknown keys: {', '.join(map(repr, unknown))}")
+
+
+def _party(entry: _Table) -> Party:
+    certificate = entry.text("certificate")
+    try:
+        fingerprint = fingerprint_of(certificate)
+    except ValueError as error:
+        raise PlanError(f"'certificate' of {entry.where}: {error}") from error
+    address = entry.text("address", None)
+    host, port = (None, None) if address is None else _address(entry.where, address)
+    party = Party(
+        name=entry.name("name"),
+        n_units=entry.integer("n_units", 1, 2**53),
+        certificate=certificate,
+        fingerprint=fingerprint,
+        host=host,
+        port=port,
+    )
+    entry.finish()
+    return party
+
+
+def _address(where: str, address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
+        raise PlanError(f"'address' of {where} must be \"host:port\", got {address!r}")
+    return host, int(port)
+
+
+def _feature(entry: _Table) -> Feature:
+    name, bounds = entry.text("name"), entry.get("bounds", list, None)
+    entry.finish()
+    if bounds is None:
+        return Feature(name)
+    if len(bounds) != 2 or any(type(end) not in (int, float) for end in bounds):
+        raise PlanError(f"'bounds' of {entry.where} must be two numbers")
+    low, high = map(float, bounds)
+    if not (-1e150 <= low < high <= 1e150):
+        raise PlanError(f"'bounds' of {entry.where} must be finite and increasing")
+    return Feature(name, low, high)
+
+
+def _classes(classes: list[Any] | None) -> Any:
+    if classes is None:
+        return None
+    if {type(label) for label in classes} not in ({int}, {str}):
+        raise PlanError("'classes' must be all integers or all strings")
+    if len({*classes}) < max(2, len(classes)):
+        raise PlanError("'classes' must be at least two different labels")
+    return tuple(classes)
+
+
+def _check_parties(plan: Plan) -> None:
+    for what, values in (
+        ("name", [party.name for party in plan.parties]),
+        ("certificate", [party.fingerprint for party in plan.parties]),
+    ):
+        if len({*values}) < len(values):
+            raise PlanError(f"two parties have the same {what}")
+    for party in plan.parties[: plan.n_servers]:
+        if party.host is None:
+            raise PlanError(f"{party.name} is a server and has no 'address'")
+
+
+def _check_columns(plan: Plan) -> None:
+    names = [feature.name for feature in plan.features]
+    names += [name for name in (plan.target, plan.group) if name is not None]
+    if len({*names}) < len(names):
+        raise PlanError("a column stands twice among the features, the target and the group")
+
+
+def _check_estimator(plan: Plan) -> None:
+    from sklearn.base import is_classifier
+
+    known = _estimator_class(plan.estimator)().get_params()
+    unknown = sorted(set(plan.parameters) - (set(known) - _NOT_IN_A_PLAN))
+    if unknown:
+        raise PlanError(f"[parameters] has unknown keys: {', '.join(map(repr, unknown))}")
+    for needed in ("epsilon", "delta", "adjacency", "unit"):
+        if needed not in plan.parameters:
+            raise PlanError(f"[parameters] has no {needed!r}")
+    epsilon = plan.parameters["epsilon"]
+    if type(epsilon) not in (int, float) or not 0 < epsilon < math.inf:
+        raise PlanError("'epsilon' of [parameters] must be a finite number > 0")
+    estimator = plan.make_estimator()
+    values = (len(plan.features) + 1) * len(plan.classes or (0,))
+    if BYTES * values > plan.max_payload:
+        raise PlanError(
+            f"'max_payload' must be at least {BYTES * values} for this number of features and classes"
+        )
+    if is_classifier(estimator) != (plan.classes is not None):
+        word = "needs" if plan.classes is None else "takes no"
+        raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
+    if plan.parameters.get("noise") == "laplace":
+        raise PlanError(
+            "'noise' of [parameters] must be \"gaussian\": parties draw no Laplace noise"
+        )
+    if (plan.parameters["unit"] == "group") != (plan.group is not None):
+        raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
+
+
+def _estimator_class(name: str) -> Any:
+    module = ESTIMATORS.get(name, "")
+    if not (name.startswith("MPC") and module.startswith(_ESTIMATORS_OF)):
+        offered = sorted(n for n, m in ESTIMATORS.items() if m.startswith(_ESTIMATORS_OF))
+        offered = [n for n in offered if n.startswith("MPC")]
+        raise PlanError(f"'estimator' must be one of {', '.join(offered)}, got {name!r}")
+    return getattr(import_module(module), name)

@@ -1,0 +1,243 @@
+"""One party from its plan to its model.
+
+The order is the guarantee. Plan and keys come first. Connections and hellos follow, so that all plans are the
+same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
+party's own ledger, waits until all parties are ready, commits the charge to disk, and only then lets the first
+share of its input go. Before that commit a failure of whatever kind spends nothing. After it the whole plan is
+spent, output or not.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdp._version import __version__
+from skdp.multiparty.party.engine import Bridge, NetworkEngine
+from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
+from skdp.multiparty.party.ledger import PlanLedger, open_ledger
+from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
+from skdp.multiparty.party.table import DataError, read_own_records
+from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.hello import Hello
+from skdp.multiparty.transport.network import DONE_TAG, Network
+from skdp.multiparty.transport.tls import Identity, connect_all, listen_on
+
+__all__ = ["Options", "run"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one party adds to the plan.
+
+    Attributes
+    ----------
+    config : path-like
+        The plan.
+    index : int
+        Number of this party in the plan, from 0.
+    data : path-like
+        Its table.
+    key : path-like or None
+        Its private key; None is NAME.key beside the plan.
+    certificate : path-like or None
+        Its certificate; None is the one in the plan.
+    ledger : path-like or None
+        Its ledger; None is NAME.ledger beside the plan.
+    ceiling : (epsilon, delta) or None
+        Of a new ledger; None is the plan's budget.
+    out : path-like
+        Folder of the model and the report.
+    listen : (host, port) or None
+        Where a server listens, if not at its address in the plan.
+    timeout : float or None
+        Seconds until all parties must be connected; None is the plan's.
+    """
+
+    config: str | os.PathLike[str]
+    index: int
+    data: str | os.PathLike[str]
+    key: str | os.PathLike[str] | None = None
+    certificate: str | os.PathLike[str] | None = None
+    ledger: str | os.PathLike[str] | None = None
+    ceiling: tuple[float, float] | None = None
+    out: str | os.PathLike[str] = "."
+    listen: tuple[str, int] | None = None
+    timeout: float | None = None
+
+
+def run(options: Options, say: Callable[[str], None] = print) -> Path:
+    """Run one party, and return the path of the model.
+
+    Parameters
+    ----------
+    options : Options
+    say : callable, default=print
+        Called with lines of progress: public words only.
+
+    Returns
+    -------
+    Path
+        Of the model, a JSON document; the report lies beside it.
+
+    Raises
+    ------
+    PlanError, CertificateError, DataError, OSError
+        If something of this party is wrong. Nothing is spent.
+    PrivacyBudgetExceeded
+        If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
+    PartyError
+        If another party failed; the message names it. There is no output.
+    """
+    plan = read_plan(options.config)
+    say(
+        f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers"
+    )
+    if not 0 <= options.index < len(plan.parties):
+        raise PlanError(
+            f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
+        )
+    ledger = _open_ledger(options, plan)
+    out = _folder(options.out)
+    with _identity(options, plan) as identity, Bridge() as bridge:
+        network = _connect(bridge, plan, identity, options)
+        say(f"{plan.parties[options.index].name}: connected to all, and all plans are the same")
+        try:
+            X, y, groups = read_own_records(options.data, plan, options.index)
+            engine = NetworkEngine(bridge, network, plan)
+            model = _fit(plan, options.index, engine, ledger, X, y, groups)
+            bridge.call(network.barrier(DONE_TAG))
+        except BaseException as error:
+            cause = _stopped(bridge, network, plan, error)
+            if cause is error:
+                raise
+            raise cause from None
+        bridge.call(_close(network))
+    path = _write(out, plan, options.index, model)
+    say(f"model: {path}")
+    return path
+
+
+def _fit(
+    plan: Plan, index: int, engine: NetworkEngine, ledger: PlanLedger, X: Any, y: Any, groups: Any
+) -> Any:
+    """The estimator of the plan, fitted on this party's records; the others' are in other processes."""
+    from skdp.multiparty import OwnRecords
+
+    owners = OwnRecords(tuple(party.n_units for party in plan.parties), index)
+    if plan.parameters["unit"] == "owner":
+        owners = OwnRecords((1,) * len(plan.parties), index)
+    model = plan.make_estimator(engine=engine, accountant=ledger)
+    more = {} if groups is None else {"groups": groups}
+    return model.fit(X, y, owners=owners, **more)
+
+
+def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
+    """Tell the others, and return what went wrong: this party's own error, or the party that failed first."""
+    if isinstance(error, DataError):
+        me = plan.parties[network.own].name
+        bridge.call(network.stop(PartyError(me, Reason.DATA, index=network.own)))
+        return error
+    return bridge.call(network.stop(error))
+
+
+async def _close(network: Network) -> None:
+    network.close()
+
+
+# ---------------------------------------------------------------- before the connections
+
+
+def _open_ledger(options: Options, plan: Plan) -> PlanLedger:
+    path = options.ledger or _beside(options, f"{plan.parties[options.index].name}.ledger")
+    return open_ledger(path, plan, options.ceiling)
+
+
+def _beside(options: Options, name: str) -> Path:
+    return Path(options.config).resolve().parent / name
+
+
+@contextmanager
+def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
+    """This party's checked key and certificate; every certificate of the plan must be valid now."""
+    me = plan.parties[options.index]
+    for party in plan.parties:
+        check_dates(party.certificate, party.name)
+    key = options.key or _beside(options, f"{me.name}.key")
+    if options.certificate is not None:
+        shown = fingerprint_of(Path(options.certificate).read_text())
+        if shown != me.fingerprint:
+            raise CertificateError(
+                f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
+            )
+    check_key(key, me.certificate, me.name)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "certificate.pem")  # the ssl module reads files only
+        path.write_text(me.certificate)
+        yield Identity(
+            index=options.index,
+            certificate_path=path,
+            key_path=key,
+            hello=Hello(PROTOCOL, __version__, plan.hash),
+            deadline=options.timeout or plan.connect,
+            limit=plan.max_payload,
+        )
+
+
+def _connect(bridge: Bridge, plan: Plan, identity: Identity, options: Options) -> Network:
+    listener = None
+    if options.index < plan.n_servers:
+        me = plan.parties[options.index]
+        host, port = options.listen or (str(me.host), int(me.port or 0))
+        listener = listen_on(host, port)
+    return bridge.call(connect_all(plan.parties, plan.n_servers, identity, listener))
+
+
+# ---------------------------------------------------------------- after the fit
+
+
+def _folder(out: str | os.PathLike[str]) -> Path:
+    """The folder of the output, which must be writable before the work starts."""
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        return folder
+
+
+def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
+    """Write the model and its report; a reader never sees half a file."""
+    name = f"{plan.id}.{plan.parties[index].name}"
+    _replace(folder / f"{name}.report.json", model.privacy_.to_dict())
+    document = {
+        "plan": plan.id,
+        "plan_hash": plan.hash,
+        "skdp": __version__,
+        "estimator": plan.estimator,
+        "features": [
+            {"name": f.name, "bounds": None if f.low is None else [f.low, f.high]}
+            for f in plan.features
+        ],
+        "target": plan.target,
+        "classes": None if plan.classes is None else sorted(plan.classes),
+        "row_norm": model.row_norm,
+        "coef": np.asarray(model.coef_).tolist(),
+        "intercept": np.asarray(model.intercept_).tolist(),
+        "n_iter": int(model.n_iter_),
+        "epsilon": model.privacy_.epsilon,
+        "delta": model.privacy_.delta,
+    }
+    path = folder / f"{name}.model.json"
+    _replace(path, document)
+    return path
+
+
+def _replace(path: Path, document: object) -> None:
+    half = path.with_name(f"{path.name}.part")
+    half.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    half.replace(path)

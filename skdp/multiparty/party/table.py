@@ -1,0 +1,199 @@
+"""A party's own records, read from a file and checked against the plan.
+
+Every check is of one record, or of the public number of units. A message names the column and what kind of thing
+is wrong, never a cell.
+"""
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.multiparty.party.plan import Feature, Plan
+
+__all__ = ["DataError", "public_rows", "read_own_records"]
+
+
+class DataError(ValueError):
+    """The data do not fit the plan: nothing was sent or spent."""
+
+
+def read_own_records(
+    path: str | os.PathLike[str], plan: Plan, index: int
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any] | None]:
+    """Read the records of one party.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A table with named columns: ``.csv`` with a header, ``.npz`` with one array a column, or ``.parquet``.
+    plan : Plan
+    index : int
+        Of the party.
+
+    Returns
+    -------
+    X : ndarray of shape (n_records, n_features)
+        By the plan's order of features, and mapped by its public bounds.
+    y : ndarray of shape (n_records,)
+    groups : ndarray of shape (n_records,) or None
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    DataError
+        If a column is missing or of another kind, if a label is not in the plan's classes, or if the number of
+        units is not the plan's.
+    """
+    columns = _read(Path(path), plan)
+    cells = [_numbers(feature.name, columns[feature.name]) for feature in plan.features]
+    X = public_rows(np.column_stack(cells), plan.features)
+    y = _targets(plan, columns[plan.target])
+    groups = None if plan.group is None else np.asarray(columns[plan.group])
+    if not len(y):
+        raise DataError("the table has no rows")
+    _check_units(plan, index, len(y), groups)
+    return X, y, groups
+
+
+def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[np.float64]:
+    """Map raw columns by their public bounds, as `fit` and every later prediction must.
+
+    A column with bounds is clipped to them and mapped to [-1, 1]; an empty cell (nan) becomes 0, the middle. A
+    column without bounds stays as it is, and must have no empty cell.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_records, n_features)
+    features : sequence of Feature
+
+    Returns
+    -------
+    ndarray of shape (n_records, n_features)
+
+    Raises
+    ------
+    DataError
+        If a column without bounds has a cell that is not finite.
+    """
+    made = np.empty_like(X, dtype=np.float64)
+    for place, feature in enumerate(features):
+        column = X[:, place]
+        if feature.low is None or feature.high is None:
+            if not np.isfinite(column).all():
+                raise DataError(
+                    f"column {feature.name!r} has a cell that is empty or not finite: only columns with "
+                    "'bounds' may"
+                )
+            made[:, place] = column
+            continue
+        middle, half = (
+            0.5 * feature.low + 0.5 * feature.high,
+            0.5 * feature.high - 0.5 * feature.low,
+        )
+        known = np.where(np.isnan(column), middle, np.clip(column, feature.low, feature.high))
+        made[:, place] = (known - middle) / half
+    return made
+
+
+def _check_units(plan: Plan, index: int, n_rows: int, groups: NDArray[Any] | None) -> None:
+    party, unit = plan.parties[index], plan.parameters["unit"]
+    if unit == "owner":
+        return  # an owner is one unit, and how many rows it has is private
+    found = n_rows if groups is None else len(np.unique(groups))
+    if found != party.n_units:
+        raise DataError(
+            f"the plan says that {party.name} has {party.n_units} {unit}s, and the table has another number"
+        )
+
+
+def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
+    """y, of the kind of the plan's classes, or numbers."""
+    if plan.classes is None:
+        y = _numbers(plan.target, cells)
+        if not np.isfinite(y).all():
+            raise DataError(f"column {plan.target!r} has a cell that is empty or not finite")
+        return y
+    labels = np.asarray(plan.classes)
+    if isinstance(plan.classes[0], str):
+        y = np.asarray([str(cell) for cell in cells])
+    else:
+        y = _numbers(plan.target, cells)
+    if not np.isin(y, labels).all():
+        raise DataError(f"column {plan.target!r} has a label that is not among the plan's classes")
+    return y.astype(labels.dtype)
+
+
+def _numbers(name: str, cells: Any) -> NDArray[np.float64]:
+    """A column as float64; empty cells are nan."""
+    try:
+        array = np.asarray([cell or "nan" if isinstance(cell, str) else cell for cell in cells])
+        numbers = array.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None or numbers.ndim != 1:
+        raise DataError(f"column {name!r} has a cell that is not a number")
+    return numbers
+
+
+# ---------------------------------------------------------------- files
+
+
+def _read(path: Path, plan: Plan) -> Mapping[str, Any]:
+    """The columns that the plan names."""
+    wanted = [feature.name for feature in plan.features] + [plan.target]
+    wanted += [] if plan.group is None else [plan.group]
+    readers = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
+    if path.suffix not in readers:
+        raise DataError(f"the table must be a .csv, .npz or .parquet file, got {path.name!r}")
+    columns = readers[path.suffix](path, wanted)
+    missing = [name for name in wanted if name not in columns]
+    if missing:
+        raise DataError(f"the table has no column {', '.join(map(repr, missing))}")
+    if len({len(columns[name]) for name in wanted}) > 1:
+        raise DataError("the columns of the table have different lengths")
+    return columns
+
+
+def _read_csv(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        try:
+            rows = csv.reader(file, strict=True)
+            header = next(rows, [])
+            places = {name: header.index(name) for name in wanted if name in header}
+            made: dict[str, list[str]] = {name: [] for name in places}
+            for row in rows:
+                if len(row) != len(header):
+                    raise DataError(
+                        "the table has a row with another number of cells than the header"
+                    )
+                for name, place in places.items():
+                    made[name].append(row[place])
+        except (csv.Error, UnicodeDecodeError):
+            raise DataError(f"{path.name} is not a table in CSV and UTF-8") from None
+    return made
+
+
+def _read_npz(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in wanted if name in file}
+    except (ValueError, EOFError):
+        raise DataError(f"{path.name} is not a file of numpy.savez with plain arrays") from None
+
+
+def _read_parquet(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
+    try:
+        import polars
+    except ImportError:
+        raise DataError("a .parquet file needs polars: install it, or give a .csv file") from None
+    try:
+        frame = polars.read_parquet(path)
+    except polars.exceptions.PolarsError:
+        raise DataError(f"{path.name} is not a parquet file") from None
+    return {name: frame[name].to_numpy() for name in wanted if name in frame.columns}

@@ -1,0 +1,138 @@
+"""All links of one party, and what is done on all of them: barriers, and the end."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.links import BaseLink, abort_all
+
+__all__ = ["DONE_TAG", "READY_TAG", "Network", "together"]
+
+READY_TAG, DONE_TAG = 2**64 - 3, 2**64 - 4
+_LAST_WORDS = 2.0  # seconds that a stopping party gives the others to read why; a choice, not tuned
+
+
+@dataclass
+class Network:
+    """The links of one party.
+
+    Attributes
+    ----------
+    own : int
+        Number of this party.
+    to_servers : dict of int to BaseLink
+        To every server, as an owner. A server's link to itself stays in its process.
+    to_owners : dict of int to BaseLink
+        Of a server: to every owner.
+    between : dict of int to BaseLink
+        Of a server: to every other server.
+    """
+
+    own: int
+    to_servers: dict[int, BaseLink] = field(default_factory=dict)
+    to_owners: dict[int, BaseLink] = field(default_factory=dict)
+    between: dict[int, BaseLink] = field(default_factory=dict)
+
+    def links(self) -> Iterator[BaseLink]:
+        """All links to other processes."""
+        for table in (self.to_servers, self.to_owners, self.between):
+            for index, link in sorted(table.items()):
+                if index != self.own:
+                    yield link
+
+    def set_deadline(self, seconds: float) -> None:
+        """Set how long the links wait for a frame."""
+        for table in (self.to_servers, self.to_owners, self.between):
+            for link in table.values():
+                link.deadline = seconds
+
+    async def barrier(self, tag: int) -> None:
+        """Return when every owner has come here: each tells every server, and each server tells every owner."""
+
+        async def as_owner() -> None:
+            for link in self.to_servers.values():
+                await link.send(tag, b"")
+            # The servers wait for all owners: who is late is found by them first.
+            await together(*(_empty(link, tag, 2) for link in self.to_servers.values()))
+
+        async def as_server() -> None:
+            await together(*(_empty(link, tag, 1) for link in self.to_owners.values()))
+            for link in self.to_owners.values():
+                await link.send(tag, b"")
+
+        await together(as_owner(), as_server())
+
+    async def stop(self, error: BaseException) -> BaseException:
+        """Tell everybody why this party stops, and close when they have read it.
+
+        A peer that hung up, or is late, may have stopped for another party's sake, and then has said so. So before
+        such a peer is blamed, all links are read for what was said.
+
+        Returns
+        -------
+        BaseException
+            The cause: ``error``, or what a peer reported.
+        """
+        if isinstance(error, PartyError) and error.reason in (Reason.LOST, Reason.LATE):
+            error = await self._reported() or error
+        await abort_all(list(self.links()), error)
+        # A socket that is closed with unread bytes resets its connection, and the peer may lose the last frame
+        # that was sent to it. Who has stopped by itself waits for no word.
+        await self._drain_all(lambda word: False)
+        self.close()
+        return error
+
+    async def _reported(self) -> PartyError | None:
+        """The first party that a peer names; None after some seconds without a word."""
+        return await self._drain_all(lambda word: bool(word.told_by) and word.index != self.own)
+
+    async def _drain_all(self, wanted: Callable[[PartyError], bool]) -> PartyError | None:
+        """Read on until every peer has said why it stops or has closed; return a word that is wanted at once."""
+        tasks = [asyncio.create_task(link.drain()) for link in self.links()]
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                for next_one in asyncio.as_completed(tasks):
+                    word = await next_one
+                    if word is not None and wanted(word):
+                        return word
+        except TimeoutError:
+            pass
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return None
+
+    def close(self) -> None:
+        """End every connection."""
+        for table in (self.to_servers, self.to_owners, self.between):
+            for link in table.values():
+                link.close()
+
+
+async def _empty(link: BaseLink, tag: int, patience: int) -> None:
+    if await link.receive(tag, patience=patience):
+        raise link.error(Reason.CONTENT)
+
+
+async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Run coroutines at once. When one fails the others are cancelled, and its error is raised alone."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+    return [task.result() for task in tasks]
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of several errors the one that says most: any other before a lost connection."""
+    flat: list[BaseException] = []
+    for error in errors.exceptions:
+        flat.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
+    for error in flat:
+        if not (isinstance(error, PartyError) and error.reason is Reason.LOST):
+            return error
+    return flat[0]

@@ -1,0 +1,480 @@
+"""Whole runs over loopback sockets and TLS: the fit, failures that name a party, and ledgers under kills."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skdp.multiparty.engine.server
+import skdp.multiparty.party.run as runs
+from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationRegressor
+from skdp.cli import main
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.multiparty.party.engine import NetworkEngine
+from skdp.multiparty.party.ledger import open_ledger
+from skdp.multiparty.party.table import DataError, public_rows
+from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.frames import StreamLink
+from skdp.multiparty.transport.hello import Hello
+from skdp.multiparty.transport.network import READY_TAG
+from skdp.multiparty.transport.tls import Identity, connect_all
+from skdp.privacy import read_ledger
+from skdp.privacy.budget import Reservation
+from tests.multiparty.study import SIZES, Study, in_processes, write_plan
+
+# The parties' threads warn of small data, and so may their fits.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Kernels in the cache, so that no deadline is spent on compiling them."""
+    for make in (MPCGradientPerturbationClassifier, MPCOutputPerturbationRegressor):
+        make(epsilon=1.0, accountant=False).fit(np.eye(4), [0, 1, 0, 1])
+
+
+def states(study, index):
+    return [fit["state"] for fit in read_ledger(study.ledger(index))["fits"]]
+
+
+def spent(study, index):
+    return read_ledger(study.ledger(index))["spent"]
+
+
+def check_named(error, name, *reasons):
+    """The error names this party, and there is no output of whoever raised it."""
+    assert isinstance(error, PartyError), repr(error)
+    assert error.peer == name, error
+    assert error.reason in reasons, error
+
+
+def no_output(study):
+    out = study.folder / "out"
+    return not list(out.glob("*.json"))
+
+
+# ---------------------------------------------------------------- the fit
+
+
+def draw_nothing():
+    """Servers whose part of the noise is zero, so that the opened sum is exact."""
+    skdp.multiparty.engine.server.noise.rounded_gaussian = lambda std, size, stream: np.zeros(
+        size, np.int64
+    )
+
+
+def test_without_noise_four_processes_get_the_model_of_all_records_in_one(tmp_path):
+    """What is left is the rounding to the grid: below 2^-20 of the clip in each of three rounds."""
+    study = Study(tmp_path, 4)
+    codes, results = in_processes(study, dict.fromkeys(range(4), draw_nothing))
+    assert codes == [0] * 4, results
+    models = [json.loads(Path(results[i]).read_text()) for i in range(4)]
+    assert all(model == models[0] for model in models)  # bit by bit
+    X = np.vstack([public_rows(X, study.plan.features) for X, _ in study.tables])
+    y = np.concatenate([y for _, y in study.tables])
+    exact = MPCGradientPerturbationClassifier(
+        **{**study.plan.parameters, "epsilon": np.inf}, classes=[0, 1], accountant=False
+    ).fit(X, y, owners=np.repeat(np.arange(4), SIZES[:4]))
+    np.testing.assert_allclose(models[0]["coef"], exact.coef_, atol=1e-6)
+    np.testing.assert_allclose(models[0]["intercept"], exact.intercept_, atol=1e-6)
+    assert np.abs(exact.coef_).max() > 0.05
+
+
+def test_four_parties_with_noise_get_one_model_once(tmp_path):
+    study = Study(tmp_path, 4)
+    results = study.together()
+    models = [json.loads(Path(results[i]).read_text()) for i in range(4)]
+    assert all(model == models[0] for model in models)
+    report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
+    assert report["epsilon"] == models[0]["epsilon"] == 10.0
+    assert any("1 of the 3 servers" in line for line in report["assumptions"])
+    for i in range(4):
+        assert states(study, i) == ["spent"]
+        (fit,) = read_ledger(study.ledger(i))["fits"]
+        assert "(plan study-1)" in fit["estimator"]
+        assert study.plan.hash[:12] in fit["estimator"]
+        # A plan runs once: refused before anything is connected, so no other party is needed.
+        with pytest.raises(PrivacyBudgetExceeded, match="study-1 is charged already"):
+            runs.run(study.options(i))
+        assert states(study, i) == ["spent"]
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, twin):
+    """The ledger is read by a connection of its own when a party is about to send. The twin commits nothing."""
+    study, seen = Study(tmp_path), []
+    usual = NetworkEngine._open_as_owner
+
+    async def watched(self, mine):
+        seen.append((self._own, *states(study, self._own)))
+        return await usual(self, mine)
+
+    monkeypatch.setattr(NetworkEngine, "_open_as_owner", watched)
+    if twin:
+        monkeypatch.setattr(Reservation, "commit", lambda self: None)
+    found = study.together()
+    assert all(not isinstance(result, BaseException) for result in found.values()), found
+    state = "reserved" if twin else "spent"
+    assert sorted(seen) == [(index, state) for index in range(3) for _ in range(3)]
+
+
+# ---------------------------------------------------------------- kills
+
+
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_before_the_commit():
+    Reservation.commit = die
+
+
+def die_with_the_first_share_out():
+    usual = StreamLink._write
+
+    async def write(self, tag, payload):
+        await usual(self, tag, payload)
+        if tag == 0:  # round 0, an input
+            await asyncio.sleep(0.2)
+            die()
+
+    StreamLink._write = write
+
+
+def die_in_the_opening():
+    skdp.multiparty.engine.server._open = die
+
+
+def die_after_the_opening():
+    usual = runs._fit
+
+    def fit(*args):
+        usual(*args)
+        die()
+
+    runs._fit = fit
+
+
+@pytest.mark.parametrize(
+    ("how", "charged"),
+    [
+        (die_before_the_commit, False),
+        (die_with_the_first_share_out, True),
+        (die_in_the_opening, True),
+        (die_after_the_opening, True),
+    ],
+)
+def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, charged):
+    study = Study(tmp_path)
+    codes, results = in_processes(study, {1: how})
+    assert codes == [0, -signal.SIGKILL, 0]
+    for index in (0, 2):
+        assert results[index].startswith("PartyError: hospital_b: "), results[index]
+    assert no_output(study)
+    parameters = study.plan.parameters
+    whole = (parameters["epsilon"], parameters["delta"])
+    if charged:
+        assert states(study, 1) == ["spent"]
+        assert spent(study, 1) == pytest.approx(whole, rel=1e-4)
+        with pytest.raises(PrivacyBudgetExceeded, match="charged already"):
+            open_ledger(study.ledger(1), study.plan, None)
+    else:
+        assert states(study, 1) == ["reserved"]
+        # The ledger's ceiling is one plan: so this succeeds only if the killed run is not charged.
+        again = open_ledger(study.ledger(1), study.plan, None).reserve(
+            estimator="again",
+            epsilon=whole[0],
+            delta=whole[1],
+            adjacency="replace-one",
+            unit="record",
+        )
+        assert states(study, 1) == ["returned", "reserved"]
+        again.release()
+        assert spent(study, 1) == (0.0, 0.0)
+
+
+# ---------------------------------------------------------------- failures before anything is spent
+
+
+def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path):
+    study = Study(tmp_path, 4)
+    X, y = study.tables[3]
+    y = y.copy()
+    y[5] = 77
+    np.savez(tmp_path / "hospital_d.npz", sick=y, **{f"x{j}": X[:, j] for j in range(3)})
+    found = study.together()
+    assert isinstance(found[3], DataError)
+    assert "'sick'" in str(found[3])
+    assert "77" not in str(found[3])
+    for index in range(3):
+        check_named(found[index], "hospital_d", Reason.DATA)
+        assert set(states(study, index)) <= {"returned"}
+    assert states(study, 3) == []
+    assert no_output(study)
+    # So the same plan can run with the right table.
+    y[5] = 1
+    np.savez(tmp_path / "hospital_d.npz", sick=y, **{f"x{j}": X[:, j] for j in range(3)})
+    found = study.together()
+    assert all(not isinstance(result, BaseException) for result in found.values()), found
+
+
+def test_a_ledger_that_is_full_stops_everybody_before_anything_is_spent(tmp_path):
+    study = Study(tmp_path)
+    found = study.together({2: {"ceiling": (0.5, 1e-6)}})
+    assert isinstance(found[2], PrivacyBudgetExceeded)
+    for index in (0, 1):
+        check_named(found[index], "hospital_c", Reason.STOPPED)
+        assert states(study, index) == ["returned"]
+
+
+def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
+    study = Study(tmp_path, 4)
+    other = {**study.document, "parameters": {**study.document["parameters"], "max_iter": 4}}
+    write_plan(tmp_path / "other.toml", other)
+    read = []
+    monkeypatch.setattr(runs, "read_own_records", lambda *args: read.append(args))
+    found = study.together({3: {"config": tmp_path / "other.toml"}})
+    for index in range(3):
+        check_named(found[index], "hospital_d", Reason.PLAN)
+    assert isinstance(found[3], PartyError)
+    assert found[3].reason is Reason.PLAN
+    assert read == []
+    assert all(states(study, index) == [] for index in range(3))
+
+
+def test_a_port_in_use_is_said_with_its_address(tmp_path):
+    study = Study(tmp_path)
+    party = study.plan.parties[0]
+    with (
+        socket.create_server((party.host, party.port)),
+        pytest.raises(OSError, match=str(party.port)),
+    ):
+        runs.run(study.options(0))
+
+
+# ---------------------------------------------------------------- a party that misbehaves
+
+
+class Impostor:
+    """Party 3 of four, which is no server, with the right keys and the right plan, and its own ideas."""
+
+    def __init__(self, study, act):
+        self.study, self.act = study, act
+
+    def __call__(self):
+        return asyncio.run(self.play())
+
+    async def play(self):
+        plan, folder = self.study.plan, self.study.folder
+        identity = Identity(
+            3,
+            folder / "hospital_d.crt",
+            folder / "hospital_d.key",
+            Hello(self.study.document["protocol"], self.study.document["skdp"], plan.hash),
+            20.0,
+            2**20,
+        )
+        network = await connect_all(plan.parties, plan.n_servers, identity, None)
+        try:
+            await self.act(network)
+            for link in network.links():
+                await link.drain()
+        finally:
+            network.close()
+
+
+async def send_all(network, tag, payload):
+    for link in network.links():
+        await link.send(tag, payload)
+
+
+async def be_ready(network):
+    network.set_deadline(20.0)
+    await network.barrier(READY_TAG)
+
+
+async def stall(network):
+    await asyncio.sleep(5.0)
+
+
+async def stall_in_a_round(network):
+    await be_ready(network)
+    await asyncio.sleep(5.0)
+
+
+async def replay(network):
+    await be_ready(network)
+    await send_all(network, READY_TAG, b"")
+
+
+async def lie_about_the_shape(network):
+    await be_ready(network)
+    await send_all(network, 0, bytes(8))
+
+
+async def leave_the_field(network):
+    await be_ready(network)
+    await send_all(network, 0, b"\xff" * 48)  # as long as four elements
+
+
+async def send_too_much(network):
+    await be_ready(network)
+    for link in network.links():
+        link._writer.write((2**32 - 1).to_bytes(4, "little") + bytes(8))
+        await link._writer.drain()
+
+
+async def send_noise(network):
+    rng = np.random.default_rng(3)
+    for link in network.links():
+        link._writer.write(rng.bytes(1000))
+        await link._writer.drain()
+
+
+async def leave(network):
+    await be_ready(network)
+
+
+@pytest.mark.parametrize(
+    ("act", "reasons", "charged"),
+    [
+        (stall, {Reason.LATE}, False),
+        (stall_in_a_round, {Reason.LATE}, True),
+        (replay, {Reason.ORDER}, True),
+        (lie_about_the_shape, {Reason.CONTENT}, True),
+        (leave_the_field, {Reason.CONTENT}, True),
+        (send_too_much, {Reason.SIZE}, True),
+        (send_noise, {Reason.SIZE, Reason.ORDER, Reason.LATE}, False),
+    ],
+)
+def test_a_party_that_misbehaves_is_named_to_every_other(tmp_path, act, reasons, charged):
+    short = {"connect": 20.0, "data": 20.0, "round": 20.0}
+    if act in (stall, stall_in_a_round):
+        short["data" if act is stall else "round"] = 2.0
+    study = Study(tmp_path, 4, deadlines=short)
+    found = study.together(only=range(3), beside=[Impostor(study, act)])
+    for index in range(3):
+        check_named(found[index], "hospital_d", *reasons)
+        assert states(study, index) == (["spent"] if charged else ["returned"])
+    assert no_output(study)
+
+
+def test_a_party_that_hangs_up_is_named_to_every_other(tmp_path):
+    study = Study(tmp_path, 4)
+
+    class Leaves(Impostor):
+        async def play(self):
+            self.act = be_ready_and_go
+            await super().play()
+
+    async def be_ready_and_go(network):
+        await be_ready(network)
+        network.close()
+
+    start = time.monotonic()
+    found = study.together(only=range(3), beside=[Leaves(study, None)])
+    for index in range(3):
+        check_named(found[index], "hospital_d", Reason.LOST)
+    assert time.monotonic() - start < 20.0  # found by the lost connection, not by a deadline
+
+
+# ---------------------------------------------------------------- other methods and units
+
+
+def test_a_regressor_by_output_perturbation_with_persons_as_units(tmp_path):
+    """Each person has two rows, and only persons are counted."""
+    parameters = {
+        "epsilon": 10.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "group", "alpha": 0.1,
+        "row_norm": 2.0, "y_bounds": [-5.0, 5.0],
+    }  # fmt: skip
+    study = Study(tmp_path, 3)
+    data = {
+        "target": "cost",
+        "group": "person",
+        "features": study.document["data"]["features"],
+    }
+    changed = {
+        **study.document, "estimator": "MPCOutputPerturbationRegressor", "parameters": parameters,
+        "data": data,
+    }  # fmt: skip
+    study.plan = write_plan(tmp_path / "plan.toml", changed)
+    for party, (X, _) in zip(study.plan.parties, study.tables):
+        twice = np.repeat(np.arange(party.n_units), 2)
+        columns = {f"x{j}": X[twice, j] for j in range(3)}
+        np.savez(tmp_path / f"{party.name}.npz", cost=X[twice, 0], person=twice, **columns)
+    found = study.together()
+    models = [json.loads(Path(found[i]).read_text()) for i in range(3)]
+    assert models[0] == models[1] == models[2]
+    assert len(models[0]["coef"]) == 3
+    assert states(study, 0) == ["spent"]
+
+
+def test_five_servers_of_which_two_may_look(tmp_path):
+    study = Study(tmp_path, 5, servers=5, threshold=2)
+    found = study.together()
+    models = [json.loads(Path(found[i]).read_text()) for i in range(5)]
+    assert all(model == models[0] for model in models)
+    report = json.loads(Path(str(found[0]).replace("model.json", "report.json")).read_text())
+    assert any("at most 2 of the 5 servers" in line for line in report["assumptions"])
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
+    study = Study(tmp_path)
+    plan = str(tmp_path / "plan.toml")
+    assert main(["party", "check", plan]) == 0
+    said = capsys.readouterr().out
+    assert study.plan.hash in said
+    assert all(party.fingerprint in said for party in study.plan.parties)
+    table = str(tmp_path / "hospital_a.npz")
+    for words, wanted in [
+        ([], "--config"),
+        (["--config", plan, "--index", "0"], "--data"),
+        (["--config", plan, "--index", "3", "--data", table], "parties 0..2"),
+        (["--config", plan + "x", "--index", "0", "--data", table], "No such file"),
+        (["--config", plan, "--index", "0", "--data", table, "--key", str(tmp_path / "hospital_b.key")],
+         "does not belong to the certificate of hospital_a"),
+        (["--config", plan, "--index", "0", "--data", table,
+          "--certificate", str(tmp_path / "hospital_b.crt")], "not the one that the plan has"),
+    ]:  # fmt: skip
+        assert main(["party", *words]) == 2
+        assert wanted in capsys.readouterr().err
+    # Nobody else comes: a failure that is not this user's.
+    assert (
+        main(["party", "--config", plan, "--index", "0", "--data", table, "--timeout", "0.3"]) == 1
+    )
+    assert "hospital_b: it was not connected within the deadline" in capsys.readouterr().err
+    assert states(study, 0) == []
+
+
+@pytest.mark.slow
+def test_three_hospitals_from_nothing_to_a_model(tmp_path):
+    """The example's script; README.md has the same commands."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        ["bash", root / "examples" / "three_hospitals.sh", tmp_path / "study"],
+        env={**os.environ, "SKDP": f"{sys.executable} -m skdp"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("connected to all, and all plans are the same") == 3
+    assert "spent      epsilon 1, delta 1e-06" in done.stdout
+    readme = (root / "README.md").read_text()
+    assert "skdp party example --out study" in readme
+    for index, name in enumerate("abc"):
+        assert (
+            f"skdp party --config study/plan.toml --index {index} --data study/hospital_{name}.csv"
+            " --out study" in readme
+        )
