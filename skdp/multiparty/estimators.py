@@ -48,7 +48,7 @@ class _GradientFit(MultipartyFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
         settings = self._settings(session, problem)
-        with opened_engine(self.engine, owners.n_owners) as engine:
+        with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(
                 session, owners, problem.loss, settings, engine=engine, callback=self._told()
             )

@@ -30,7 +30,7 @@ class _OutputFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        with opened_engine(self.engine, owners.n_owners) as engine:
+        with opened_engine(self.engine, owners.n_owners, 1) as engine:
             theta = average_of_minimizers(
                 session,
                 owners,

@@ -71,14 +71,14 @@ def laplace_epsilon(session: PrivacySession, releases: int) -> float:
 
 
 @contextmanager
-def opened_engine(engine: Any, n_owners: int) -> Iterator[Any]:
+def opened_engine(engine: Any, n_owners: int, releases: int) -> Iterator[Any]:
     """The engine that the parameter ``engine`` names, open for one fit; None for "plain"."""
     if is_plain(engine):
         yield None
     elif isinstance(engine, str):
         from skdp.multiparty.engine.loopback import LoopbackEngine
 
-        with LoopbackEngine(n_owners) as made:
+        with LoopbackEngine(n_owners, rounds=releases) as made:  # noise does not depend on data
             yield made
     else:
         yield engine
