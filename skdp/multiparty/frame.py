@@ -16,7 +16,7 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain
-from skdp.privacy import accounting
+from skdp.privacy import PrivacyReport, PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
@@ -149,6 +149,11 @@ class MultipartyFit(LinearFit):
             "alpha": float(self.alpha),
             "row_norm": float(self.row_norm),
         }
+
+    def _report(self, session: PrivacySession, problem: Problem) -> PrivacyReport:
+        report = super()._report(session, problem)
+        of_owner: dict[str, Any] = {**report.__getstate__(), "unit": self.unit}
+        return PrivacyReport(**of_owner)
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         lines = [f"rows longer than {self.row_norm:g} were scaled to it"]

@@ -74,7 +74,8 @@ def test_units(cls):
     assert grouped.privacy_.public["smallest_owner"] == 10
     assert "n_records" not in grouped.privacy_.public
     whole = make(cls, unit="owner").fit(X, Y, owners=OWNERS)
-    assert whole.privacy_.unit == "group"
+    assert whole.privacy_.unit == "owner"
+    assert "one owner" in repr(whole.privacy_)
     assert whole.privacy_.public["n_groups"] == 3
     assert "the unit is the owner" in lines(whole)
     assert not {str(n) for n in (*SIZES, N)} & set(str(whole.privacy_.public).split())
