@@ -26,6 +26,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "kernels",
         "linear_model",
         "losses",
+        "multiparty",
         "preprocessing",
         "privacy",
         "statistics",

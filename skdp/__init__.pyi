@@ -5,6 +5,7 @@ from skdp import exceptions as exceptions
 from skdp import kernels as kernels
 from skdp import linear_model as linear_model
 from skdp import losses as losses
+from skdp import multiparty as multiparty
 from skdp import preprocessing as preprocessing
 from skdp import privacy as privacy
 from skdp import statistics as statistics
@@ -36,6 +37,12 @@ from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
 from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
+from skdp.multiparty.estimators import (
+    MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier,
+)
+from skdp.multiparty.estimators import (
+    MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor,
+)
 from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
 from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler

@@ -40,6 +40,8 @@ ESTIMATORS = {
     "DPTwoStageRegressor": "skdp.linear_model.two_stage.estimators",
     "IGHTClassifier": "skdp.linear_model.ight.estimators",
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
+    "MPCGradientPerturbationClassifier": "skdp.multiparty.estimators",
+    "MPCGradientPerturbationRegressor": "skdp.multiparty.estimators",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",
     "PublicScaler": "skdp.preprocessing.public_scaler",
     "STORMClassifier": "skdp.linear_model.srm.estimators",

@@ -185,12 +185,17 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     # ---------------------------------------------------------------- before the data
 
+    @property
+    def _session_unit(self) -> str:
+        """The unit in the session's words: a room may know further units, each a kind of group."""
+        return self.unit
+
     def _check_before_data(self, groups: object) -> None:
         check_privacy(
             self.epsilon,
             self.delta,
             adjacency=self.adjacency,
-            unit=self.unit,
+            unit=self._session_unit,
             accountant=self.accountant,
             n_public=self.n_public,
         )
@@ -206,7 +211,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     def _units_before(self, X: object) -> int | None:
         """Public number of units before anything is read: None for groups, whose rows are private."""
-        if self.n_public is not None or self.unit == "group":
+        if self.n_public is not None or self._session_unit == "group":
             return self.n_public
         return _count_records(X)
 
@@ -230,7 +235,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            unit=self.unit,
+            unit=self._session_unit,
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
@@ -247,10 +252,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
     def _check_shape(self, shape: PublicShape) -> None:
         """Refuse records that count other units than the claim protects, or divide by another number."""
-        if (shape.unit, shape.n_public) != (self.unit, self.n_public):
+        if (shape.unit, shape.n_public) != (self._session_unit, self.n_public):
             raise ValueError(
                 f"read returned records with unit={shape.unit!r} and n_public={shape.n_public}, but the "
-                f"estimator has unit={self.unit!r} and n_public={self.n_public}: nothing was released"
+                f"estimator has unit={self._session_unit!r} and n_public={self.n_public}: nothing was released"
             )
 
     # ---------------------------------------------------------------- warnings and report

@@ -35,6 +35,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "linear_map": "skdp.privacy.statistics.linear_map",
         "read_ledger": "skdp.privacy.budget",
         "seed_context": "skdp.privacy.seed_context",
+        "sum_of_owners": "skdp.privacy.session",
         "spectral_norm_bound": "skdp.privacy.statistics.linear_map",
     },
     modules=("accounting", "noise"),

@@ -254,6 +254,25 @@ class Bounded:
             raise ValueError(f"constant must be finite and of shape {self.shape}")
         return self._with(_shifted(self._value, added), 1.0)
 
+    def absent(self) -> "Bounded":
+        """Return zeros with the same public bounds, for a statistic that another process adds.
+
+        Owners who sum their statistics by an engine need one grid and one noise. Both follow from public bounds,
+        so each process takes these zeros for the owners whose records it does not hold.
+
+        Returns
+        -------
+        Bounded
+        """
+        shape = self.shape
+        return self._with(
+            replace(
+                self._value, on_grid=lambda unit: np.zeros(shape, np.int64),
+                plain=lambda: np.zeros(shape), choose=None,
+            ),
+            1.0,
+        )  # fmt: skip
+
     def _with(self, source: Source, scale: float) -> "Bounded":
         l1, l2, linf = self.l1 * scale, self.l2 * scale, self.linf * scale
         return Bounded.from_source(

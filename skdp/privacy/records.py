@@ -5,6 +5,7 @@ statistic is a function of `skdp.privacy.statistics`, with its proof; the method
 """
 
 import math
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -124,6 +125,31 @@ class PrivateRecords:
         made = cls.__new__(cls)
         made._rows = rows
         return made
+
+    @classmethod
+    def elsewhere(cls, shape: PublicShape, *, fit_intercept: bool = False) -> "PrivateRecords":
+        """Stand for records that lie in another process: their public shape, and nothing of them.
+
+        Its statistics have the bounds that those of the other process have. Release them as `Bounded.absent`.
+
+        Parameters
+        ----------
+        shape : PublicShape
+            Of the other process's records.
+        fit_intercept : bool, default=False
+
+        Returns
+        -------
+        PrivateRecords
+            One row of zeros stands for all of theirs.
+        """
+        X, y = np.zeros((1, shape.n_features)), np.zeros(1)
+        codes = np.zeros(1, dtype=np.intp) if shape.unit == "group" else None
+        rows = rows_from(
+            X, y, groups=codes, sample_weight=None, fit_intercept=fit_intercept,
+            intercept_value=1.0, n_public=shape.n_public, n_classes=shape.n_classes,
+        )  # fmt: skip
+        return cls._of(replace(rows, shape=shape))
 
     @property
     def shape(self) -> PublicShape:
@@ -282,6 +308,22 @@ class PrivateRecords:
         if len(at) != self.n_parameters or at.ndim > 2:
             raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
         return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
+
+    def shortened(self, row_norm: float) -> "PrivateRecords":
+        """Return the same records with long rows scaled down.
+
+        Parameters
+        ----------
+        row_norm : float
+            A row whose l2 norm, without the intercept's feature, is larger is scaled to it. Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            A row is a function of this row alone, to the last bit. Storage and dtype stay; a CSR matrix stays one.
+            Norms may pass ``row_norm`` by rounding: a statistic that needs the bound clips by itself.
+        """
+        return PrivateRecords._of(self._rows.shortened(float(row_norm)))
 
     def restricted(self, features: ArrayLike) -> "PrivateRecords":
         """Return the same records with some features only.

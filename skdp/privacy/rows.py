@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,6 +76,14 @@ class Rows:
     def with_targets(self, y: NDArray[np.float64]) -> "Rows":
         """The same features with other targets."""
         return replace(self, y=y, _of_y={}, _norms={})
+
+    def shortened(self, row_norm: float) -> "Rows":
+        """The same records; a row that is longer than ``row_norm``, without the intercept, is scaled to it."""
+        norms = self.kernel_norms(fit_intercept=False)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            factor = np.where(norms > row_norm, row_norm / norms, 1.0)
+            few = times_rows(self.matrix, factor)
+        return replace(self, X=few, _of_X={}, _of_y={}, _norms={})
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
@@ -353,6 +361,22 @@ def in_rows(X: Matrix) -> Matrix:
     if hasattr(X, "indptr") or X.flags.c_contiguous:
         return X
     return X.copy(order="C")
+
+
+def times_rows(X: Matrix, factor: NDArray[np.float64]) -> Matrix:
+    """X with every row times its factor, in the dtype and the memory order of X.
+
+    Another order would make kernels add in another order, and so change the last bits of every other row.
+    """
+    if (factor == 1.0).all() and (issparse(X) or X.flags.forc):
+        return X
+    if issparse(X):
+        data = (X.data * np.repeat(factor, np.diff(X.indptr))).astype(X.dtype, copy=False)
+        return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+    order: Literal["C", "F"] = "C" if X.flags.c_contiguous or not X.flags.f_contiguous else "F"
+    made = np.empty(X.shape, dtype=X.dtype, order=order)
+    np.multiply(X, factor[:, None], out=made, casting="same_kind")
+    return made
 
 
 def canonical(X: Matrix) -> Matrix:

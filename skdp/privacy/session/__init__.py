@@ -1,6 +1,7 @@
 """The session of a fit: its budget, its plans, its releases and its report."""
 
 from skdp.privacy.batches import Batch, BatchGroup, BatchPart, BatchPlan, Partition
+from skdp.privacy.session.engine import sum_of_owners
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.session import PrivacySession, check_budget
 
@@ -13,4 +14,5 @@ __all__ = [
     "Partition",
     "PrivacySession",
     "check_budget",
+    "sum_of_owners",
 ]

@@ -14,7 +14,7 @@ from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "gaussian_by_engine"]
+__all__ = ["Engine", "gaussian_by_engine", "sum_of_owners"]
 
 
 class Engine(Protocol):
@@ -72,7 +72,7 @@ def gaussian_by_engine(
             raise UnsupportedAccounting(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
-        total, name, theirs = _sum_of(statistics), str(engine.name), (0.0, 0.0)
+        total, name, theirs = sum_of_owners(statistics), str(engine.name), (0.0, 0.0)
         if not ledger.exact:
             theirs = engine.slack(total.size, plan.noise_multiplier)
             theirs = float(theirs[0]), float(theirs[1])
@@ -108,8 +108,24 @@ def gaussian_by_engine(
         return released
 
 
-def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
-    """The sum of statistics of different owners: a unit changes one of them."""
+def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:
+    """Return the sum of statistics of different owners: a unit changes one of them.
+
+    Parameters
+    ----------
+    statistics : sequence of Bounded
+        One an owner, of equal shapes. Every unit's records are with one owner: that is the caller's promise.
+
+    Returns
+    -------
+    Bounded
+        Its bounds are the largest over the owners, not their sums.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If the statistics are of a batch, differ in what they protect, or two are of the same records.
+    """
     if not statistics or not all(isinstance(bounded, Bounded) for bounded in statistics):
         raise TypeError("statistics must be Bounded, one an owner")
     first, sources = statistics[0], [bounded._value for bounded in statistics]
@@ -117,6 +133,8 @@ def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
         raise UnsupportedAccounting("owners' statistics of batches have no proof")
     if any(b.shape != first.shape or b.adjacency != first.adjacency for b in statistics):
         raise UnsupportedAccounting("owners' statistics must have one shape and one adjacency")
+    if any(source.unit != sources[0].unit for source in sources):
+        raise UnsupportedAccounting("owners' statistics must protect one unit")
     # Records that are derived from others belong to the same family.
     owners = [source.owner for source in sources if source.owner is not None]
     if len({id(getattr(owner, "family", owner)) for owner in owners}) < len(owners):
@@ -134,5 +152,11 @@ def _sum_of(statistics: Sequence[Bounded]) -> Bounded:
         unit=sources[0].unit,
         needs_public_n=any(s.needs_public_n for s in sources),
     )
-    largest = max(bounded.l2 for bounded in statistics)
-    return Bounded.from_source(source, first.shape, l2=largest, adjacency=first.adjacency)
+    return Bounded.from_source(
+        source,
+        first.shape,
+        l1=max(bounded.l1 for bounded in statistics),
+        l2=max(bounded.l2 for bounded in statistics),
+        linf=max(bounded.linf for bounded in statistics),
+        adjacency=first.adjacency,
+    )

@@ -57,6 +57,8 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "standardized": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)),
         "of_targets": lambda: r.of_targets(),
         "averaged": lambda: r.averaged(2.0),
+        "shortened": lambda: r.shortened(2.0),
+        "elsewhere": lambda: PrivateRecords.elsewhere(r.shape),
         "magnitude_counts": lambda: r.magnitude_counts(-2, 2, adjacency="replace-one"),
         "class_counts": lambda: r.class_counts(2, adjacency="replace-one"),
         "target_count": lambda: r.target_count(1.0),

@@ -142,6 +142,7 @@ def test_statistics_take_rows_and_give_bounded_values():
     derived.add("averaged")
     derived.add("scored")
     derived.add("predicted")
+    derived.add("shortened")
     assert {m for m in methods if not m.startswith("_")} - seen == derived
 
 

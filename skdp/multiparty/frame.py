@@ -1,0 +1,269 @@
+"""What the multi-party estimators share: owners, units, the range of targets, checks and lines of the report."""
+
+import math
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from skdp.base import check_number
+from skdp.base.parameters import check_choice
+from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels import is_cupy
+from skdp.linear_model.frame import LinearFit
+from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.losses import HuberLoss, SquaredLoss
+from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
+from skdp.multiparty.release import NOISES, check_engine
+from skdp.privacy import accounting
+
+__all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
+
+
+class MultipartyFit(LinearFit):
+    """The fit of a linear model to the records of several owners; a subclass gives `solve`."""
+
+    alpha: float
+    row_norm: float
+    weighting: str
+    noise: str
+    engine: Any
+
+    _pooled = False  # whether the method can use one statistic of all records
+    _reach = 1.0  # units of y in which the targets of the fit are measured
+
+    def _rescaled(self, theta: np.ndarray) -> np.ndarray:
+        """Theta in units of y."""
+        return theta
+
+    def fit(self, X: Any, y: Any, owners: Any = None, groups: Any = None, **more: Any) -> Self:
+        """Fit the model privately to the records of several owners.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records of all owners. Not changed.
+        y : array-like of shape (n_samples,)
+            Targets.
+        owners : array-like of shape (n_samples,) or OwnRecords, default=None
+            Which owner holds each record. None means that one owner holds all. How many units each owner has is
+            public, except with ``unit="owner"``. `skdp.multiparty.OwnRecords` says that this process holds the
+            records of one owner only, and that an engine adds those of the others.
+        groups : array-like of shape (n_samples,), default=None
+            Who each record is about; needed by, and allowed with, ``unit="group"`` only.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        UnsupportedAccounting
+            With ``adjacency="add-remove"``.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        """
+        return super().fit(X, y, groups=groups, owners=owners, **more)
+
+    # ---------------------------------------------------------------- before the data
+
+    @property
+    def _session_unit(self) -> str:
+        return "group" if self.unit == "owner" else self.unit
+
+    @property
+    def _pure_possible(self) -> bool:  # type: ignore[override]
+        return self.noise == "laplace"
+
+    def _check_before_data(self, groups: object) -> None:
+        check_choice("unit", self.unit, UNITS)
+        if self.adjacency == "add-remove":
+            raise UnsupportedAccounting(
+                "adjacency='add-remove' makes the owners' sizes private, but they divide the sums and stand in "
+                "the owners' plan: use adjacency='replace-one' or 'zero-out'"
+            )
+        if self.unit == "owner" and groups is not None:
+            raise ValueError(
+                "groups= was given but unit='owner' protects all records of an owner; use unit='group'"
+            )
+        super()._check_before_data(groups)
+
+    def _check_parameters(self) -> None:
+        check_choice("noise", self.noise, NOISES)
+        check_choice("weighting", self.weighting, WEIGHTINGS)
+        if self.unit == "owner" and self.weighting == "record":
+            raise ValueError(
+                "weighting='record' divides by the owners' sizes, which are private with unit='owner': use "
+                "weighting='owner'"
+            )
+        for name in ("alpha", "row_norm"):
+            check_number(name, getattr(self, name), Real, low=0, strict=True, high=1e50)
+        check_engine(self.engine)
+        super()._check_parameters()
+
+    # ---------------------------------------------------------------- the fit
+
+    def _recalibrates(self, problem: Problem) -> bool:
+        return False
+
+    @property
+    def _radius(self) -> float:
+        """R~, the largest norm of a scaled row with the intercept's constant 1."""
+        return math.hypot(self.row_norm, float(self.fit_intercept))
+
+    # ---------------------------------------------------------------- warnings and report
+
+    def _warn_few(self, mass: float, problem: Problem) -> bool:
+        return False  # no scale is released
+
+    def _warn_many(self, mass: float, problem: Problem) -> None:
+        super()._warn_many(mass * self._part(problem), problem)
+
+    def _warn_probabilities(self, mass: float, problem: Problem) -> None:
+        super()._warn_probabilities(mass * self._part(problem), problem)
+
+    def _part(self, problem: Problem) -> float:
+        """The number of units that the noise is as small as for, over their real number."""
+        owners: Any = problem.records
+        return float(owners.divisor / owners.shape.n_units)
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        owners: Any = problem.records
+        return {
+            "n_owners": owners.n_owners,
+            "smallest_owner": min(owners.sizes),
+            "largest_owner": max(owners.sizes),
+            "weighting": self.weighting,
+            "alpha": float(self.alpha),
+            "row_norm": float(self.row_norm),
+        }
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        lines = [f"rows longer than {self.row_norm:g} were scaled to it"]
+        if self.unit == "owner":
+            lines.append(
+                "the unit is the owner: all records of one owner may change, and their number is private"
+            )
+        else:
+            lines.append(
+                f"every owner's number of {self.unit}s is public, and no {self.unit} changes its owner"
+            )
+        lines.append(self._several_owners())
+        if isinstance(self.engine, str) and self.engine == "plain":
+            lines.append(
+                "the owners' data and the noise are in one process, which everybody must trust"
+            )
+        return tuple(lines)
+
+    def _several_owners(self) -> str:
+        """What the claim means for a person with records at several owners."""
+        line = f"a person with records at h owners is protected as h {self.unit}s"
+        if math.isinf(self.epsilon):
+            return line
+        if self.delta == 0:
+            return f"{line}: h times epsilon"
+        mu = accounting.gaussian_mu(self.epsilon, self.delta)
+        twice = accounting.gaussian_epsilon(2 * mu, self.delta)
+        return f"{line}: h times mu, so h = 2 has epsilon {twice:.4g} at the same delta"
+
+
+class _OfOwners:
+    """Records of several owners in place of those of one; comes before the models of one owner."""
+
+    def _records(
+        self,
+        X: Any,
+        y: np.ndarray,
+        groups: Any,
+        weights: dict[str, Any],
+        n_classes: int | None = None,
+        of_label: np.ndarray | None = None,
+    ) -> Any:
+        owners = weights.pop("owners", None)
+        self._weights(weights, X.shape[0])  # type: ignore[attr-defined]
+        if isinstance(owners, OwnRecords):
+            self._check_own_process()
+        return Owners(
+            X.get() if is_cupy(X) else X,
+            y,
+            owners=owners,
+            groups=groups,
+            unit=self.unit,
+            weighting=self.weighting,
+            row_norm=self.row_norm,
+            fit_intercept=self.fit_intercept,
+            n_classes=n_classes,
+            pooled=self._pooled and isinstance(self.engine, str) and self.engine == "plain",
+        )
+
+    def _check_own_process(self) -> None:
+        """Refuse settings with which the processes of several owners would not agree."""
+        if isinstance(self.engine, str):
+            raise ValueError(
+                "the records of other owners are in other processes: give an engine= that reaches them"
+            )
+        if math.isinf(self.epsilon):
+            raise ValueError("epsilon=inf adds nothing of the owners in other processes")
+
+
+class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
+    """Logistic and softmax regression of several owners."""
+
+    def _check_own_process(self) -> None:
+        super()._check_own_process()
+        if self.classes is None:
+            raise ValueError("declare classes=: labels of one owner say nothing of the others'")
+
+
+class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
+    """Linear regression of several owners with targets in a public range."""
+
+    y_bounds: tuple[float, float]
+    huber_threshold: float
+    loss: str
+
+    _record_checks = "finite, numeric; targets were clipped to y_bounds"
+
+    def _check_targets(self) -> None:
+        super()._check_targets()
+        found = np.asarray(self.y_bounds, dtype=object)
+        if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
+            raise TypeError("y_bounds must be two numbers (low, high), public ones")
+        low, high = map(float, self.y_bounds)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ValueError(f"y_bounds must be finite with low < high, got {self.y_bounds!r}")
+
+    @property
+    def _center(self) -> float:
+        """The middle of the range, which an intercept can stand for."""
+        low, high = map(float, self.y_bounds)
+        return 0.5 * (low + high) if self.fit_intercept else 0.0
+
+    @property
+    def _reach(self) -> float:  # type: ignore[override]
+        """The largest distance of a clipped target from the centre."""
+        low, high = map(float, self.y_bounds)
+        return max(high - self._center, self._center - low)
+
+    def _records(self, X: Any, y: np.ndarray, *args: Any, **options: Any) -> Any:
+        low, high = map(float, self.y_bounds)
+        scaled = (np.clip(y, low, high) - self._center) / self._reach
+        return super()._records(X, scaled, *args, **options)
+
+    def _loss_of(self, y: np.ndarray) -> tuple[Any, tuple[str, ...]]:
+        """The loss of targets in [-1, 1]."""
+        if self.loss == "huber":
+            return HuberLoss(float(self.huber_threshold) / self._reach), ()
+        return SquaredLoss(), ()
+
+    def _public(self, problem: Problem) -> dict[str, Any]:
+        return {**super()._public(problem), "y_bounds": [float(bound) for bound in self.y_bounds]}
+
+    def _rescaled(self, theta: np.ndarray) -> np.ndarray:
+        """Coefficients in units of y."""
+        theta = theta * self._reach
+        if self.fit_intercept:
+            theta[-1] += self._center
+        return theta

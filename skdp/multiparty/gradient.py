@@ -1,0 +1,136 @@
+"""Gradient perturbation: owners send gradients, and only their noisy sum is opened, round by round.
+
+Theorem 6.3.4 of Wang (2021), with the exact Gaussian formula in place of its approximate root.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.losses import Loss
+from skdp.multiparty.owners import Owners
+from skdp.multiparty.release import laplace_epsilon, make_release
+from skdp.multiparty.rounds import automatic_rounds
+from skdp.privacy import PrivacySession, factor
+
+__all__ = ["DescentSettings", "descent_settings", "gradient_descent"]
+
+
+@dataclass(frozen=True)
+class DescentSettings:
+    """Public numbers of a run.
+
+    Attributes
+    ----------
+    alpha : float
+        Weight of the penalty ``alpha / 2 * ||theta||^2``, > 0.
+    clip_norm : float
+        Largest norm of a unit's weighted gradient.
+    max_iter : int
+        Rounds.
+    learning_rate : float
+    noise : {"gaussian", "laplace"}
+    """
+
+    alpha: float
+    clip_norm: float
+    max_iter: int
+    learning_rate: float
+    noise: str = "gaussian"
+
+
+def descent_settings(
+    session: PrivacySession,
+    owners: Owners,
+    loss: Loss,
+    *,
+    alpha: float,
+    radius: float,
+    noise: str,
+    clip_norm: float | None,
+    max_iter: int | None,
+    learning_rate: float | None,
+) -> DescentSettings:
+    """Fill in the numbers that were not given, from public numbers only.
+
+    Parameters
+    ----------
+    session, owners, loss
+        As for `gradient_descent`.
+    alpha, noise
+        As in `DescentSettings`.
+    radius : float
+        R~, the largest norm of a row with the intercept's constant.
+    clip_norm : float or None
+        None takes G, which no gradient of a Lipschitz loss exceeds. The squared loss has no such bound: for
+        targets in [-1, 1] it takes R~, the largest gradient of a prediction that is as far off as the model 0
+        may be.
+    max_iter : int or None
+        None takes the rounds of `automatic_rounds`.
+    learning_rate : float or None
+        None takes 1 / L, where L = (largest second derivative of the loss) R~^2 + alpha.
+
+    Returns
+    -------
+    DescentSettings
+    """
+    smoothness = loss.smoothness * radius**2 + alpha
+    clip = clip_norm or (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius
+    size = owners.n_parameters * loss.n_outputs
+    if max_iter is None:
+        start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]
+        reached = factor(session.adjacency) * clip / owners.divisor
+
+        def variance(rounds: int) -> float:
+            if session.exact:
+                return 0.0
+            if noise == "gaussian":
+                return rounds * (reached / session.mu) ** 2
+            return 2.0 * size * (reached / laplace_epsilon(session, rounds)) ** 2
+
+        max_iter = automatic_rounds(
+            variance, alpha=alpha, smoothness=smoothness, start=start, size=size
+        )
+    return DescentSettings(alpha, clip, max_iter, learning_rate or 1.0 / smoothness, noise)
+
+
+def gradient_descent(
+    session: PrivacySession,
+    owners: Owners,
+    loss: Loss,
+    settings: DescentSettings,
+    *,
+    engine: Any = None,
+    callback: Callable[[int, NDArray[np.float64]], object] | None = None,
+) -> NDArray[np.float64]:
+    """Minimise the owners' penalised objective by noisy full gradients.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    owners : Owners
+    loss : object from `skdp.losses`
+    settings : DescentSettings
+    engine : engine, default=None
+        None: the session draws the noise in this process.
+    callback : callable, default=None
+        Called as ``callback(round, theta)`` with each iterate.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters,) or (n_parameters, n_classes)
+        The last iterate.
+    """
+    release = make_release(session, noise=settings.noise, releases=settings.max_iter, engine=engine)
+    shape = (owners.n_parameters,) if loss.n_outputs == 1 else (owners.n_parameters, loss.n_outputs)
+    theta = np.zeros(shape)
+    for t in range(settings.max_iter):
+        gradient = release(owners.mean_gradient(loss, theta, settings.clip_norm))
+        theta = theta - settings.learning_rate * (gradient + settings.alpha * theta)
+        if callback is not None:
+            callback(t + 1, theta)
+    return theta

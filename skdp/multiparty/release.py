@@ -1,0 +1,89 @@
+"""How a sum of the owners' statistics is released: by which noise, and who draws it."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy import Bounded, PrivacySession, accounting, sum_of_owners
+
+__all__ = ["NOISES", "Release", "check_engine", "make_release", "opened_engine"]
+
+NOISES = ("gaussian", "laplace")
+
+Release = Callable[[list[Bounded]], NDArray[np.float64]]
+
+
+def make_release(session: PrivacySession, *, noise: str, releases: int, engine: Any) -> Release:
+    """Plan equal releases, and return the function that makes one of them.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    noise : {"gaussian", "laplace"}
+    releases : int
+        How many are planned; they share the whole budget.
+    engine : object with the protocol of `skdp.privacy.session.engine.Engine`, or None
+        None: the session adds the statistics and draws the noise, in this process.
+
+    Returns
+    -------
+    callable
+        From a list of statistics of different owners to the noisy sum.
+
+    Notes
+    -----
+    **Privacy.** One unit changes one of the statistics, so the sum has the largest of their bounds
+    (`skdp.privacy.sum_of_owners`). T Gaussian releases with multiplier z are exactly mu-GDP with
+    ``mu = sqrt(T) / z``. Laplace noise is calibrated to the l1 norm: with delta = 0 the epsilons of the
+    releases add up to the whole, with delta > 0 they share the budget's mu.
+    """
+    if noise == "gaussian":
+        plan = session.plan_gaussian(releases)
+        if engine is None:
+            return lambda statistics: session.gaussian(sum_of_owners(statistics), plan)
+        return lambda statistics: session.gaussian_by_engine(statistics, plan, engine)
+    epsilon = laplace_epsilon(session, releases)
+    if engine is None:
+        return lambda statistics: session.laplace(
+            sum_of_owners(statistics), epsilon, purpose="steps"
+        )
+    by_engine: Any = session.laplace_by_engine  # type: ignore[attr-defined]
+    return lambda statistics: by_engine(statistics, epsilon, engine, purpose="steps")
+
+
+def laplace_epsilon(session: PrivacySession, releases: int) -> float:
+    """Pure epsilon of each of some releases that share the session's budget."""
+    if session.exact:
+        return math.inf
+    if session.delta > 0:
+        return accounting.pure_epsilon(session.mu / math.sqrt(releases)) * (1 - 2.0**-40)
+    return session.selection_epsilon(releases, 1.0)  # with delta = 0 a share of epsilon itself
+
+
+@contextmanager
+def opened_engine(engine: Any, n_owners: int) -> Iterator[Any]:
+    """The engine that the parameter ``engine`` names, open for one fit; None for "plain"."""
+    if engine == "plain":
+        yield None
+    elif engine == "mpyc":
+        from skdp.multiparty.engine.loopback import LoopbackEngine
+
+        with LoopbackEngine(n_owners) as made:
+            yield made
+    else:
+        yield engine
+
+
+def check_engine(engine: Any) -> None:
+    """Refuse what is no engine."""
+    if isinstance(engine, str):
+        if engine not in ("plain", "mpyc"):
+            raise ValueError(f"engine must be 'plain', 'mpyc' or an engine object, got {engine!r}")
+    elif not all(hasattr(engine, name) for name in ("name", "open", "slack")):
+        raise TypeError(
+            f"engine must be 'plain', 'mpyc' or an object with name, open and slack, got {type(engine).__name__}"
+        )
