@@ -37,6 +37,18 @@ from skdp.linear_model.srm.estimators import DPSRMClassifier as DPSRMClassifier
 from skdp.linear_model.srm.estimators import STORMClassifier as STORMClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageClassifier as DPTwoStageClassifier
 from skdp.linear_model.two_stage.estimators import DPTwoStageRegressor as DPTwoStageRegressor
+from skdp.multiparty.baselines.local_gradient import (
+    DPLocalGradientPerturbationClassifier as DPLocalGradientPerturbationClassifier,
+)
+from skdp.multiparty.baselines.local_gradient import (
+    DPLocalGradientPerturbationRegressor as DPLocalGradientPerturbationRegressor,
+)
+from skdp.multiparty.baselines.rajkumar_agarwal import (
+    DPRajkumarAgarwalClassifier as DPRajkumarAgarwalClassifier,
+)
+from skdp.multiparty.baselines.rajkumar_agarwal import (
+    DPRajkumarAgarwalRegressor as DPRajkumarAgarwalRegressor,
+)
 from skdp.multiparty.estimators import (
     MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier,
 )

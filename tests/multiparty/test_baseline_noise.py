@@ -55,7 +55,9 @@ def test_our_samplers_generate_the_same_row(method):
 def worst_minimiser_pair(setting, n_features):
     """Sensitivity of the average of owners' minimisers: the largest l1 and l2 change that the bound allows."""
     s = 2.0 * setting.lipschitz / (setting.smallest * setting.alpha) / setting.n_owners
-    direction = np.ones(n_features) / math.sqrt(n_features)  # the worst one for independent Laplace noise
+    direction = np.ones(n_features) / math.sqrt(
+        n_features
+    )  # the worst one for independent Laplace noise
     return s * direction
 
 
