@@ -29,7 +29,7 @@ is
   w_j n_j / D, and one owner changes at a time: the sum moves by at most max_j w_j n_j Delta_j / D.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -223,6 +223,24 @@ class Owners:
                 * (self.weight(j) * self.sizes[j] / self.divisor),
             )
             for j, records in enumerate(self._plain)
+        ]
+
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[Any]:
+        """Objectives for `PrivacySession.objective_perturbation`, one an owner; each owner has a session of its own.
+
+        Parameters
+        ----------
+        loss : LogisticLoss or HuberLoss
+        penalties : sequence of float of length n_owners
+            Weights of ``||theta||^2 / 2`` beside the **sum** of the losses of each owner's records, > 0.
+
+        Returns
+        -------
+        list of PerturbedMinimizer
+        """
+        return [
+            records.perturbed_minimizer(loss, penalty=penalty, row_norm=self.row_norm)
+            for records, penalty in zip(self._plain, penalties, strict=True)
         ]
 
     def __repr__(self) -> str:
