@@ -50,6 +50,8 @@ ESTIMATORS = {
     "IGHTRegressor": "skdp.linear_model.ight.estimators",
     "MPCGradientPerturbationClassifier": "skdp.multiparty.estimators",
     "MPCGradientPerturbationRegressor": "skdp.multiparty.estimators",
+    "MPCOutputPerturbationClassifier": "skdp.multiparty.estimators",
+    "MPCOutputPerturbationRegressor": "skdp.multiparty.estimators",
     "MPCPathakClassifier": "skdp.multiparty.baselines.pathak",
     "MPCPathakRegressor": "skdp.multiparty.baselines.pathak",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",

@@ -770,7 +770,7 @@ def test_zero_out_uses_the_same_plan_with_a_zeroed_record(name):
     assert rows(a) == rows(b)
 
 
-@each_private
+@having("n_public")
 def test_add_remove_needs_a_public_n(name):
     X, y = data(name)
     with pytest.raises(ValueError, match="n_public"):

@@ -1,22 +1,18 @@
 # Written by tools/make_stubs.py.
 
-from skdp.multiparty.baselines.local_gradient import (
-    DPLocalGradientPerturbationClassifier as DPLocalGradientPerturbationClassifier,
-)
-from skdp.multiparty.baselines.local_gradient import (
-    DPLocalGradientPerturbationRegressor as DPLocalGradientPerturbationRegressor,
-)
-from skdp.multiparty.baselines.rajkumar_agarwal import (
-    DPRajkumarAgarwalClassifier as DPRajkumarAgarwalClassifier,
-)
-from skdp.multiparty.baselines.rajkumar_agarwal import (
-    DPRajkumarAgarwalRegressor as DPRajkumarAgarwalRegressor,
-)
-from skdp.multiparty.estimators import (
-    MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier,
-)
-from skdp.multiparty.estimators import (
-    MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor,
-)
+from skdp.multiparty.baselines.local_gradient import DPLocalGradientPerturbationClassifier as DPLocalGradientPerturbationClassifier
+from skdp.multiparty.baselines.local_gradient import DPLocalGradientPerturbationRegressor as DPLocalGradientPerturbationRegressor
+from skdp.multiparty.baselines.local_objective import DPLocalObjectivePerturbationClassifier as DPLocalObjectivePerturbationClassifier
+from skdp.multiparty.baselines.local_objective import DPLocalObjectivePerturbationRegressor as DPLocalObjectivePerturbationRegressor
+from skdp.multiparty.baselines.local_output import DPLocalOutputPerturbationClassifier as DPLocalOutputPerturbationClassifier
+from skdp.multiparty.baselines.local_output import DPLocalOutputPerturbationRegressor as DPLocalOutputPerturbationRegressor
+from skdp.multiparty.baselines.pathak import MPCPathakClassifier as MPCPathakClassifier
+from skdp.multiparty.baselines.pathak import MPCPathakRegressor as MPCPathakRegressor
+from skdp.multiparty.baselines.rajkumar_agarwal import DPRajkumarAgarwalClassifier as DPRajkumarAgarwalClassifier
+from skdp.multiparty.baselines.rajkumar_agarwal import DPRajkumarAgarwalRegressor as DPRajkumarAgarwalRegressor
+from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
+from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
+from skdp.multiparty.estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
+from skdp.multiparty.estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
 from skdp.multiparty.owners import OwnRecords as OwnRecords
 from skdp.multiparty.owners import Owners as Owners

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdp._compat import warn_user
 from skdp.base import check_number
 from skdp.base.parameters import check_choice
-from skdp.exceptions import UnsupportedAccounting
+from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.kernels import is_cupy
-from skdp.linear_model.frame import LinearFit
+from skdp.linear_model.frame import FEW, LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
@@ -116,7 +117,16 @@ class MultipartyFit(LinearFit):
     # ---------------------------------------------------------------- warnings and report
 
     def _warn_few(self, mass: float, problem: Problem) -> bool:
-        return False  # no scale is released
+        mass *= self._part(problem)
+        if mass >= FEW:
+            return False
+        shape = problem.records.shape
+        warn_user(
+            f"{shape.counted()} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; use "
+            f"more {self.unit}s or a larger epsilon",
+            UtilityWarning,
+        )
+        return True
 
     def _warn_many(self, mass: float, problem: Problem) -> None:
         super()._warn_many(mass * self._part(problem), problem)
@@ -172,6 +182,14 @@ class MultipartyFit(LinearFit):
 class _OfOwners:
     """Records of several owners in place of those of one; comes before the models of one owner."""
 
+    epsilon: float
+    unit: str
+    weighting: str
+    row_norm: float
+    fit_intercept: bool
+    engine: Any
+    _pooled: bool
+
     def _records(
         self,
         X: Any,
@@ -182,7 +200,7 @@ class _OfOwners:
         of_label: np.ndarray | None = None,
     ) -> Any:
         owners = weights.pop("owners", None)
-        self._weights(weights, X.shape[0])  # type: ignore[attr-defined]
+        self._weights(weights, X.shape[0])  # type: ignore[attr-defined]  # refuses others
         if isinstance(owners, OwnRecords):
             self._check_own_process()
         return Owners(

@@ -2,6 +2,7 @@
 
 import math
 from numbers import Integral
+from typing import Any
 
 from skdp.base import check_number
 from skdp.privacy import PrivacyReport
@@ -23,18 +24,15 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
     PrivacyReport
     """
     check_number("iteration", iteration, Integral, low=1, high=n_iter)
-    state = report.__getstate__()
-    rows = [{**row, "count": iteration} for row in report.mechanisms]
-    made = dict(state)
     mu = report.plan_mu
-    made.update(
-        mechanisms=rows,
-        plan_mu=None if mu is None else mu * math.sqrt(iteration / n_iter),
-        assumptions=[
+    made: dict[str, Any] = {
+        **report.__getstate__(),
+        "mechanisms": [{**row, "count": int(iteration)} for row in report.mechanisms],
+        "plan_mu": None if mu is None else mu * math.sqrt(iteration / n_iter),
+        "assumptions": [
             *report.assumptions,
             f"only the iterate of round {iteration} is seen: owners and servers see all {n_iter}",
         ],
-    )
-    known = PrivacyReport(**made)
-    made["epsilon"] = min(report.epsilon, known.epsilon_at(report.delta))
+    }
+    made["epsilon"] = PrivacyReport(**made).epsilon_at(report.delta)
     return PrivacyReport(**made)
