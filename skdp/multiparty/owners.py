@@ -226,7 +226,9 @@ class Owners:
         ]
 
     def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[Any]:
-        """Objectives for `PrivacySession.objective_perturbation`, one an owner; each owner has a session of its own.
+        """Objectives for `PrivacySession.objective_perturbation`, one an owner.
+
+        Each owner needs a session of its own.
 
         Parameters
         ----------

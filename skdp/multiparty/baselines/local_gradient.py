@@ -18,7 +18,10 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["DPLocalGradientPerturbationClassifier", "DPLocalGradientPerturbationRegressor"]
 
-OWN_NOISE = "every owner makes its own messages noisy before they leave it: the claim covers whoever sees all of them"
+OWN_NOISE = (
+    "every owner makes its own messages noisy before they leave it: the claim covers whoever sees "
+    "all of them"
+)
 
 
 class _LocalGradientFit(_GradientFit):

@@ -1,11 +1,11 @@
-"""Local objective perturbation: every owner minimises a noisy objective of its own, and the minimisers are averaged.
+"""Local objective perturbation: every owner minimises a noisy objective, and the minimisers are averaged.
 
-The baseline "Local Obj P" of Wang (2021), Table 6.1: objective perturbation of Chaudhuri, Monteleoni & Sarwate (2011)
-by each owner, with the constants of `skdp.privacy.accounting.objective`.
+The baseline "Local Obj P" of Wang (2021), Table 6.1: objective perturbation of Chaudhuri, Monteleoni & Sarwate
+(2011) by each owner, with the constants of `skdp.privacy.accounting.objective`.
 
-Each owner has a session of its own with the whole budget. Nothing that one owner releases depends on the records of
-another, and every record is with one owner: so the claim covers whoever sees all models (parallel composition). The
-smallest owner's session is the one of the report. Each session rechecks its own ledger.
+Each owner has a session of its own with the whole budget. Nothing that one owner releases depends on the records
+of another, and every record is with one owner: so the claim covers whoever sees all models (parallel
+composition). The smallest owner's session is the one of the report. Each session rechecks its own ledger.
 """
 
 import math
@@ -27,13 +27,13 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbationRegressor"]
 
-# Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the exact
-# minimiser, which is tiny.
+# Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
+# exact minimiser, which is tiny.
 ASIDE = 0.95
 
 
 def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
-    """Penalty beside a sum of losses at which curvature takes half of epsilon (Chaudhuri et al. 2011, Algorithm 2).
+    """Penalty beside a sum of losses at which curvature takes half of epsilon, as in Chaudhuri et al. (2011).
 
     The determinants of two neighbours' Hessians differ by at most the factor 1 + smoothness R^2 / penalty. Below
     this penalty no noise would be enough, or it would have to be far larger.
@@ -51,8 +51,8 @@ class _LocalObjectiveFit(MultipartyFit):
     engine = "plain"
     _set_aside = ASIDE
     _erratum = (
-        "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and leaves "
-        "no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"
+        "Lap(2 G / (n eps)) in the objective, as in Table 6.1 of Wang (2021), is calibrated to an l2 bound, and "
+        "leaves no budget for the determinant of the Hessian. The noise here is Gaussian with proven constants"
     )
 
     def _check_before_data(self, groups: object) -> None:
@@ -67,7 +67,7 @@ class _LocalObjectiveFit(MultipartyFit):
         owners: Any = problem.records
         least = least_penalty(problem.loss, self._radius, ASIDE * self.epsilon)
         penalties = [max(size * float(self.alpha), least) for size in owners.sizes]
-        first, average = int(np.argmin(owners.sizes)), 0.0
+        first, average = int(np.argmin(owners.sizes)), np.zeros(owners.n_parameters)
         minimizers = owners.perturbed_minimizers(problem.loss, penalties)
         plan = session.plan_gaussian(len(minimizers) if session.exact else 1, purpose="gap")
         for j, minimizer in enumerate(minimizers):
@@ -75,7 +75,7 @@ class _LocalObjectiveFit(MultipartyFit):
                 theta = session.objective_perturbation(minimizer, plan)
             else:
                 theta = self._released_alone(session, minimizer)
-            average = average + owners.weight(j) * owners.sizes[j] / owners.divisor * theta
+            average += owners.weight(j) * owners.sizes[j] / owners.divisor * theta
         attributes = {"alpha_": penalties[first] / owners.sizes[first]}
         return Solution(self._rescaled(average), attributes=attributes)
 
@@ -89,6 +89,7 @@ class _LocalObjectiveFit(MultipartyFit):
                 epsilon=self.epsilon,
                 delta=self.delta,
                 adjacency=self.adjacency,
+                unit=self.unit,
                 accountant=False,
                 random_state=seed,
                 estimator=type(self).__name__,
@@ -107,8 +108,8 @@ class _LocalObjectiveFit(MultipartyFit):
 class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjectiveFit):
     """The average of several owners' own models for two classes, each by objective perturbation.
 
-    A baseline: every owner minimises the mean loss of its own records plus ``alpha / 2 * ||theta||^2`` plus a random
-    linear term.
+    A baseline: every owner minimises the mean loss of its own records plus ``alpha / 2 * ||theta||^2`` plus a
+    random linear term.
 
     {guarantee}
 
@@ -135,9 +136,9 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 
     Notes
     -----
-    **Privacy.** `skdp.privacy.PrivacySession.objective_perturbation` releases each owner's model for the whole budget,
-    with the density argument of [Chaudhuri2011]_ and Gaussian noise. The other owners' models do not depend on a
-    record. So the claim covers whoever sees every owner's model (parallel composition).
+    **Privacy.** `skdp.privacy.PrivacySession.objective_perturbation` releases each owner's model for the whole
+    budget, with the density argument of [Chaudhuri2011]_ and Gaussian noise. The other owners' models do not
+    depend on a record. So the claim covers whoever sees every owner's model (parallel composition).
 
     {privacy.unprotected}
 
@@ -183,12 +184,13 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
         self.accountant = accountant
         self.random_state = random_state
 
+
 @document(DPLocalObjectivePerturbationClassifier)
 class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjectiveFit):
     """The average of several owners' own models with Huber's loss, each by objective perturbation.
 
-    Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1]. The squared loss has unbounded gradients,
-    and a random linear term may move its minimiser anywhere: it is not offered.
+    Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1]. The squared loss has unbounded
+    gradients, and a random linear term may move its minimiser anywhere: it is not offered.
 
     {guarantee}
 

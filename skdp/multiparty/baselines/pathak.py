@@ -5,9 +5,9 @@ Lap(2 G / (n_(1) alpha epsilon)) to the average of m minimisers, with n_(1) the 
 
 What that costs
 ---------------
-Let D = 2 G / (n_(1) alpha) bound what a record moves its owner's minimiser in l2 norm. It moves the average by D / m in
-l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale b is
-(l1 norm / b)-differentially private. So noise of the published scale D / epsilon costs
+Let D = 2 G / (n_(1) alpha) bound what a record moves its owner's minimiser in l2 norm. It moves the average by D
+/ m in l2 norm, and so by at most sqrt(p) D / m in l1 norm, with p parameters. Independent Laplace noise of scale
+b is (l1 norm / b)-differentially private. So noise of the published scale D / epsilon costs
 
     sqrt(p) / m * epsilon.
 
@@ -91,8 +91,8 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     {alpha} {row_norm}
     version : {"corrected", "published"}, default="corrected"
         "corrected" has noise for the l1 norm, and costs epsilon / m. "published" has noise for the l2 norm, and
-        costs sqrt(p) / m times epsilon with p parameters and m owners; with fewer owners than sqrt(p) that is above
-        epsilon, and the fit is refused before anything is released.
+        costs sqrt(p) / m times epsilon with p parameters and m owners; with fewer owners than sqrt(p) that is
+        above epsilon, and the fit is refused before anything is released.
     {fit_intercept} {classes} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
@@ -106,11 +106,11 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 
     Notes
     -----
-    **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j alpha)``
-    in l2 norm [Chaudhuri2011]_ and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1 norm by
-    sqrt(p) times that. With "corrected" the Laplace noise has scale ``sqrt(p) max_j D_j / epsilon``, with "published"
-    ``max_j D_j / epsilon``. The formulas are those with delta = 0. With delta > 0 the pure epsilon whose mu is the
-    budget's takes the place of epsilon.
+    **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j
+    alpha)`` in l2 norm [Chaudhuri2011]_ and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
+    norm by sqrt(p) times that. With "corrected" the Laplace noise has scale ``sqrt(p) max_j D_j / epsilon``, with
+    "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With delta > 0 the pure epsilon
+    whose mu is the budget's takes the place of epsilon.
 
     {privacy.unprotected}
 
@@ -125,7 +125,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     >>> from skdp.datasets import make_sparse_classification
     >>> X, y = make_sparse_classification(2000, 20, n_informative=3, random_state=0)
     >>> model = MPCPathakClassifier(epsilon=2.0, delta=0.0, alpha=0.1, classes=(0, 1))
-    >>> round(model.fit(X, y, owners=[0, 1, 2, 3] * 500).privacy_.epsilon, 6)
+    >>> round(model.fit(X, y, owners=[0, 1, 2, 3] * 500).privacy_.epsilon, 3)
     0.5
     """
 
@@ -155,6 +155,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
         self.unit = unit
         self.accountant = accountant
         self.random_state = random_state
+
 
 @document(MPCPathakClassifier)
 class MPCPathakRegressor(MultipartyRegressor, _PathakFit):

@@ -3,12 +3,14 @@
 The table compares six methods by the noise of the averaged model or gradient. Every one of its six scales is
 reproduced by `published_scale`. Three of its constants do not have the privacy that the table gives them:
 
-* **Laplace in d coordinates.** The three scales of output perturbation are 2G/(n_(1) alpha) over m, sqrt(m) or 1, and
+* **Laplace in d coordinates.** The three scales of output perturbation are 2G/(n_(1) alpha) over m, sqrt(m) or 1,
+  and
   over epsilon. That numerator is what a record changes in l2 norm. Independent Laplace noise needs the l1 norm,
   which can be sqrt(d) times larger (Theorem 6.3.1 holds for noise of a uniform direction instead).
 * **Pathak et al.** divide nothing by m, although one record moves one owner's share of the average only. So
   their noise costs sqrt(d)/m times epsilon: less than published from m = sqrt(d) owners on, more below.
-* **Gaussian rows.** The table's sqrt(2 T) G/(m n_(1) epsilon) is sqrt(4 log(1/delta)) times below the theorem of the
+* **Gaussian rows.** The table's sqrt(2 T) G/(m n_(1) epsilon) is sqrt(4 log(1/delta)) times below the theorem of
+  the
   same paper (6.3.1). It is calibrated to rho-zCDP with rho = epsilon^2: `true_epsilon` has what that means.
 
 `valid_std` has the smallest standard deviation with a proof, for the same average.
@@ -118,9 +120,10 @@ def true_epsilon(method: str, setting: Setting, n_features: int) -> float:
     **Privacy.** A record is with one owner. Replacing it moves that owner's minimiser by at most s = 2G/(n_(1)
     alpha) in l2 norm, so by sqrt(d) s in l1 norm. The published scales of an owner alone, of the average and of
     Pathak et al. are s/epsilon, s/(m epsilon) and s/epsilon for a movement of s, s/m and s/m. In the objective a
-    record moves the linear term by 2G/n_(1), and the determinant of the Hessian by the factor 1 + 1/(4 n_(1) alpha)
-    at most for the logistic loss with rows in the unit ball. T Gaussian releases whose sensitivity is sqrt(2)
-    epsilon / sqrt(T) of their standard deviation are mu-GDP with mu = sqrt(2) epsilon (Dong, Roth & Su 2022).
+    record moves the linear term by 2G/n_(1), and the determinant of the Hessian by the factor 1 + 1/(4 n_(1)
+    alpha) at most for the logistic loss with rows in the unit ball. T Gaussian releases whose sensitivity is
+    sqrt(2) epsilon / sqrt(T) of their standard deviation are mu-GDP with mu = sqrt(2) epsilon (Dong, Roth & Su
+    2022).
     """
     wide = math.sqrt(n_features) * setting.epsilon
     if METHODS[method] == "gaussian":
@@ -148,9 +151,9 @@ def valid_std(method: str, setting: Setting, *, n_features: int, noise: str = "g
 
     Notes
     -----
-    **Privacy.** As in `true_epsilon`; Gaussian noise has the exact multiplier of Balle & Wang (2018) for 1 release, or for
-    T. An average of m owners' own noise has 1/sqrt(m) of its standard deviation. The gap of the solver and the
-    rounding to a grid, which the estimators add, are below 1e-5 of it.
+    **Privacy.** As in `true_epsilon`; Gaussian noise has the exact multiplier of Balle & Wang (2018) for 1
+    release, or for T. An average of m owners' own noise has 1/sqrt(m) of its standard deviation. The gap of the
+    solver and the rounding to a grid, which the estimators add, are below 1e-5 of it.
     """
     m, moved = setting.n_owners, setting.of_owner
     if method == "Local Obj P":

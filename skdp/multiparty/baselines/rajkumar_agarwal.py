@@ -11,8 +11,8 @@ changes in l2 norm: the pattern of the other rows of Table 6.1.
 
 Privacy
 -------
-eta alone carries the claim: rho is independent noise that is added to what was released. T rounds of a multiplier z
-are exactly mu-GDP with mu = sqrt(T) / z. With epsilon in every round, z belongs to one round, and the whole is
+eta alone carries the claim: rho is independent noise that is added to what was released. T rounds of a multiplier
+z are exactly mu-GDP with mu = sqrt(T) / z. With epsilon in every round, z belongs to one round, and the whole is
 sqrt(T)-fold in mu: 500 rounds at (0.5, 0.001) each are (26.0, 0.001)-differentially private together. rho proves
 nothing better: its l1 sensitivity is sqrt(d) s, so T rounds of it cost up to T sqrt(d) epsilon.
 """
@@ -59,7 +59,10 @@ class _RajkumarAgarwalFit(_GradientFit):
     epsilon_of: str
     noise = "gaussian"
     engine = "plain"
-    _erratum = "the published budget is epsilon in every round; with epsilon_of='iteration' this report states the total"
+    _erratum = (
+        "the published budget is epsilon in every round; with epsilon_of='iteration' this report states "
+        "the total"
+    )
 
     def _check_parameters(self) -> None:
         check_choice("epsilon_of", self.epsilon_of, ("fit", "iteration"))
@@ -117,9 +120,9 @@ class _RajkumarAgarwalFit(_GradientFit):
 class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
     """Logistic or softmax regression of several owners by a trusted third party that adds two noises.
 
-    The baseline of [Wang2021]_, section 6.4, after Rajkumar & Agarwal, "A differentially private stochastic gradient
-    descent algorithm for multiparty classification" (AISTATS 2012). As published, it spends epsilon in **every
-    round**; the report states the total.
+    The baseline of [Wang2021]_, section 6.4, after Rajkumar & Agarwal, "A differentially private stochastic
+    gradient descent algorithm for multiparty classification" (AISTATS 2012). As published, it spends epsilon in
+    **every round**; the report states the total.
 
     {guarantee}
 
@@ -129,8 +132,8 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
         Of the fit, or of one round: see ``epsilon_of``. `privacy_` always states that of the fit.
     {delta}
     epsilon_of : {"fit", "iteration"}, default="fit"
-        What ``epsilon`` is the budget of. "iteration" is the published rule and needs a number for ``max_iter``; an
-        accountant is charged with the total.
+        What ``epsilon`` is the budget of. "iteration" is the published rule and needs a number for ``max_iter``;
+        an accountant is charged with the total.
     {alpha} {row_norm} {weighting} {max_iter} {learning_rate} {clip_norm} {fit_intercept} {classes}
     {adjacency} {unit} {accountant} {random_state} {callback}
 
@@ -145,11 +148,12 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
 
     Notes
     -----
-    **Privacy.** A record changes the average gradient by at most ``s = 2 C / (m n_(1))`` in l2 norm. Gaussian noise
-    of multiplier z in T rounds is exactly mu-GDP with ``mu = sqrt(T) / z``. With "iteration", z is that of one round at
-    (epsilon, delta). The Laplace noise, of scale ``s / epsilon`` a round (``s sqrt(T) / epsilon`` with "fit"), is
-    added to what was released, and no claim rests on it: as independent noise in d coordinates it would need the l1
-    norm, which may be sqrt(d) times larger. The paper of 2012 was not at hand; these scales follow [Wang2021]_.
+    **Privacy.** A record changes the average gradient by at most ``s = 2 C / (m n_(1))`` in l2 norm. Gaussian
+    noise of multiplier z in T rounds is exactly mu-GDP with ``mu = sqrt(T) / z``. With "iteration", z is that of
+    one round at (epsilon, delta). The Laplace noise, of scale ``s / epsilon`` a round (``s sqrt(T) / epsilon``
+    with "fit"), is added to what was released, and no claim rests on it: as independent noise in d coordinates it
+    would need the l1 norm, which may be sqrt(d) times larger. The paper of 2012 was not at hand; these scales
+    follow [Wang2021]_.
 
     {privacy.unprotected}
 
@@ -209,8 +213,8 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
 class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     """Linear regression of several owners by a trusted third party that adds two noises.
 
-    `DPRajkumarAgarwalClassifier` for the squared or Huber's loss. Targets are clipped to ``y_bounds``, then moved and
-    scaled to [-1, 1].
+    `DPRajkumarAgarwalClassifier` for the squared or Huber's loss. Targets are clipped to ``y_bounds``, then moved
+    and scaled to [-1, 1].
 
     {guarantee}
 
