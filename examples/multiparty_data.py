@@ -68,10 +68,11 @@ ADULT_CATEGORIES = {
     "race": "White, Asian-Pac-Islander, Amer-Indian-Eskimo, Other, Black",
     "sex": "Female, Male",
     "native-country": """United-States, Cambodia, England, Puerto-Rico, Canada, Germany,
-        Outlying-US(Guam-USVI-etc), India, Japan, Greece, South, China, Cuba, Iran, Honduras, Philippines, Italy, Poland, Jamaica, Vietnam,
-        Mexico, Portugal, Ireland, France, Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia, Hungary,
-        Guatemala, Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador, Trinadad&Tobago, Peru, Hong,
-        Holand-Netherlands""",
+        Outlying-US(Guam-USVI-etc), India, Japan, Greece, South, China, Cuba, Iran,
+        Honduras, Philippines, Italy, Poland, Jamaica, Vietnam, Mexico, Portugal,
+        Ireland, France, Dominican-Republic, Laos, Ecuador, Taiwan, Haiti, Columbia,
+        Hungary, Guatemala, Nicaragua, Scotland, Thailand, Yugoslavia, El-Salvador,
+        Trinadad&Tobago, Peru, Hong, Holand-Netherlands""",
 }
 ADULT_BOUNDS = {"age": 100.0, "education-num": 16.0, "hours-per-week": 100.0}
 ADULT_LOGARITHMIC = {"capital-gain": 1e5, "capital-loss": 1e4}
@@ -104,12 +105,11 @@ def to_unit_ball(X):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1.0)
 
 
-def split(X, y, n_train, n_test, seed=0, **more):
+def split(X, y, n_train, n_test):
     """A random part for training and one for tests; the same for all methods."""
-    order = np.random.default_rng(seed).permutation(len(y))[: n_train + n_test]
+    order = np.random.default_rng(0).permutation(len(y))[: n_train + n_test]
     train, test = order[:n_train], order[n_train:]
-    parts = {name: (np.asarray(values)[train]) for name, values in more.items()}
-    return Bunch(X=X[train], y=y[train], X_test=X[test], y_test=y[test], **parts)
+    return Bunch(X=X[train], y=y[train], X_test=X[test], y_test=y[test])
 
 
 def load_kddcup99():
@@ -150,12 +150,18 @@ def load_adult():
 
 
 def load_rand():
-    """RAND: a person-year's log medical cost, six sites as owners; 14,000 and 6,190 rows of 48 features."""
+    """RAND: a person-year's log medical cost, six sites as owners, 48 features.
+
+    All years of a person are in one part: 70 % of the persons are for training.
+    """
     frame = load_rand_hie(target="log_medical_cost", as_frame=True)
     table = frame.data
     columns = [one_hot(table["plan"].to_numpy(int), list(range(1, 20)))]
     for name, bound in HIE_BOUNDS.items():
         values = np.nan_to_num(table[name].to_numpy(float))
         columns.append(np.clip(values / bound, -1, 1)[:, None])
-    return split(to_unit_ball(np.hstack(columns)), np.asarray(frame.target, float), 14_000, 6_190,
-                 site=np.asarray(frame.site))  # fmt: skip
+    X, y = to_unit_ball(np.hstack(columns)), np.asarray(frame.target, dtype=np.float64)
+    persons, code = np.unique(np.asarray(frame.person), return_inverse=True)
+    train = np.random.default_rng(0).random(len(persons))[code] < 0.7
+    site = np.asarray(frame.site)[train]
+    return Bunch(X=X[train], y=y[train], X_test=X[~train], y_test=y[~train], site=site)

@@ -121,7 +121,12 @@ def test_classes_are_chosen_by_what_they_are():
         *(set(inspect.signature(cls).parameters) for cls in PRIVATE.values())
     )
     assert THRESHOLDING == {cls.__name__ for cls in TWINS}
-    assert RECORDS_ONLY == {"DPAMPClassifier", "DPAMPRegressor"}
+    assert RECORDS_ONLY == {
+        "DPAMPClassifier",
+        "DPAMPRegressor",
+        "DPLocalObjectivePerturbationClassifier",
+        "DPLocalObjectivePerturbationRegressor",
+    }
 
 
 # ------------------------------------------------------------------ scikit-learn's own contract

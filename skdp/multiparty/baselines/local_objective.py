@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
+from skdp.linear_model.amp import require_two
 from skdp.linear_model.glm import Problem
 from skdp.losses import Loss
 from skdp.multiparty.baselines.local_gradient import OWN_NOISE
@@ -183,6 +184,22 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
         self.unit = unit
         self.accountant = accountant
         self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_targets(self) -> None:
+        super()._check_targets()
+        declared = self._declared_classes()
+        if declared is not None:
+            require_two(declared.size)
+
+    def read(self, X: Any, y: Any = None, groups: Any = None, **more: Any) -> Problem:
+        problem = super().read(X, y, groups, **more)
+        require_two(len(np.asarray(problem.fitted["classes_"])))
+        return problem
 
 
 @document(DPLocalObjectivePerturbationClassifier)
