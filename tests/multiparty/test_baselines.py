@@ -196,18 +196,18 @@ def test_published_noise_of_few_owners_is_refused_before_anything_is_spent():
 
 
 def test_pathak_of_ridge_regression_bounds_what_a_replaced_record_moves():
-    """Minimisers of worst pairs stay within the sensitivity that the noise was made for."""
-    X, _, owners = table([12, 12], d=2)
-    alpha, bound = 0.05, 0.0
-    for low in (-1.0, 1.0):
-        y = np.full(len(X), low)
-        other = y.copy()
-        other[0] = -low
-        params = dict(epsilon=math.inf, alpha=alpha, fit_intercept=False)
-        a, b = (MPCPathakRegressor(**params).fit(X, t, owners=owners).coef_ for t in (y, other))
-        bound = max(bound, float(np.linalg.norm(a - b)))
-    steep = 1.0 + 1.0 / math.sqrt(alpha)  # of the Huber loss with the same minimiser
-    assert 0.03 * 2.0 * steep / (2 * 12 * alpha) < bound <= 2.0 * steep / (2 * 12 * alpha)
+    """One record that no other holds back: its minimiser moves by 2 / (1 + n alpha), the average by half of it."""
+    X, y, alpha = np.zeros((24, 2)), np.zeros(24), 0.05
+    X[0, 0] = 1.0
+    owners, found = np.repeat([0, 1], 12), []
+    for y[0] in (-1.0, 1.0):
+        model = MPCPathakRegressor(epsilon=math.inf, alpha=alpha, fit_intercept=False)
+        found.append(model.fit(X, y, owners=owners).coef_)
+    moved = np.linalg.norm(found[0] - found[1])
+    assert moved == pytest.approx(1.0 / (1.0 + 12 * alpha), rel=1e-4)
+    private = MPCPathakRegressor(epsilon=1.0, delta=0.0, alpha=alpha, fit_intercept=False)
+    (row,) = private.fit(X, y, owners=owners).privacy_.mechanisms
+    assert moved < row["sensitivity"]
 
 
 # ------------------------------------------------------------------ objective perturbation
