@@ -165,6 +165,7 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     In each round every owner computes the sum of its records' gradients. Only the noisy sum of all owners is
     opened, and everybody takes the same step, as in section 6.3.2 of [Wang2021]_. The objective is the mean
     over the owners of each owner's mean loss, plus ``alpha / 2 * ||theta||^2``, the intercept penalised too.
+    The result is the mean of the last quarter of the iterates.
 
     {guarantee}
 

@@ -122,8 +122,8 @@ class MultipartyFit(LinearFit):
             return False
         shape = problem.records.shape
         warn_user(
-            f"{shape.counted()} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; use "
-            f"more {self.unit}s or a larger epsilon",
+            f"{shape.counted()} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; "
+            f"use more {self.unit}s or a larger epsilon",
             UtilityWarning,
         )
         return True

@@ -32,7 +32,7 @@ is
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -247,6 +247,12 @@ class Owners:
 
     def __repr__(self) -> str:
         return f"Owners(n_owners={self.n_owners}, n_features={self.n_features}, unit={self.unit!r})"
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("Owners hand out bounded statistics only; they cannot be copied")
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __iter__ = _refuse  # type: ignore[assignment]
+    __len__ = __getitem__ = __getstate__ = __setstate__ = _refuse  # type: ignore[assignment]
 
     # ---------------------------------------------------------------- records of each owner
 

@@ -5,8 +5,7 @@ theta_{t+1} = theta_t - (grad J(theta_t) + xi_t) / L with independent noise of m
 of D entries. Let a = 1 - alpha / L and let theta_bar be the average of theta_1 .. theta_T with weights a^(T-t).
 Then
 
-    E J(theta_bar) - J* <= J0 / (a^-T - 1) + D s^2 / L,        J0 = J(0) - J* + (what J0 bounds).
-    (1)
+    E J(theta_bar) - J* <= J0 / (a^-T - 1) + D s^2 / L,        J0 = J(0).                          (1)
 
 Proof. Write g = grad J(theta), f = J - J*, E for the mean over xi_t. Smoothness gives
 E f(theta_{t+1}) <= f(theta_t) - ||g||^2 / (2L) + D s^2 / (2L), that is
@@ -15,9 +14,9 @@ E f(theta_{t+1}) <= f(theta_t) - ||g||^2 / (2L) + D s^2 / (2L), that is
 
 Strong convexity gives <g, theta_t - theta*> >= f(theta_t) + (alpha/2) ||theta_t - theta*||^2. So
 
-    E ||theta_{t+1} - theta*||^2  = ||theta_t - theta*||^2 - (2/L) <g, theta_t - theta*> + ||g||^2/L^2 + D
-    s^2/L^2
-                                 <= a ||theta_t - theta*||^2 - (2/L) E f(theta_{t+1}) + 2 D s^2 / L^2.
+    E ||theta_{t+1} - theta*||^2
+         = ||theta_t - theta*||^2 - (2/L) <g, theta_t - theta*> + ||g||^2 / L^2 + D s^2 / L^2
+        <= a ||theta_t - theta*||^2 - (2/L) E f(theta_{t+1}) + 2 D s^2 / L^2.
 
 Multiply by a^(T-1-t) and add over t: the distances telescope, and convexity of f gives, with
 W = sum_{k<T} a^k = (1 - a^T) L / alpha,
@@ -29,6 +28,11 @@ J* >= alpha/2 ||theta*||^2 because losses are >= 0, and J* <= J(0). So ||theta*|
 
 The noise of T rounds of a fixed budget has s^2 = T s_1^2. Theorem 6.3.6 of Wang (2021) balances a^T against
 D s^2 / alpha; its order T = (L/alpha) log(alpha J0 / (D s_1^2)) is that of the minimum of (1), too.
+
+The proof's ||theta*||^2 is far from that of real data, and steep directions converge much faster than (1) says:
+its minimum is several times too many rounds. With a 32nd of J0 in its place the number was near the best one,
+on generated data, a9a, ijcnn1 and KDDCup99, with 1,000 to 30,000 records, alpha from 1e-4 to 0.1 and epsilon
+from 0.3 to 4. The number is public whatever it is, so no privacy rests on this choice.
 """
 
 from collections.abc import Callable
@@ -39,6 +43,8 @@ __all__ = ["MOST_ROUNDS", "automatic_rounds", "excess_bound"]
 
 # A round of a secure computation needs all owners and takes about a tenth of a second: a minute in all.
 MOST_ROUNDS = 500
+# Part of J0 that chooses the number of rounds: measured, see above.
+START_PART = 1.0 / 32.0
 
 
 def excess_bound(
@@ -69,7 +75,9 @@ def excess_bound(
 def automatic_rounds(
     variance: Callable[[int], float], *, alpha: float, smoothness: float, start: float, size: int
 ) -> int:
-    """Number of rounds with the smallest `excess_bound`, at most `MOST_ROUNDS`; from public numbers only.
+    """Number of rounds with the smallest `excess_bound` from a part of the start, at most `MOST_ROUNDS`.
+
+    It follows from public numbers only.
 
     Parameters
     ----------
@@ -85,8 +93,8 @@ def automatic_rounds(
 
     def bound(rounds: int) -> float:
         return excess_bound(
-            rounds, alpha=alpha, smoothness=smoothness, start=start, size=size,
-            variance=variance(rounds),
+            rounds, alpha=alpha, smoothness=smoothness, start=START_PART * start,
+            size=size, variance=variance(rounds),
         )  # fmt: skip
 
     return min(range(1, MOST_ROUNDS + 1), key=bound)

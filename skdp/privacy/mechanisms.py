@@ -50,6 +50,7 @@ __all__ = [
     "gaussian_grid",
     "gumbel_top_k",
     "laplace",
+    "laplace_grid",
     "numeric_sparse",
     "numeric_sparse_grid",
     "sensitivity_factor",
@@ -58,6 +59,9 @@ __all__ = [
 # Bound on a sum, in units: with 14 sigma of noise it stays below 2^62, so int64 holds it.
 _HEADROOM = 2.0**61
 _LAPLACE_SCALE = 2.0**30  # units of the grid; a choice, not tuned
+_ROUNDING_SHARE = (
+    100  # least sensitivity over rounding where bits make the noise; a choice, not tuned
+)
 _SPARSE_VECTOR_GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
 
 
@@ -185,6 +189,48 @@ def laplace(
     released: NDArray[np.float64] = (drawn.reshape(integers.shape) + integers) * np.float64(unit)
     made = Laplace(epsilon=epsilon, sensitivity=integer_sensitivity * unit, grid=unit)
     return released, made.describe()
+
+
+def laplace_grid(
+    bounded: Bounded, epsilon: float, adjacency: str, scales: tuple[float, float]
+) -> tuple[float, float, int]:
+    """Return (unit, scale in units, integer l1 sensitivity) of Laplace noise that somebody else draws.
+
+    Public numbers only. The grid is as coarse as the least scale allows, because noise made of bits costs a
+    digit for every halving. But what rounding adds, ``1 + roundings * size`` units, is at most 1 % of the
+    sensitivity.
+
+    Parameters
+    ----------
+    bounded : Bounded
+        With a finite l1 bound.
+    epsilon : float
+    adjacency : str
+    scales : tuple of float
+        The least scale, in units, for which the noise can be drawn, and the largest.
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the statistic and the noise do not fit on one grid.
+    """
+    s = sensitivity_factor(bounded, adjacency) * bounded.l1
+    if not 0 < s < math.inf:
+        raise ValueError(f"a Laplace release needs a finite l1 bound > 0, got {bounded.l1!r}")
+    low, high = scales
+    spread = 1 + bounded._value.roundings * bounded.size
+    total = max(math.ceil(low * epsilon), _ROUNDING_SHARE * spread) + 1
+    unit = s / (total - spread) * (1 + 2.0**-50)
+    coarse = _grid(bounded, unit, additive=True)
+    if coarse > unit:
+        unit, total = coarse, math.floor(s / coarse) + spread
+    scale = total / epsilon * (1 + 2.0**-50)
+    if not low <= scale <= high:
+        raise PrivacyBudgetExceeded(
+            f"Laplace noise of scale {scale:.3g} units cannot be drawn on this grid, only between {low:g} and "
+            f"{high:g}; ask for another epsilon, or for fewer records or values"
+        )
+    return unit, scale, total
 
 
 def gumbel_top_k(

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import noise
-from skdp.privacy.accounting.releases import Gaussian
+from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy.accounting.releases import Gaussian, Laplace
 from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "gaussian_by_engine", "sum_of_owners"]
+__all__ = ["Engine", "LaplaceEngine", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
 
 
 class Engine(Protocol):
@@ -28,6 +28,26 @@ class Engine(Protocol):
         """Return the sum of the owners' integers plus round(N(0, sigma^2)) in every entry, modulo 2^64."""
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
+        """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
+
+
+class LaplaceEngine(Protocol):
+    """As `Engine`, for discrete Laplace noise."""
+
+    @property
+    def name(self) -> str:
+        """As `Engine.name`."""
+
+    @property
+    def laplace_scales(self) -> tuple[float, float]:
+        """The least and the largest scale, in units of the grid, for which it draws noise."""
+
+    def open_laplace(
+        self, integers: Sequence[NDArray[np.int64]], scale: float
+    ) -> NDArray[np.int64]:
+        """Return the sum of the owners' integers plus discrete Laplace noise in every entry, modulo 2^64."""
+
+    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
 
 
@@ -72,12 +92,9 @@ def gaussian_by_engine(
             raise UnsupportedAccounting(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
-        total, name, theirs = sum_of_owners(statistics), str(engine.name), (0.0, 0.0)
+        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
         if not ledger.exact:
-            theirs = engine.slack(total.size, plan.noise_multiplier)
-            theirs = float(theirs[0]), float(theirs[1])
-            if not all(0.0 <= part < math.inf for part in theirs):
-                raise ValueError(f"engine.slack must give two finite numbers >= 0, got {theirs!r}")
+            theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
         # The engine's code has run; from here to the charge only the package's own does.
         parts.door.check()
         for bounded in statistics:
@@ -102,10 +119,120 @@ def gaussian_by_engine(
         ledger.write(made.describe(), plan.purpose)
         ledger.assume(f"noise was drawn by {name}")
         opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
-        if opened.dtype != np.int64 or opened.shape != total.shape:
-            raise TypeError(f"engine must open int64 of shape {total.shape}")
-        released: NDArray[np.float64] = opened * np.float64(unit)
-        return released
+        return _to_floats(opened, total, unit)
+
+
+def laplace_by_engine(
+    parts: Parts,
+    statistics: Sequence[Bounded],
+    epsilon: float,
+    engine: LaplaceEngine,
+    *,
+    purpose: str = "statistic",
+) -> NDArray[np.float64]:
+    """Release the sum of several owners' statistics with discrete Laplace noise that an engine draws.
+
+    Parameters
+    ----------
+    statistics : sequence of Bounded
+        One an owner, of equal shapes, with finite l1 bounds. Every unit's records are with one owner: that is the
+        caller's promise.
+    epsilon : float
+        Cost of this release, finite and > 0.
+    engine : LaplaceEngine
+        Its ``open_laplace`` is called once, with each owner's integers on one public grid.
+    purpose : str, default="statistic"
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    PrivacyBudgetExceeded
+        If the session does not hold the cost. Nothing was opened.
+    UnsupportedAccounting
+        If the statistics are of a batch, or differ in what they protect; or if the session has delta = 0, because
+        an engine's noise is made of finitely many digits and is not pure.
+
+    Notes ----- **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l1 bound,
+    and the rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
+    sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
+    ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
+    `laplace_slack` beside it. The row is written before the engine opens anything.
+    """
+    with parts.door.lock:
+        ledger, statistics = parts.ledger, tuple(statistics)
+        if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
+            raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
+        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
+        unit = scale = sensitivity = 0.0
+        if not ledger.exact:
+            if ledger.delta == 0:
+                raise UnsupportedAccounting(
+                    "an engine's Laplace noise is not pure: it needs delta > 0. Release without an engine, or "
+                    "give the session a delta"
+                )
+            scales = engine.laplace_scales
+            unit, scale, units = mechanisms.laplace_grid(total, epsilon, ledger.adjacency, scales)
+            sensitivity = units * unit
+            theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
+        # The engine's code has run; from here to the charge only the package's own does.
+        parts.door.check()
+        for bounded in statistics:
+            ledger.check_statistic(bounded)
+        if ledger.exact:
+            return total._value.plain()
+        cost = accounting.pure_mu(epsilon) ** 2
+        own = noise.laplace_slack(total.size, epsilon)
+        ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
+        ledger.admit_pure(epsilon, 1, cost)
+        parts.keys.commit()
+        # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
+        made = Laplace(epsilon=epsilon, sensitivity=sensitivity, grid=unit)
+        ledger.write(made.describe(), purpose)
+        ledger.assume(f"noise was drawn by {name}")
+        ledger.assume(_NOT_PURE)
+        opened = engine.open_laplace([b._value.on_grid(unit) for b in statistics], scale)
+        return _to_floats(opened, total, unit)
+
+
+_NOT_PURE = (
+    "Laplace noise was made of finitely many random bits: it is not pure, and its proven error is part of epsilon "
+    "and delta"
+)
+
+
+def _checked(slack: tuple[float, float]) -> tuple[float, float]:
+    """An engine's slack as two finite numbers >= 0."""
+    epsilon, delta = float(slack[0]), float(slack[1])
+    if not (0.0 <= epsilon < math.inf and 0.0 <= delta < math.inf):
+        raise ValueError(f"engine.slack must give two finite numbers >= 0, got {slack!r}")
+    return epsilon, delta
+
+
+def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArray[np.float64]:
+    """What was opened, in the statistic's own units."""
+    if opened.dtype != np.int64 or opened.shape != total.shape:
+        raise TypeError(f"engine must open int64 of shape {total.shape}")
+    released: NDArray[np.float64] = opened * np.float64(unit)
+    return released
+
+
+def _sum_for(statistics: Sequence[Bounded]) -> Bounded:
+    """The sum for an engine, which must not wrap around at an owner.
+
+    An owner's sum over a private number of units may wrap around modulo 2^64. An engine adds in a larger range, where
+    a wrapped sum shows how often it did.
+    """
+    total = sum_of_owners(statistics)
+    for source in (bounded._value for bounded in statistics):
+        if source.usual is not None and source.usual < source.magnitude:
+            raise UnsupportedAccounting(
+                "an engine needs a public number of units: make the PrivateRecords without n_public, under "
+                "replace-one or zero-out"
+            )
+    return total
 
 
 def sum_of_owners(statistics: Sequence[Bounded]) -> Bounded:

@@ -158,6 +158,7 @@ class PrivacySession:
     gaussian = Delegated(releases.gaussian, "_parts")
     gaussian_by_engine = Delegated(engine.gaussian_by_engine, "_parts")
     laplace = Delegated(releases.laplace, "_parts")
+    laplace_by_engine = Delegated(engine.laplace_by_engine, "_parts")
     gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
     numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
     objective_perturbation = Delegated(objective.objective_perturbation, "_parts")

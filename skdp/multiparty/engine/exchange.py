@@ -1,0 +1,70 @@
+"""Many links at once: send to all, receive from all, and tell all when something fails."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from skdp.multiparty.engine.field import Elements, from_bytes
+from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.links import Link, abort_all
+
+__all__ = ["elements_from", "exchange", "receive_all", "send_all", "telling", "together"]
+
+T = TypeVar("T")
+
+
+async def together(coroutines: Iterable[Coroutine[object, object, T]]) -> list[T]:
+    """The results of coroutines that run side by side. The first failure ends all and is raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def send_all(links: Sequence[Link], tag: int, payloads: Sequence[bytes]) -> None:
+    """Send a payload of its own over every link."""
+    await together(link.send(tag, payload) for link, payload in zip(links, payloads))
+
+
+async def receive_all(links: Sequence[Link], tag: int, *, patience: int = 1) -> list[bytes]:
+    """One payload from every link, in their order."""
+    return await together(link.receive(tag, patience=patience) for link in links)
+
+
+async def exchange(
+    links: Mapping[int, Link], tag: int, payloads: Mapping[int, bytes], *, patience: int = 1
+) -> dict[int, bytes]:
+    """Send ``payloads[i]`` over ``links[i]`` and receive from it, for all i at once."""
+
+    async def one(i: int, link: Link) -> bytes:
+        _, received = await together(
+            (link.send(tag, payloads[i]), link.receive(tag, patience=patience))
+        )
+        assert received is not None
+        return received
+
+    found = await together(one(i, link) for i, link in links.items())
+    return dict(zip(links, found))
+
+
+def elements_from(link: Link, payload: bytes, size: int) -> Elements:
+    """The field elements that a peer sent; what is none, or another number of them, is the peer's error."""
+    try:
+        return from_bytes(payload, size)
+    except ValueError:
+        raise PartyError(link.peer, Reason.CONTENT, index=link.index) from None
+
+
+@asynccontextmanager
+async def telling(links: Iterable[Link]) -> AsyncIterator[None]:
+    """Where the block fails, tell every peer why before the error goes on."""
+    links = list(links)
+    try:
+        yield
+    except BaseException as error:
+        await abort_all(links, error)
+        raise

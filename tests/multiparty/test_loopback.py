@@ -1,0 +1,199 @@
+"""The engine of one machine: real processes and sockets, the law of the noise, and what ends it."""
+
+import copy
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from skdp.multiparty.engine.loopback import LoopbackEngine
+from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.privacy import Bounded, PrivacySession
+
+SIGMA = 2.0**12
+X = [np.arange(104) * (i + 1) for i in range(10)]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with LoopbackEngine(10) as running:
+        yield running
+
+
+def alive(pids):
+    """Those of these processes that still run."""
+    found = []
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().split(")")[1].split()[0] != "Z":
+                    found.append(pid)
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def servers_of(engine):
+    return [process.pid for process in engine._parties.processes]
+
+
+def test_the_sum_is_opened_with_the_noise_of_all_servers(engine):
+    """Std within 5.2 of its own standard deviations, mean as well: false alarms below 1e-6."""
+    engine.prepare(30, 104, SIGMA)
+    errors = np.array([engine.open(X, SIGMA) - sum(X) for _ in range(30)])
+    assert errors.dtype == np.int64
+    std = SIGMA * np.sqrt(3 / 2)
+    spread = 5.2 / np.sqrt(2 * errors.size)
+    assert abs(errors.std() / std - 1) < spread
+    assert abs(errors.std() / (SIGMA / np.sqrt(2)) - 1) > spread  # a twin of which one server draws
+    assert abs(errors.mean()) < 5.2 * std / np.sqrt(errors.size)
+    assert np.unique(errors).size > errors.size / 2  # laid noise serves once
+
+
+def test_another_scale_and_shape_lay_noise_of_their_own(engine):
+    opened = engine.open([np.full((2, 3), 5)] * 10, 4 * SIGMA)
+    assert opened.shape == (2, 3)
+    assert 0 < abs(opened - 50).max() < 14 * 5 * SIGMA
+
+
+def test_what_travels_depends_on_the_number_of_values_only(engine):
+    sent = []
+    for values in (X, [x * 2**40 for x in X]):
+        before = engine.traffic()
+        engine.open(values, 8 * SIGMA)
+        after = engine.traffic()
+        sent.append((after.sent_bytes - before.sent_bytes, after.sent_frames - before.sent_frames))
+    assert sent[0] == sent[1]
+    assert sent[0][0] < 150_000
+
+
+def test_a_session_releases_through_it(engine):
+    session = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
+    plan = session.plan_gaussian(2)
+    made = [Bounded(np.full(20, float(i)), l2=1.0) for i in range(10)]
+    released = session.gaussian_by_engine(made, plan, engine)
+    assert abs(released - 45).max() < 2 * plan.noise_multiplier * 1.3 * 5.5
+    report = session.report()
+    assert any("1 of 3 semi-honest servers" in line for line in report.assumptions)
+    alone = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
+    alone.gaussian(made[0], alone.plan_gaussian(2))
+    assert report.slack[0] > 2 * alone.report().slack[0]
+
+
+def test_bad_input_opens_nothing_and_harms_nothing(engine):
+    for integers, error in (
+        (X[:9], ValueError),
+        ([x.astype(float) for x in X], TypeError),
+        ([*X[:9], X[9][:5]], TypeError),
+    ):
+        with pytest.raises(error):
+            engine.open(integers, SIGMA)
+    for sigma in (100.0, 2.0**42):
+        with pytest.raises(ValueError, match="share of the noise"):
+            engine.open(X, sigma)
+    assert engine.open(X, SIGMA).shape == (104,)
+
+
+def test_strangers_are_not_let_in(engine):
+    port = engine._parties.links[0][0]._writer.get_extra_info("peername")[1]
+    for hello in (b"\0" * 36, b"x"):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as stranger:
+            stranger.sendall(hello)
+            stranger.shutdown(socket.SHUT_WR)
+            assert stranger.recv(100) == b""
+    assert engine.open(X, SIGMA).shape == (104,)
+
+
+def test_it_is_not_copied(engine):
+    for act in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="connections"):
+            act(engine)
+    with pytest.raises(RuntimeError, match="already"):
+        engine.__enter__()
+
+
+def test_parameters():
+    for wrong in ({"n_owners": 0}, {"n_owners": 2**21}, {"n_owners": 2, "n_servers": 4}):
+        with pytest.raises(ValueError):
+            LoopbackEngine(**wrong)
+    with pytest.raises(ValueError, match="deadline"):
+        LoopbackEngine(2, deadline=float("inf"))
+    with pytest.raises(RuntimeError, match="with statement"):
+        LoopbackEngine(2).open(X[:2], SIGMA)
+
+
+def test_five_servers_and_a_restart():
+    engine = LoopbackEngine(1, n_servers=5)
+    for _ in range(2):
+        with engine:
+            pids = servers_of(engine)
+            assert len(alive(pids)) == 5
+            assert abs(engine.open([np.arange(5)], SIGMA)).max() < 14 * 5 * SIGMA
+        assert alive(pids) == []
+    assert "2 of 5" in engine.name
+
+
+def test_a_dead_server_is_named_and_the_engine_ends_cleanly():
+    with pytest.raises(PartyError) as caught, LoopbackEngine(2) as engine:
+        pids = servers_of(engine)
+        os.kill(pids[1], signal.SIGKILL)
+        while alive([pids[1]]):
+            time.sleep(0.01)
+        try:
+            engine.open(X[:2], SIGMA)
+        finally:
+            with pytest.raises(RuntimeError, match="failed before"):
+                engine.open(X[:2], SIGMA)
+    assert (caught.value.peer, caught.value.reason) == ("server 1", Reason.LOST)
+    assert alive(pids) == []
+
+
+def test_a_stalled_server_is_named():
+    with LoopbackEngine(2, deadline=1.0) as engine:
+        pids = servers_of(engine)
+        os.kill(pids[2], signal.SIGSTOP)
+        try:
+            with pytest.raises(PartyError) as caught:
+                engine.open(X[:2], SIGMA)
+        finally:
+            os.kill(pids[2], signal.SIGCONT)
+    assert (caught.value.peer, caught.value.reason) == ("server 2", Reason.LATE)
+    assert alive(pids) == []
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "os._exit(3)", "raise ValueError"])
+def test_servers_end_with_the_calling_process(end):
+    code = (
+        "import os, sys\n"
+        "from skdp.multiparty.engine.loopback import LoopbackEngine\n"
+        "engine = LoopbackEngine(1).__enter__()\n"
+        "print(*(p.pid for p in engine._parties.processes), flush=True)\n" + end
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    pids = [int(pid) for pid in ran.stdout.split()]
+    assert (len(pids), ran.returncode) == (3, 1 if "raise" in end else 3)
+    until = time.monotonic() + 20
+    while alive(pids) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert alive(pids) == []
+
+
+@pytest.mark.slow
+def test_a_thousand_owners():
+    x = [np.full(104, i) for i in range(1000)]
+    with LoopbackEngine(1000) as engine:
+        opened = engine.open(x, SIGMA)
+    assert abs(opened - 999 * 500).max() < 14 * 2 * SIGMA
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_features():
+    with LoopbackEngine(3) as engine:
+        opened = engine.open([np.arange(100_000)] * 3, 2.0**30)
+    assert abs(opened - 3 * np.arange(100_000)).max() < 14 * 2 * 2.0**30
