@@ -232,6 +232,13 @@ def write_table(cache):
     print(f"wrote {TABLE}")
 
 
+def cost(job):
+    """The cheap jobs first: few rounds, few owners."""
+    (m, _, rounds, _), method = job
+    in_rounds = METHODS[method][2]
+    return (rounds > 500 or (m > SORTED and not in_rounds), m > SORTED, rounds if in_rounds else m)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[1])
     parser.add_argument("names", nargs="*", choices=[*PROBLEMS, []])
@@ -249,10 +256,7 @@ def main():
         todo = [
             (cell, method) for method in args.methods for cell in cells(name, method, args.seeds)
         ]
-        # Few owners first: the last fits take minutes each.
-        for cell, method in sorted(
-            todo, key=lambda job: job[0][0] if not METHODS[job[1]][2] else 0
-        ):
+        for cell, method in sorted(todo, key=cost):
             key = "|".join(map(str, (name, method, *cell)))
             if key not in cache:
                 cache[key] = run(name, method, problem, *cell)

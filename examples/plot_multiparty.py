@@ -7,8 +7,8 @@ have equal parts of 50,000 connections of KDD Cup 99 (a denial of service or not
 (income above 50,000 dollars). Features were prepared by public constants only; a principal component analysis of
 the private rows, or dividing by their largest value, would have released something of them.
 
-"Optimality gap" is the training objective above its minimum. "Accuracy loss" is the test accuracy of the non-private
-minimiser less that of the model. The figures are read from a file of this documentation;
+"Optimality gap" is the training objective above its minimum. "Accuracy loss" is the test accuracy of the
+non-private minimiser less that of the model. The figures are read from a file of this documentation;
 ``examples/multiparty_experiments.py`` makes it.
 """
 
