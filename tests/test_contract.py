@@ -163,6 +163,16 @@ def slow_for(*slow):
     "DPTwoStageClassifier",
     "IGHTClassifier",
     "STORMClassifier",
+    "DPLocalGradientPerturbationClassifier",
+    "DPLocalGradientPerturbationRegressor",
+    "DPLocalObjectivePerturbationClassifier",
+    "DPLocalObjectivePerturbationRegressor",
+    "DPLocalOutputPerturbationClassifier",
+    "DPLocalOutputPerturbationRegressor",
+    "DPRajkumarAgarwalClassifier",
+    "DPRajkumarAgarwalRegressor",
+    "MPCPathakClassifier",
+    "MPCPathakRegressor",
 )
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():

@@ -20,10 +20,11 @@ import math
 from dataclasses import dataclass
 
 from skdp.losses import LogisticLoss
-from skdp.privacy import accounting
-from skdp.privacy.accounting.objective import objective_noise, objective_terms
+from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["METHODS", "Setting", "published_scale", "published_std", "true_epsilon", "valid_std"]
+
+WHOLE = 1 - 2.0**-20  # share of a session's budget that pays for the objective's noise
 
 # Law of the noise, and its name in the table, in the table's order.
 METHODS = {
@@ -157,10 +158,13 @@ def valid_std(method: str, setting: Setting, *, n_features: int, noise: str = "g
     """
     m, moved = setting.n_owners, setting.of_owner
     if method == "Local Obj P":
-        terms = objective_terms(
-            LogisticLoss(), setting.lipschitz, setting.smallest * setting.alpha, "replace-one"
-        )
-        return objective_noise(setting.epsilon, setting.delta, terms) / setting.smallest
+        with PrivacySession(
+            epsilon=setting.epsilon, delta=setting.delta, accountant=False, set_aside=WHOLE
+        ) as session:
+            linear = session.objective_noise_std(
+                LogisticLoss(), radius=setting.lipschitz, penalty=setting.smallest * setting.alpha
+            )
+        return linear / setting.smallest
     owners = {"Pathak": 1.0, "Local Out P": math.sqrt(m), "Local Grad P": math.sqrt(m)}
     moved /= owners.get(method, float(m))
     if METHODS[method] == "gaussian":
