@@ -63,8 +63,8 @@ class _LocalGradientFit(_GradientFit):
 class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradientFit):
     """Logistic or softmax regression of several owners, each of which adds its own noise to its gradients.
 
-    A baseline: nobody needs to be trusted, and no secure computation is needed. The noise of the average is
-    sqrt(m) times that of `MPCGradientPerturbationClassifier` with m owners of equal size.
+    A baseline of [Wang2021]_: nobody needs to be trusted, and no secure computation is needed. The noise of the
+    average is sqrt(m) times that of `MPCGradientPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
 
@@ -85,10 +85,11 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
     Notes
     -----
     **Privacy.** Replacing a record of owner j moves what it sends in a round, the mean gradient of its n_j
-    records over m, by at most ``2 C / (m n_j)``. T such messages with noise multiplier z are exactly mu-GDP with
-    ``mu = sqrt(T) / z``. The messages of the other owners do not depend on the record, given what was sent before.
-    So the claim covers whoever sees every message (parallel composition). In this process, the noise of the owner
-    with the largest sensitivity is drawn by the session, and that of all others is added to what was released.
+    records over m, by at most ``2 C / (m n_j)``, and half of that under zero-out. T such messages with noise
+    multiplier z are exactly mu-GDP with ``mu = sqrt(T) / z``. The messages of the other owners do not depend on
+    the record, given what was sent before. So the claim covers whoever sees every message (parallel composition).
+    In this process, the noise of the owner with the largest sensitivity is drawn by the session, and that of all
+    others is added to what was released.
 
     {privacy.unprotected}
 
@@ -146,8 +147,9 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
 class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFit):
     """Linear regression of several owners, each of which adds its own noise to its gradients.
 
-    A baseline: the noise of the average is sqrt(m) times that of `MPCGradientPerturbationRegressor` with m owners
-    of equal size. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
+    A baseline of [Wang2021]_: the noise of the average is sqrt(m) times that of
+    `MPCGradientPerturbationRegressor` with m owners of equal size. Targets are clipped to ``y_bounds``, then
+    moved and scaled to [-1, 1].
 
     {guarantee}
 

@@ -109,8 +109,8 @@ class _LocalObjectiveFit(MultipartyFit):
 class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjectiveFit):
     """The average of several owners' own models for two classes, each by objective perturbation.
 
-    A baseline: every owner minimises the mean loss of its own records plus ``alpha / 2 * ||theta||^2`` plus a
-    random linear term.
+    A baseline of [Wang2021]_: every owner minimises the mean loss of its own records plus ``alpha / 2 *
+    ||theta||^2`` plus a random linear term.
 
     {guarantee}
 
@@ -138,7 +138,8 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
     Notes
     -----
     **Privacy.** `skdp.privacy.PrivacySession.objective_perturbation` releases each owner's model for the whole
-    budget, with the density argument of [Chaudhuri2011]_ and Gaussian noise. The other owners' models do not
+    budget, with the density argument of [Chaudhuri2011]_ and Gaussian noise. Under
+    zero-out a record moves the gradient by half as much. The other owners' models do not
     depend on a record. So the claim covers whoever sees every owner's model (parallel composition).
 
     {privacy.unprotected}
@@ -206,8 +207,8 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjectiveFit):
     """The average of several owners' own models with Huber's loss, each by objective perturbation.
 
-    Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1]. The squared loss has unbounded
-    gradients, and a random linear term may move its minimiser anywhere: it is not offered.
+    A baseline of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1]. The squared
+    loss has unbounded gradients, and a random linear term may move its minimiser anywhere: it is not offered.
 
     {guarantee}
 

@@ -41,9 +41,9 @@ class _LocalOutputFit(_OutputFit):
 class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit):
     """The average of several owners' own private models for classification.
 
-    A baseline: nobody needs to be trusted. Every owner minimises the mean loss of its own records plus ``alpha /
-    2 * ||theta||^2`` and adds noise for the whole budget. The noise of the average is sqrt(m) times that of
-    `MPCOutputPerturbationClassifier` with m owners of equal size.
+    A baseline of [Wang2021]_: nobody needs to be trusted. Every owner minimises the mean loss of its own records
+    plus ``alpha / 2 * ||theta||^2`` and adds noise for the whole budget. The noise of the average is sqrt(m)
+    times that of `MPCOutputPerturbationClassifier` with m owners of equal size.
 
     {guarantee}
 
@@ -64,10 +64,10 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
     Notes
     -----
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``2 G / (n_j alpha) + 2
-    tau_j / alpha`` in l2 norm [Chaudhuri2011]_, with the solver's gap tau_j; the models of other owners do not
-    change. So the claim covers whoever sees every owner's noisy model (parallel composition). In this process the
-    noise of the owner with the largest sensitivity is drawn by the session, and that of all others is added to
-    what was released.
+    tau_j / alpha`` in l2 norm [Chaudhuri2011]_ (under zero-out the first term is half of that), with the solver's
+    gap tau_j; the models of other owners do not change. So the claim covers whoever sees every owner's noisy
+    model (parallel composition). In this process the noise of the owner with the largest sensitivity is drawn by
+    the session, and that of all others is added to what was released.
 
     Erratum: ``Lap(2 G / (n_j alpha epsilon))`` in each coordinate, as in Table 6.1 of [Wang2021]_, is
     calibrated to the l2 norm, and costs sqrt(n_parameters) times epsilon. Laplace noise here has the l1 norm.
@@ -123,8 +123,8 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
 class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
     """The average of several owners' own private models for regression.
 
-    A baseline: every owner adds noise for the whole budget to its own minimiser. Targets are clipped to
-    ``y_bounds``, then moved and scaled to [-1, 1].
+    A baseline of [Wang2021]_: every owner adds noise for the whole budget to its own minimiser. Targets are
+    clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
 

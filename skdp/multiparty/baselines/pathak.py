@@ -79,7 +79,8 @@ class _PathakFit(_OutputFit):
 class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     """Several owners' average model for classification, with the noise of Pathak, Rastogi & Raj (2010).
 
-    A baseline: a secure sum as in `MPCOutputPerturbationClassifier`, with m times the Laplace noise that it needs.
+    A baseline of [Wang2021]_: a secure sum as in `MPCOutputPerturbationClassifier`, with m times the Laplace
+    noise that it needs.
 
     {guarantee}
 
@@ -108,9 +109,9 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
     -----
     **Privacy.** Replacing one of the n_j records of owner j moves its minimiser by at most ``D_j = 2 G / (n_j
     alpha)`` in l2 norm [Chaudhuri2011]_ and a solver's gap. The average of m moves by ``max_j D_j / m``, in l1
-    norm by sqrt(p) times that. With "corrected" the Laplace noise has scale ``sqrt(p) max_j D_j / epsilon``, with
-    "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With delta > 0 the pure epsilon
-    whose mu is the budget's takes the place of epsilon.
+    norm by sqrt(p) times that; under zero-out it is half. With "corrected" the Laplace noise has scale ``sqrt(p)
+    max_j D_j / epsilon``, with "published" ``max_j D_j / epsilon``. The formulas are those with delta = 0. With
+    delta > 0 the pure epsilon whose mu is the budget's takes the place of epsilon.
 
     {privacy.unprotected}
 
@@ -161,7 +162,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
     """Several owners' average model for regression, with the noise of Pathak, Rastogi & Raj (2010).
 
-    Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
+    A baseline of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
 
     {guarantee}
 

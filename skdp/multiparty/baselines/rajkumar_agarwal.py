@@ -148,12 +148,12 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
 
     Notes
     -----
-    **Privacy.** A record changes the average gradient by at most ``s = 2 C / (m n_(1))`` in l2 norm. Gaussian
-    noise of multiplier z in T rounds is exactly mu-GDP with ``mu = sqrt(T) / z``. With "iteration", z is that of
-    one round at (epsilon, delta). The Laplace noise, of scale ``s / epsilon`` a round (``s sqrt(T) / epsilon``
-    with "fit"), is added to what was released, and no claim rests on it: as independent noise in d coordinates it
-    would need the l1 norm, which may be sqrt(d) times larger. The paper of 2012 was not at hand; these scales
-    follow [Wang2021]_.
+    **Privacy.** A record changes the average gradient by at most ``s = 2 C / (m n_(1))`` in l2 norm, and half of
+    that under zero-out. Gaussian noise of multiplier z in T rounds is exactly mu-GDP with ``mu = sqrt(T) / z``.
+    With "iteration", z is that of one round at (epsilon, delta). The Laplace noise, of scale ``s / epsilon`` a
+    round (``s sqrt(T) / epsilon`` with "fit"), is added to what was released, and no claim rests on it: as
+    independent noise in d coordinates it would need the l1 norm, which may be sqrt(d) times larger. The paper of
+    2012 was not at hand; these scales follow [Wang2021]_.
 
     {privacy.unprotected}
 
