@@ -54,7 +54,7 @@ HEAD = (
     "data", "method", "owners", "layout", "rounds", "seeds", "gap", "gap_error", "loss", "loss_error",
     "epsilon",
 )  # fmt: skip
-# Seeds of what takes long: 1,500 rounds, local gradients of other than 1,000 owners, and owners of one record.
+# Seeds of what takes long: many local rounds, local gradients of other than 1,000 owners, owners of one record.
 FEW, FEWEST = 3, 2
 
 # Name: class without its ending, parameters, whether it has rounds, whether only equal sizes of owners count.
@@ -168,7 +168,7 @@ def owners_of(name, data, m, layout):
 
 def cells(name, method, seeds):
     """What is run: (owners, layout, rounds, seed), the cheap first."""
-    cls, params, in_rounds, anyhow = METHODS[method]
+    cls, _, in_rounds, anyhow = METHODS[method]
     n = max(OWNERS[name])
     panels = [(m, "random") for m in OWNERS[name]]
     if name != "rand" and not (in_rounds or anyhow):
@@ -180,7 +180,7 @@ def cells(name, method, seeds):
     for m, layout in panels:
         for rounds in ROUNDS if in_rounds else (1,):
             most = seeds
-            long = rounds == max(ROUNDS) and "learning_rate" not in params
+            long = rounds == max(ROUNDS) and method == "Local Grad P"
             if long or (in_rounds and not anyhow and m not in (6, SORTED)):
                 most = min(seeds, FEW)
             if m == n > 6 and not in_rounds:

@@ -36,6 +36,7 @@ PANELS = {
 }
 NAMES = {"kddcup99": "KDD Cup 99", "adult": "Adult", "rand": "RAND HIE, six sites"}
 ANY_OWNERS = ("MPC Grad P", "Rajkumar-Agarwal")  # depend on the sizes of the owners only
+ROUNDS = (20, 100, 500, 1500)
 LEAST = 1e-5  # smaller losses, and gains, are drawn here
 
 
@@ -83,6 +84,8 @@ def draw(table, data):
                     ax.plot(*zip(*values.items()), color=colour, marker="o", label=method)
             ax.set_yscale("log")
             ax.set_xscale("log")
+            ax.set_xticks(ROUNDS, ROUNDS)
+            ax.minorticks_off()
     axes[0, 0].set_ylabel("optimality gap")
     axes[1, 0].set_ylabel("accuracy loss")
     fig.suptitle(NAMES[data])

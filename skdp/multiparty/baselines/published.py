@@ -13,7 +13,7 @@ reproduced by `published_scale`. Three of its constants do not have the privacy 
   the
   same paper (6.3.1). It is calibrated to rho-zCDP with rho = epsilon^2: `true_epsilon` has what that means.
 
-`valid_std` has the smallest standard deviation with a proof, for the same average.
+`valid_std` has the standard deviation of the same rule with a proof.
 """
 
 import math
@@ -138,7 +138,7 @@ def true_epsilon(method: str, setting: Setting, n_features: int) -> float:
 
 
 def valid_std(method: str, setting: Setting, *, n_features: int, noise: str = "gaussian") -> float:
-    """Smallest standard deviation of one entry with a proof, for the same average as in the table.
+    """Standard deviation of one entry by the same rule with a proof, for the average in the table.
 
     Parameters
     ----------
