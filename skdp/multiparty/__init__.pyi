@@ -12,7 +12,7 @@ from skdp.multiparty.baselines.rajkumar_agarwal import DPRajkumarAgarwalClassifi
 from skdp.multiparty.baselines.rajkumar_agarwal import DPRajkumarAgarwalRegressor as DPRajkumarAgarwalRegressor
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCGradientPerturbationClassifier
 from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
-from skdp.multiparty.estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
-from skdp.multiparty.estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
+from skdp.multiparty.output_estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
 from skdp.multiparty.owners import OwnRecords as OwnRecords
 from skdp.multiparty.owners import Owners as Owners

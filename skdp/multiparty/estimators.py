@@ -1,4 +1,4 @@
-"""Estimators for several owners; the algorithms are in `gradient` and `output`."""
+"""Estimators of gradient perturbation; the algorithm is in `gradient`."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -13,16 +13,10 @@ from skdp.linear_model.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
-from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import Release, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
-__all__ = [
-    "MPCGradientPerturbationClassifier",
-    "MPCGradientPerturbationRegressor",
-    "MPCOutputPerturbationClassifier",
-    "MPCOutputPerturbationRegressor",
-]
+__all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
 
 
 class _GradientFit(MultipartyFit):
@@ -124,38 +118,6 @@ class _GradientFit(MultipartyFit):
         """
         check_is_fitted(self)
         return report_at(self.privacy_, iteration, self.n_iter_)
-
-
-class _OutputFit(MultipartyFit):
-    """Output perturbation."""
-
-    _erratum = (
-        "Theorem 6.3.1 of Wang (2021) holds for noise with the density exp(-eps ||v|| / Delta) of the l2 norm, "
-        "which its proof takes. Independent Laplace coordinates, as in its Lemma 6.5.1, have the l1 density: "
-        "for them the l2 bound is sqrt(n_parameters) times too small. The noise here is calibrated to its own "
-        "norm"
-    )
-
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        """The average minimiser's norm is at most G / alpha, and one release has this much noise."""
-        return self._gradient_noise(problem)[0], "longer than any minimiser can be"
-
-    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
-        owners: Any = problem.records
-        with opened_engine(self.engine, owners.n_owners) as engine:
-            theta = average_of_minimizers(
-                session,
-                owners,
-                self._convex(problem.loss),
-                alpha=float(self.alpha),
-                noise=self.noise,
-                engine=engine,
-            )
-        return Solution(self._rescaled(theta))
-
-    def _convex(self, loss: Any) -> Any:
-        """The loss with bounded gradients that has the same minimiser."""
-        return ridge_loss(float(self.alpha), self._radius) if loss.is_quadratic else loss
 
 
 @document()
@@ -384,186 +346,3 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         self.accountant = accountant
         self.random_state = random_state
         self.callback = callback
-
-
-@document(MPCGradientPerturbationClassifier)
-class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
-    """Logistic or softmax regression of several owners by a secure noisy average of their models.
-
-    Every owner minimises the mean loss of its own records plus ``alpha / 2 * ||theta||^2``, the intercept
-    penalised too. Only the noisy average of the minimisers is opened, once, as in section 6.3.1 of
-    [Wang2021]_. With many small owners the average is not the minimiser of the pooled data, whatever the noise:
-    then `MPCGradientPerturbationClassifier` is more accurate.
-
-    {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    {alpha}
-        The noise is as large as 1 / alpha.
-    {row_norm}
-    weighting : {"owner", "record"}, default="owner"
-        "owner" averages the models with equal weights, as published. "record" weighs them by their number of
-        records (or groups).
-    {noise} {fit_intercept} {classes} {engine} {adjacency} {unit} {accountant} {random_state}
-
-    Attributes
-    ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
-    n_iter_ : int
-        1, the number of releases.
-    {privacy_} {n_features_in_} {feature_names_in_}
-
-    See Also
-    --------
-    MPCGradientPerturbationClassifier : Many rounds, and less noise.
-
-    Notes
-    -----
-    **Privacy.** Let G be the largest norm of a gradient: the loss's Lipschitz constant times the largest norm
-    of a row with the intercept's constant. Replacing one of the n_j units of owner j moves its minimiser by at
-    most ``2 G / (n_j alpha) + 2 tau_j / alpha`` in l2 norm [Chaudhuri2011]_, with the solver's gap tau_j, which
-    no data set widens; under zero-out the first term is half of that. The average moves by a weight's share of
-    that, 1/m with weighting="owner". The largest over the owners counts, because one owner changes at a time. A
-    person with records at several owners is protected as several units: the report says what that means for
-    epsilon.
-
-    {privacy.unprotected}
-
-    References
-    ----------
-    .. [Wang2021] Section 6.3.1.
-    .. [Chaudhuri2011]
-
-    Examples
-    --------
-    >>> from skdp import MPCOutputPerturbationClassifier
-    >>> from skdp.datasets import make_sparse_classification
-    >>> X, y = make_sparse_classification(2000, 20, n_informative=3, random_state=0)
-    >>> hospital = ["east", "west", "south", "north"] * 500
-    >>> model = MPCOutputPerturbationClassifier(epsilon=2.0, alpha=0.1, classes=(0, 1))
-    >>> model.fit(X, y, owners=hospital).coef_.shape
-    (1, 20)
-    """
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm=1.0,
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        classes=None,
-        engine="plain",
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.classes = classes
-        self.engine = engine
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state
-
-
-@document(MPCOutputPerturbationClassifier)
-class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
-    """Linear regression of several owners by a secure noisy average of their models.
-
-    Every owner minimises its own objective, and only the noisy average of the minimisers is opened, once, as in
-    section 6.3.1 of [Wang2021]_. Targets are clipped to ``y_bounds``, then moved and scaled to [-1, 1].
-
-    {guarantee}
-
-    Parameters
-    ----------
-    {epsilon} {delta.pure}
-    {alpha}
-        It penalises coefficients for targets in [-1, 1].
-    {row_norm} {weighting} {noise} {fit_intercept}
-    loss : {"squared", "huber"}, default="squared"
-        "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
-    huber_threshold : float, default=1.0
-        Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
-    {engine} {adjacency} {unit} {accountant} {random_state}
-
-    Attributes
-    ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_}
-    {privacy_} {n_features_in_} {feature_names_in_}
-
-    See Also
-    --------
-    MPCGradientPerturbationRegressor : Many rounds, and less noise.
-
-    Notes
-    -----
-    {Notes}
-
-    The minimiser of ridge regression is that of a Huber loss with a large threshold, for which G is finite:
-    with targets in [-1, 1] and rows of norm at most R, ``G = R (1 + R / sqrt(alpha))``.
-
-    References
-    ----------
-    .. [Wang2021] Section 6.3.1.
-    .. [Chaudhuri2011]
-
-    Examples
-    --------
-    >>> from skdp import MPCOutputPerturbationRegressor
-    >>> from skdp.datasets import make_sparse_regression
-    >>> X, y = make_sparse_regression(2000, 20, n_informative=3, random_state=0)
-    >>> model = MPCOutputPerturbationRegressor(epsilon=2.0, alpha=0.1, y_bounds=(-5, 5))
-    >>> model.fit(X, y, owners=[0, 1, 2, 3] * 500).coef_.shape
-    (20,)
-    """
-
-    def __init__(
-        self,
-        *,
-        epsilon=1.0,
-        delta=1e-5,
-        alpha=1e-3,
-        row_norm=1.0,
-        weighting="owner",
-        noise="gaussian",
-        fit_intercept=True,
-        loss="squared",
-        huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
-        engine="plain",
-        adjacency="replace-one",
-        unit="record",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.row_norm = row_norm
-        self.weighting = weighting
-        self.noise = noise
-        self.fit_intercept = fit_intercept
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.y_bounds = y_bounds
-        self.engine = engine
-        self.adjacency = adjacency
-        self.unit = unit
-        self.accountant = accountant
-        self.random_state = random_state

@@ -15,7 +15,7 @@ from skdp.linear_model.frame import FEW, LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
-from skdp.multiparty.release import NOISES, check_engine
+from skdp.multiparty.release import NOISES, check_engine, is_plain
 from skdp.privacy import accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
@@ -101,7 +101,7 @@ class MultipartyFit(LinearFit):
             )
         for name in ("alpha", "row_norm"):
             check_number(name, getattr(self, name), Real, low=0, strict=True, high=1e50)
-        check_engine(self.engine)
+        check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
 
     # ---------------------------------------------------------------- the fit
@@ -161,7 +161,7 @@ class MultipartyFit(LinearFit):
                 f"every owner's number of {self.unit}s is public, and no {self.unit} changes its owner"
             )
         lines.append(self._several_owners())
-        if isinstance(self.engine, str) and self.engine == "plain":
+        if is_plain(self.engine):
             lines.append(
                 "the owners' data and the noise are in one process, which everybody must trust"
             )
@@ -213,7 +213,7 @@ class _OfOwners:
             row_norm=self.row_norm,
             fit_intercept=self.fit_intercept,
             n_classes=n_classes,
-            pooled=self._pooled and isinstance(self.engine, str) and self.engine == "plain",
+            pooled=self._pooled and is_plain(self.engine),
         )
 
     def _check_own_process(self) -> None:

@@ -1,11 +1,10 @@
 """The report of an intermediate model: what somebody learns who sees one iterate and no other."""
 
-import math
 from numbers import Integral
 from typing import Any
 
 from skdp.base import check_number
-from skdp.privacy import PrivacyReport
+from skdp.privacy import PrivacyReport, accounting
 
 __all__ = ["report_at"]
 
@@ -22,13 +21,18 @@ def report_at(report: PrivacyReport, iteration: int, n_iter: int) -> PrivacyRepo
     Returns
     -------
     PrivacyReport
+
+    Notes
+    -----
+    **Privacy.** The number of releases and their noise were fixed before the first one. So the first t of them
+    are a fixed plan too, and cost what its rows cost; the iterate is a function of these.
     """
     check_number("iteration", iteration, Integral, low=1, high=n_iter)
-    mu = report.plan_mu
+    rows = [{**row, "count": int(iteration)} for row in report.mechanisms]
     made: dict[str, Any] = {
         **report.__getstate__(),
-        "mechanisms": [{**row, "count": int(iteration)} for row in report.mechanisms],
-        "plan_mu": None if mu is None else mu * math.sqrt(iteration / n_iter),
+        "mechanisms": rows,
+        "plan_mu": None if report.plan_mu is None else accounting.rows_mu(rows),
         "assumptions": [
             *report.assumptions,
             f"only the iterate of round {iteration} is seen: owners and servers see all {n_iter}",

@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from skdp.privacy import Bounded, PrivacySession, accounting, sum_of_owners
 
-__all__ = ["NOISES", "Release", "check_engine", "make_release", "opened_engine"]
+__all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "opened_engine"]
 
-NOISES = ("gaussian", "laplace")
+# What an engine has for each kind of noise.
+METHODS = {
+    "gaussian": ("open", "slack"),
+    "laplace": ("open_laplace", "laplace_slack", "laplace_scales"),
+}
+NOISES = tuple(METHODS)
 
 Release = Callable[[list[Bounded]], NDArray[np.float64]]
 
@@ -43,16 +48,17 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     """
     if noise == "gaussian":
         plan = session.plan_gaussian(releases)
-        if engine is None:
+        if engine is None or session.exact:
             return lambda statistics: session.gaussian(sum_of_owners(statistics), plan)
         return lambda statistics: session.gaussian_by_engine(statistics, plan, engine)
     epsilon = laplace_epsilon(session, releases)
-    if engine is None:
+    if engine is None or session.exact:
         return lambda statistics: session.laplace(
             sum_of_owners(statistics), epsilon, purpose="steps"
         )
-    by_engine: Any = session.laplace_by_engine  # type: ignore[attr-defined]
-    return lambda statistics: by_engine(statistics, epsilon, engine, purpose="steps")
+    return lambda statistics: session.laplace_by_engine(
+        statistics, epsilon, engine, purpose="steps"
+    )
 
 
 def laplace_epsilon(session: PrivacySession, releases: int) -> float:
@@ -67,9 +73,9 @@ def laplace_epsilon(session: PrivacySession, releases: int) -> float:
 @contextmanager
 def opened_engine(engine: Any, n_owners: int) -> Iterator[Any]:
     """The engine that the parameter ``engine`` names, open for one fit; None for "plain"."""
-    if engine == "plain":
+    if is_plain(engine):
         yield None
-    elif engine == "mpyc":
+    elif isinstance(engine, str):
         from skdp.multiparty.engine.loopback import LoopbackEngine
 
         with LoopbackEngine(n_owners) as made:
@@ -78,12 +84,26 @@ def opened_engine(engine: Any, n_owners: int) -> Iterator[Any]:
         yield engine
 
 
-def check_engine(engine: Any) -> None:
-    """Refuse what is no engine."""
+def check_engine(engine: Any, noise: str, delta: float) -> None:
+    """Refuse what is no engine, or none for this noise."""
     if isinstance(engine, str):
         if engine not in ("plain", "mpyc"):
             raise ValueError(f"engine must be 'plain', 'mpyc' or an engine object, got {engine!r}")
-    elif not all(hasattr(engine, name) for name in ("name", "open", "slack")):
-        raise TypeError(
-            f"engine must be 'plain', 'mpyc' or an object with name, open and slack, got {type(engine).__name__}"
+    else:
+        needed = ["name", *(METHODS[noise])]
+        missing = [name for name in needed if not hasattr(engine, name)]
+        if missing:
+            raise TypeError(
+                f"engine must be 'plain', 'mpyc' or an object with {', '.join(needed)}; "
+                f"{type(engine).__name__} lacks {', '.join(missing)}"
+            )
+    if delta == 0 and noise == "laplace" and not is_plain(engine):
+        raise ValueError(
+            "delta=0 needs pure noise, but an engine's Laplace noise is made of finitely many bits: give "
+            "delta > 0, for example 1e-6, or engine='plain'"
         )
+
+
+def is_plain(engine: Any) -> bool:
+    """Whether statistics are added and noise is drawn in this process."""
+    return isinstance(engine, str) and engine == "plain"

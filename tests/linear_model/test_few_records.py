@@ -14,6 +14,7 @@ from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.linear_model.stochastic import StochasticFit
+from skdp.multiparty.frame import MultipartyFit
 from skdp.privacy import PrivacySession, accounting
 
 N = 400
@@ -90,7 +91,9 @@ def test_the_warning_names_parameters_that_would_help():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in MODELS if not issubclass(PRIVATE[n], FrontDoor)])
+@pytest.mark.parametrize(
+    "name", [n for n in MODELS if not issubclass(PRIVATE[n], (FrontDoor, MultipartyFit))]
+)
 def test_rows_that_are_mostly_empty_are_named(name):
     """The front door takes such rows as they are."""
     cls = PRIVATE[name]
@@ -108,7 +111,7 @@ def test_rows_that_are_mostly_empty_are_named(name):
 
 def least_needed(cls, d):
     """The least n mu at d features; None where few coefficients, or few numbers of a step, are released."""
-    if issubclass(cls, (StochasticFit, PrivateThresholdingFit)):
+    if issubclass(cls, (StochasticFit, PrivateThresholdingFit, MultipartyFit)):
         return 2 * math.sqrt(d + 1)  # a gradient of all parameters
     return (d + 1) ** 1.5 if cls is skdp.DPAdaSSPRegressor else None  # all second moments
 
@@ -135,7 +138,8 @@ def test_too_many_coefficients_are_named_from_public_numbers(name):
     assert too_many(name, least, d) is None
     assert too_many(name, least - 1, d, epsilon=1.2) is None
     assert too_many(name, least - 1, d, epsilon=math.inf) is None
-    assert too_many(name, 9, d, n_public=least, adjacency="add-remove") is None
+    if "n_public" in inspect.signature(PRIVATE[name]).parameters:
+        assert too_many(name, 9, d, n_public=least, adjacency="add-remove") is None
     if PRIVATE[name] is not skdp.DPAdaSSPRegressor:  # a record comes or goes: half the noise
         assert too_many(name, least // 2 + 1, d, adjacency="zero-out") is None
         assert too_many(name, least // 2 - 1, d, adjacency="zero-out")

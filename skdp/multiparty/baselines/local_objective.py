@@ -22,8 +22,8 @@ from skdp.linear_model.amp import require_two
 from skdp.linear_model.glm import Problem
 from skdp.losses import Loss
 from skdp.multiparty.baselines.local_gradient import OWN_NOISE
-from skdp.multiparty.estimators import MPCOutputPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier
 from skdp.privacy import PrivacySession
 
 __all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbationRegressor"]

@@ -11,8 +11,8 @@ from skdp.base import Solution
 from skdp.linear_model.glm import Problem
 from skdp.multiparty.baselines.local_gradient import OWN_NOISE
 from skdp.multiparty.baselines.own_noise import release_with_own_noise
-from skdp.multiparty.estimators import MPCOutputPerturbationClassifier, _OutputFit
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
 from skdp.privacy import PrivacySession
 
 __all__ = ["DPLocalOutputPerturbationClassifier", "DPLocalOutputPerturbationRegressor"]

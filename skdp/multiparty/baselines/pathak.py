@@ -23,8 +23,8 @@ from skdp.base import Solution
 from skdp.base.parameters import check_choice
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.linear_model.glm import Problem
-from skdp.multiparty.estimators import MPCOutputPerturbationClassifier, _OutputFit
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
+from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
 from skdp.multiparty.release import laplace_epsilon
 from skdp.privacy import Bounded, PrivacySession, sum_of_owners
 

