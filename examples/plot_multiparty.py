@@ -100,7 +100,7 @@ for name in PANELS:
 plt.show()
 
 # %%
-# Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds 57.
+# Rajkumar and Agarwal spend epsilon = 0.5 in every round: at 500 rounds their epsilon is 26, at 1,500 rounds 60.
 # With owners of equal size the secure sum does not depend on who holds which record. So "MPC Grad P" is the same
 # curve in every panel.
 #
