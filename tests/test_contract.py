@@ -121,7 +121,12 @@ def test_classes_are_chosen_by_what_they_are():
         *(set(inspect.signature(cls).parameters) for cls in PRIVATE.values())
     )
     assert THRESHOLDING == {cls.__name__ for cls in TWINS}
-    assert RECORDS_ONLY == {"DPAMPClassifier", "DPAMPRegressor"}
+    assert RECORDS_ONLY == {
+        "DPAMPClassifier",
+        "DPAMPRegressor",
+        "DPLocalObjectivePerturbationClassifier",
+        "DPLocalObjectivePerturbationRegressor",
+    }
 
 
 # ------------------------------------------------------------------ scikit-learn's own contract
@@ -158,6 +163,16 @@ def slow_for(*slow):
     "DPTwoStageClassifier",
     "IGHTClassifier",
     "STORMClassifier",
+    "DPLocalGradientPerturbationClassifier",
+    "DPLocalGradientPerturbationRegressor",
+    "DPLocalObjectivePerturbationClassifier",
+    "DPLocalObjectivePerturbationRegressor",
+    "DPLocalOutputPerturbationClassifier",
+    "DPLocalOutputPerturbationRegressor",
+    "DPRajkumarAgarwalClassifier",
+    "DPRajkumarAgarwalRegressor",
+    "MPCPathakClassifier",
+    "MPCPathakRegressor",
 )
 def test_check_estimator_with_default_parameters(name):
     with warnings.catch_warnings():

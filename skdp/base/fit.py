@@ -190,6 +190,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """The unit in the session's words: a room may know further units, each a kind of group."""
         return self.unit
 
+    @property
+    def _session_epsilon(self) -> float:
+        """The epsilon of the whole fit, where the parameter means a part of it."""
+        return self.epsilon
+
     def _check_before_data(self, groups: object) -> None:
         check_privacy(
             self.epsilon,
@@ -232,7 +237,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     def _open_session(self, n_units: int | None = None) -> PrivacySession:
         """Reserve the budget; no value of the data has been read."""
         return PrivacySession(
-            epsilon=self.epsilon,
+            epsilon=self._session_epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self._session_unit,

@@ -19,6 +19,7 @@ _FETCHERS = (
     "fetch_housing",
     "fetch_ijcnn1",
     "fetch_imdb",
+    "fetch_kddcup98",
     "fetch_kddcup99",
     "fetch_mnist",
     "fetch_newsgroups20",

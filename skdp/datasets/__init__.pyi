@@ -12,6 +12,7 @@ from skdp.datasets.fetchers import fetch_fashion_mnist as fetch_fashion_mnist
 from skdp.datasets.fetchers import fetch_housing as fetch_housing
 from skdp.datasets.fetchers import fetch_ijcnn1 as fetch_ijcnn1
 from skdp.datasets.fetchers import fetch_imdb as fetch_imdb
+from skdp.datasets.fetchers import fetch_kddcup98 as fetch_kddcup98
 from skdp.datasets.fetchers import fetch_kddcup99 as fetch_kddcup99
 from skdp.datasets.fetchers import fetch_mnist as fetch_mnist
 from skdp.datasets.fetchers import fetch_newsgroups20 as fetch_newsgroups20

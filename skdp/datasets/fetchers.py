@@ -25,6 +25,7 @@ __all__ = [
     "fetch_housing",
     "fetch_ijcnn1",
     "fetch_imdb",
+    "fetch_kddcup98",
     "fetch_kddcup99",
     "fetch_mnist",
     "fetch_newsgroups20",
@@ -207,6 +208,7 @@ fetch_fashion_mnist = _fetcher("fashion_mnist")
 fetch_housing = _fetcher("housing")
 fetch_ijcnn1 = _fetcher("ijcnn1")
 fetch_imdb = _fetcher("imdb")
+fetch_kddcup98 = _fetcher("kddcup98")
 fetch_kddcup99 = _fetcher("kddcup99")
 fetch_mnist = _fetcher("mnist")
 fetch_newsgroups20 = _fetcher("newsgroups20")

@@ -26,6 +26,7 @@ __all__ = [
     "read_brown",
     "read_cifar10",
     "read_imdb",
+    "read_kddcup98",
     "read_kddcup99",
     "read_libsvm",
     "read_mnist",
@@ -236,6 +237,26 @@ def read_kddcup99(paths: Paths, part: str, dataset: Dataset) -> Read:
         for name, kind in _KDD_COLUMNS
     }
     return {"target": columns.pop("label"), "data": columns}
+
+
+def read_kddcup98(paths: Paths, part: str, dataset: Dataset) -> Read:
+    """KDD Cup 1998: a line of names, then rows; a blank cell is a missing value."""
+    with _open(paths[0], "rt", encoding="latin-1", newline="") as stream:
+        names, *rows = csv.reader(stream)
+    columns = dict(zip((name.strip() for name in names), zip(*rows)))
+    target = np.array(columns.pop("TARGET_D"), dtype=np.float64)
+    for name in ("TARGET_B", "CONTROLN"):
+        columns.pop(name)
+    return {"data": {name: _cells(column) for name, column in columns.items()}, "target": target}
+
+
+def _cells(column: Sequence[str]) -> Any:
+    """Numbers where all cells are numbers or blank, else strings; blank is NaN."""
+    cells = [cell.strip() for cell in column]
+    try:
+        return np.array([float(cell or "nan") for cell in cells])
+    except ValueError:
+        return np.array([cell or np.nan for cell in cells], dtype=object)
 
 
 # ---------------------------------------------------------------- texts

@@ -142,6 +142,23 @@ DATASETS: dict[str, Dataset] = {
         data="object ndarray or DataFrame of shape (n_rows, 41): int, float and str columns",
         target='str such as "normal." and "smurf.", as the file writes them',
     ),
+    "kddcup98": Dataset(
+        title="KDD Cup 1998: donations to a charity by mail, 478 columns (learning file)",
+        home_page="https://kdd.ics.uci.edu/databases/kddcup98/kddcup98.html",
+        license="none stated for new uses; the donor asks to be named",
+        n_features=478,
+        n_rows={"all": 95412},
+        files=_FILES["kddcup98"],
+        read=readers.read_kddcup98,
+        summary="KDD Cup 1998: what people of a mailing list donated, 478 columns",
+        description="The 95,412 rows of the learning file: American veterans who had donated before. skdp "
+        "knows no checksum of the file and does not download it: unpack ``cup98lrn.zip`` of the home page "
+        "into the folder. The number of rows is checked. The identifier ``CONTROLN`` and both targets are "
+        "no features. A column whose cells are all numbers or blank is float64, any other str; blank is NaN.",
+        data="object ndarray or DataFrame of shape (n_rows, 478): float and str columns",
+        target="ndarray or Series, float64: dollars, most of them 0 (``TARGET_D``)",
+        target_name="TARGET_D",
+    ),
     "mnist": Dataset(
         title="MNIST handwritten digits, 28 x 28",
         home_page="http://yann.lecun.com/exdb/mnist/",

@@ -24,7 +24,7 @@ from skdp.linear_model.parts.task import given
 from skdp.losses import HuberLoss, Loss
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum"]
+__all__ = ["DPAMPClassifier", "DPAMPRegressor", "perturbed_minimum", "require_two"]
 
 # BALANCE was chosen on a quarter of a9a's training part. The other constants are choices, not tuned.
 POINT, SEARCH = 0.02, (0.05, 0.1, 0.2)  # shares of (epsilon, delta): the point; each search
@@ -317,15 +317,16 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     def _check_targets(self) -> None:
         declared = self._declared_classes()
         if declared is not None:
-            _require_two(declared.size)
+            require_two(declared.size)
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         problem = super().read(X, y, groups, **weights)
-        _require_two(len(np.asarray(problem.fitted["classes_"])))
+        require_two(len(np.asarray(problem.fitted["classes_"])))
         return problem
 
 
-def _require_two(count: int) -> None:
+def require_two(count: int) -> None:
+    """Refuse another number of classes than two, in scikit-learn's words."""
     if count != 2:
         # The first two sentences are scikit-learn's own.
         raise ValueError(

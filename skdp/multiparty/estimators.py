@@ -13,7 +13,7 @@ from skdp.linear_model.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.gradient import DescentSettings, descent_settings, gradient_descent
 from skdp.multiparty.intermediate import report_at
-from skdp.multiparty.release import opened_engine
+from skdp.multiparty.release import Release, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
@@ -50,13 +50,24 @@ class _GradientFit(MultipartyFit):
         settings = self._settings(session, problem)
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(
-                session, owners, problem.loss, settings, engine=engine, callback=self._told()
-            )
+                session, owners, problem.loss, settings, engine=engine,
+                release=self._release(session, problem, settings), callback=self._told(),
+            )  # fmt: skip
         attributes = {
             "learning_rate_": settings.learning_rate,
             "clip_norm_": settings.clip_norm * self._reach,
         }
         return Solution(self._rescaled(theta), settings.max_iter, attributes)
+
+    def _release(
+        self, session: PrivacySession, problem: Problem, settings: DescentSettings
+    ) -> Release | None:
+        """Another way to release the owners' statistics, of a baseline."""
+        return None
+
+    def _widening(self, problem: Problem) -> float:
+        """How much larger the noise of the whole sum is than that which the budget asks for."""
+        return 1.0
 
     def _settings(self, session: PrivacySession, problem: Problem) -> DescentSettings:
         clip = self.clip_norm
@@ -71,6 +82,7 @@ class _GradientFit(MultipartyFit):
             clip_norm=None if isinstance(clip, str) else float(clip) / self._reach,
             max_iter=None if isinstance(self.max_iter, str) else int(self.max_iter),
             learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
+            widening=self._widening(problem),
         )  # fmt: skip
 
     def _told(self) -> Any:

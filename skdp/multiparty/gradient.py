@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from skdp.losses import Loss
 from skdp.multiparty.owners import Owners
-from skdp.multiparty.release import laplace_epsilon, make_release
+from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
@@ -58,6 +58,7 @@ def descent_settings(
     clip_norm: float | None,
     max_iter: int | None,
     learning_rate: float | None,
+    widening: float = 1.0,
 ) -> DescentSettings:
     """Fill in the numbers that were not given, from public numbers only.
 
@@ -77,6 +78,8 @@ def descent_settings(
         None takes the rounds of `automatic_rounds`.
     learning_rate : float or None
         None takes 1 / L, where L = (largest second derivative of the loss) R~^2 + alpha.
+    widening : float, default=1.0
+        How much larger the noise of the whole sum is than that which the budget asks for.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def descent_settings(
     size = owners.n_parameters * loss.n_outputs
     if max_iter is None:
         start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]
-        reached = factor(session.adjacency) * clip / owners.divisor
+        reached = widening * factor(session.adjacency) * clip / owners.divisor
 
         def variance(rounds: int) -> float:
             if session.exact:
@@ -109,6 +112,7 @@ def gradient_descent(
     settings: DescentSettings,
     *,
     engine: Any = None,
+    release: Release | None = None,
     callback: Callable[[int, NDArray[np.float64]], object] | None = None,
 ) -> NDArray[np.float64]:
     """Minimise the owners' penalised objective by noisy full gradients.
@@ -121,6 +125,8 @@ def gradient_descent(
     settings : DescentSettings
     engine : engine, default=None
         None: the session draws the noise in this process.
+    release : callable, default=None
+        Releases the owners' statistics in another way, in as many rounds as are planned.
     callback : callable, default=None
         Called as ``callback(round, theta)`` with each iterate.
 
@@ -129,7 +135,10 @@ def gradient_descent(
     ndarray of shape (n_parameters,) or (n_parameters, n_classes)
         The mean of the last quarter of the iterates: less noise than the last one has, for free.
     """
-    release = make_release(session, noise=settings.noise, releases=settings.max_iter, engine=engine)
+    if release is None:
+        release = make_release(
+            session, noise=settings.noise, releases=settings.max_iter, engine=engine
+        )
     shape = (owners.n_parameters,) if loss.n_outputs == 1 else (owners.n_parameters, loss.n_outputs)
     theta, total, kept = np.zeros(shape), np.zeros(shape), max(1, settings.max_iter // KEPT)
     for t in range(settings.max_iter):

@@ -29,7 +29,7 @@ is
   w_j n_j / D, and one owner changes at a time: the sum moves by at most max_j w_j n_j Delta_j / D.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -163,6 +163,7 @@ class Owners:
         self.sizes, self.n_owners, self.n_features = sizes, len(sizes), int(X.shape[1])
         self.n_parameters = self.n_features + self.fit_intercept
         total, smallest = sum(sizes), min(sizes)
+        self._smallest = smallest
         self.divisor = self.n_owners * smallest if weighting == "owner" else total
         self._table = Table(X, y, codes, units)
         self.shape = PublicShape(
@@ -172,7 +173,7 @@ class Owners:
 
     def weight(self, owner: int) -> float:
         """Weight w_j of a unit of this owner: at most 1."""
-        return min(self.sizes) / self.sizes[owner] if self.weighting == "owner" else 1.0
+        return self._smallest / self.sizes[owner] if self.weighting == "owner" else 1.0
 
     def mean_gradient(self, loss: Loss, theta: ArrayLike, clip_norm: float) -> list[Bounded]:
         """Statistics whose sum is the gradient of (1) without its penalty.
@@ -223,6 +224,26 @@ class Owners:
                 * (self.weight(j) * self.sizes[j] / self.divisor),
             )
             for j, records in enumerate(self._plain)
+        ]
+
+    def perturbed_minimizers(self, loss: Loss, penalties: Sequence[float]) -> list[Any]:
+        """Objectives for `PrivacySession.objective_perturbation`, one an owner.
+
+        Each owner needs a session of its own.
+
+        Parameters
+        ----------
+        loss : LogisticLoss or HuberLoss
+        penalties : sequence of float of length n_owners
+            Weights of ``||theta||^2 / 2`` beside the **sum** of the losses of each owner's records, > 0.
+
+        Returns
+        -------
+        list of PerturbedMinimizer
+        """
+        return [
+            records.perturbed_minimizer(loss, penalty=penalty, row_norm=self.row_norm)
+            for records, penalty in zip(self._plain, penalties, strict=True)
         ]
 
     def __repr__(self) -> str:
@@ -314,7 +335,8 @@ class Table:
         if n_owners == 1:
             return [self]
         order = np.argsort(self.owners, kind="stable")
-        ends = np.searchsorted(self.owners[order], np.arange(n_owners + 1))
+        codes = self.owners[order]
+        ends = np.searchsorted(codes, np.arange(n_owners + 1))
         X, y = self.X[order], self.y[order]
         X = X if sp.issparse(X) else np.ascontiguousarray(X)
         units = None if self.units is None else self.units[order]
@@ -322,7 +344,7 @@ class Table:
         for owner in range(n_owners):
             rows = slice(ends[owner], ends[owner + 1])
             own = None if units is None else units[rows] - units[rows].min()
-            made.append(Table(X[rows], y[rows], self.owners[order][rows], own))
+            made.append(Table(X[rows], y[rows], codes[rows], own))
         return made
 
 

@@ -14,6 +14,7 @@ from skdp.datasets import (
     fetch_brown,
     fetch_cifar10,
     fetch_imdb,
+    fetch_kddcup98,
     fetch_kddcup99,
     fetch_newsgroups20,
     fetch_spambase,
@@ -120,6 +121,17 @@ def test_kddcup99(place):
     assert frame["dst_host_srv_count"].tolist() == [254, 2]
     assert frame["duration"].dtype == np.int64
     assert frame["serror_rate"].dtype == np.float64
+
+
+def test_kddcup98(place):
+    text = "ODATEDW,STATE ,CONTROLN,TARGET_B,TARGET_D,AGE\n8901,IL,95515,0,0,60\n9401,,148535,1,4.5, \n"
+    home = place("kddcup98", {"all": ("kddcup98/cup98LRN.txt", text.encode())}, {"all": 2})
+    data = fetch_kddcup98(data_home=home)
+    assert data.feature_names == ["ODATEDW", "STATE", "AGE"]  # neither the identifier nor a target
+    assert data.data[0].tolist() == [8901.0, "IL", 60.0]
+    assert np.isnan(data.data[1, 1])
+    assert np.isnan(data.data[1, 2])
+    assert data.target.tolist() == [0.0, 4.5]
 
 
 def imdb_tsv(part):

@@ -25,6 +25,7 @@ from skdp.datasets import (
     fetch_a9a,
     fetch_e2006,
     fetch_farm_ads,
+    fetch_kddcup98,
     fetch_mnist,
     fetch_newsgroups20,
     fetch_rcv1_binary,
@@ -104,8 +105,8 @@ def test_every_dataset_has_a_fetcher_and_a_checksum_or_a_refusal():
                 if not official.sha256:
                     unknown.add(name)
     # What is never downloaded, and what has no address of a form that skdp reads.
-    assert unknown == {"rcv1_binary", "e2006", "farm_ads", "dorothea", "newsgroups20"}
-    assert nowhere == {"farm_ads", "dorothea"}
+    assert unknown == {"rcv1_binary", "e2006", "farm_ads", "dorothea", "kddcup98", "newsgroups20"}
+    assert nowhere == {"farm_ads", "dorothea", "kddcup98"}
 
 
 def test_every_fetcher_is_public():
@@ -208,6 +209,7 @@ def test_missing_and_download_forbidden(home):
     [
         (fetch_e2006, "e2006/E2006.train.bz2", 16087),
         (fetch_farm_ads, "farm_ads/farm_ads.svm", 4143),
+        (fetch_kddcup98, "kddcup98/cup98LRN.txt", 95412),
         (fetch_newsgroups20, "newsgroups20/20_newsgroups.tar.gz", 19997),
     ],
 )
