@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",
         "PublicShape": "skdp.privacy.shape",
+        "Reservation": "skdp.privacy.budget",
         "Standardization": "skdp.privacy.standardization",
         "VertexScores": "skdp.privacy.statistics.vertices",
         "WITHOUT_REPLACEMENT": "skdp.privacy.accounting.sampled",
@@ -35,8 +36,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "linear_map": "skdp.privacy.statistics.linear_map",
         "read_ledger": "skdp.privacy.budget",
         "seed_context": "skdp.privacy.seed_context",
-        "sum_of_owners": "skdp.privacy.session",
         "spectral_norm_bound": "skdp.privacy.statistics.linear_map",
+        "sum_of_owners": "skdp.privacy.session",
     },
     modules=("accounting", "noise"),
 )

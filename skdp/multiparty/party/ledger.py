@@ -6,8 +6,7 @@ from typing import Any
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.plan import Plan
-from skdp.privacy import BudgetAccountant, read_ledger
-from skdp.privacy.budget import Reservation
+from skdp.privacy import BudgetAccountant, Reservation, read_ledger
 
 __all__ = ["PlanLedger", "open_ledger"]
 
