@@ -25,7 +25,7 @@ def party(arguments: argparse.Namespace) -> None:
         raise Failed("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
     except PrivacyBudgetExceeded as error:
         raise Failed(str(error)) from error
-    except (PlanError, CertificateError, DataError, OSError) as error:
+    except (PlanError, CertificateError, DataError, OSError, ImportError) as error:
         raise BadInput(str(error)) from error
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from skdp._version import __version__
-from skdp.multiparty.party.engine import Bridge, NetworkEngine
+from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
 from skdp.multiparty.party.ledger import PlanLedger, open_ledger
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
@@ -88,7 +88,7 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
 
     Raises
     ------
-    PlanError, CertificateError, DataError, OSError
+    PlanError, CertificateError, DataError, OSError, ImportError
         If something of this party is wrong. Nothing is spent.
     PrivacyBudgetExceeded
         If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
@@ -103,6 +103,7 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         raise PlanError(
             f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
         )
+    check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
     out = _folder(options.out)
     with _identity(options, plan) as identity, Bridge() as bridge:
