@@ -12,7 +12,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,16 @@ from skdp.multiparty.party.keys import fingerprint_of
 from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
 
-__all__ = ["PROTOCOL", "Feature", "Party", "Plan", "PlanError", "parse_plan", "read_plan"]
+__all__ = [
+    "PROTOCOL",
+    "Feature",
+    "Party",
+    "Plan",
+    "PlanError",
+    "make_estimator",
+    "parse_plan",
+    "read_plan",
+]
 
 PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
 _ESTIMATORS_OF = "skdp.multiparty."
@@ -115,13 +124,25 @@ class Plan:
 
     def make_estimator(self, **more: Any) -> Any:
         """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
-        parameters = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.parameters.items()
-        }
-        if self.classes is not None:
-            parameters["classes"] = list(self.classes)
-        return _estimator_class(self.estimator)(**parameters, **more)
+        return make_estimator(self.estimator, self.parameters, self.classes, **more)
+
+
+def make_estimator(
+    name: str, parameters: Mapping[str, Any], classes: Sequence[Any] | None, **more: Any
+) -> Any:
+    """An unfitted estimator, from what a plan says of it.
+
+    Raises
+    ------
+    PlanError
+        If the name is not that of an estimator of several owners.
+    """
+    given = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
+    }
+    if classes is not None:
+        given["classes"] = list(classes)
+    return _estimator_class(name)(**given, **more)
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:

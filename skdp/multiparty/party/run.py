@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from skdp._version import __version__
 from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
 from skdp.multiparty.party.ledger import PlanLedger, open_ledger
+from skdp.multiparty.party.model import model_document
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
 from skdp.multiparty.party.table import DataError, read_own_records
 from skdp.multiparty.transport.errors import PartyError, Reason
@@ -225,13 +224,8 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
             for f in plan.features
         ],
         "target": plan.target,
-        "classes": None if plan.classes is None else sorted(plan.classes),
-        "row_norm": model.row_norm,
-        "coef": np.asarray(model.coef_).tolist(),
-        "intercept": np.asarray(model.intercept_).tolist(),
-        "n_iter": int(model.n_iter_),
-        "epsilon": model.privacy_.epsilon,
-        "delta": model.privacy_.delta,
+        "parameters": dict(plan.parameters),
+        **model_document(model),
     }
     path = folder / f"{name}.model.json"
     _replace(path, document)

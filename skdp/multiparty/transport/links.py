@@ -119,8 +119,8 @@ class BaseLink:
         """What an abort frame of the peer says."""
         reason, index = unpack_abort(payload)
         blamed = "" if index is None else self.names.get(index, f"party {index}")
-        if reason is Reason.STOPPED and index is None:
-            return self.error(Reason.STOPPED)
+        if reason in (Reason.STOPPED, Reason.ENDED) and index is None:
+            return self.error(reason)
         return PartyError(blamed, reason, index=index, told_by=self.peer)
 
     def error(self, reason: Reason) -> PartyError:
@@ -143,11 +143,14 @@ class BaseLink:
 async def abort_all(links: Iterable[Link], error: BaseException) -> None:
     """Tell every peer why this party stops, as far as they can still be reached.
 
-    An error that names a party travels with its number; anything else is "stopped", without a word more.
+    An error that names a party travels with its number. An interrupt is "ended", and anything else is "stopped",
+    without a word more.
     """
     reason, index = Reason.STOPPED, None
     if isinstance(error, PartyError):
         reason, index = error.reason, error.index
+    elif isinstance(error, KeyboardInterrupt):
+        reason = Reason.ENDED
     payload = pack_abort(reason, index)
 
     async def tell(link: Link) -> None:
