@@ -1,6 +1,10 @@
 """``skdp party``: one owner of a joint fit; its keys, a plan's check, and an example to try."""
 
 import argparse
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from skdp.cli._text import BadInput, Failed, dumps
@@ -18,15 +22,29 @@ def party(arguments: argparse.Namespace) -> None:
 
     commands = {None: _run, "check": _check, "keys": _keys, "example": _example}
     try:
-        commands[arguments.action](arguments)
+        with _ended_like_ctrl_c():
+            commands[arguments.action](arguments)
     except BrokenPipeError:
         raise
     except PartyError as error:
         raise Failed("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
     except PrivacyBudgetExceeded as error:
         raise Failed(str(error)) from error
-    except (PlanError, CertificateError, DataError, OSError) as error:
+    except (PlanError, CertificateError, DataError, OSError, ImportError) as error:
         raise BadInput(str(error)) from error
+
+
+@contextmanager
+def _ended_like_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: the other parties are told, and what was only reserved is handed back."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may have handlers
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(arguments: argparse.Namespace) -> None:

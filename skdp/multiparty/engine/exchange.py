@@ -1,28 +1,13 @@
 """Many links at once: send to all, receive from all, and tell all when something fails."""
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeVar
 
 from skdp.multiparty.engine.field import Elements, from_bytes
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.multiparty.transport.links import Link, abort_all
+from skdp.multiparty.transport.links import Link, abort_all, together
 
-__all__ = ["elements_from", "exchange", "receive_all", "send_all", "telling", "together"]
-
-T = TypeVar("T")
-
-
-async def together(coroutines: Iterable[Coroutine[object, object, T]]) -> list[T]:
-    """The results of coroutines that run side by side. The first failure ends all and is raised."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
-    try:
-        return list(await asyncio.gather(*tasks))
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+__all__ = ["elements_from", "exchange", "receive_all", "send_all", "telling"]
 
 
 async def send_all(links: Sequence[Link], tag: int, payloads: Sequence[bytes]) -> None:

@@ -33,7 +33,7 @@ from functools import lru_cache
 from math import exp
 from typing import NamedTuple
 
-__all__ = ["LAPLACE_SCALES", "Digit", "digits_of", "laplace_bits_slack", "log_error"]
+__all__ = ["LAPLACE_SCALES", "Digit", "bits_of", "digits_of", "laplace_bits_slack", "log_error"]
 
 LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
@@ -71,6 +71,11 @@ def digits_of(scale: float) -> tuple[Digit, ...]:
             kappa = _GUARD + (int((1 / q).to_integral_value(ROUND_CEILING)) - 1).bit_length()
             digits.append(Digit(kappa, int((q * 2**kappa).to_integral_value(ROUND_HALF_EVEN))))
     return tuple(digits)
+
+
+def bits_of(scale: float) -> int:
+    """Random bits that one value of the noise takes."""
+    return 1 + sum(digit.kappa for digit in digits_of(scale))
 
 
 @lru_cache(maxsize=32)

@@ -22,7 +22,7 @@ import numpy as np
 
 from skdp.multiparty.engine.exchange import exchange, telling
 from skdp.multiparty.engine.field import Elements
-from skdp.multiparty.engine.laplace_bits import Digit, digits_of
+from skdp.multiparty.engine.laplace_bits import Digit, bits_of, digits_of
 from skdp.multiparty.engine.mpyc_post import Post
 from skdp.multiparty.engine.mpyc_runtime import (
     KEY_BYTES,
@@ -34,12 +34,12 @@ from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.links import Link
 
-__all__ = ["lay_laplace_noise"]
+__all__ = ["MOST_BITS", "lay_laplace_noise"]
 
 # Tags of this phase.
 _KEYS, _MESSAGES = 2**61, 2**61 + 2**59
-# Random bits that are made at once. A choice, not tuned: three megabytes of messages.
-_BITS = 2**18
+MOST_BITS = 2**18
+"""Random bits that are made at once, at most. A choice, not tuned: messages of three megabytes."""
 
 
 async def lay_laplace_noise(
@@ -50,6 +50,7 @@ async def lay_laplace_noise(
     scale: float,
     *,
     batch: int = 0,
+    bits: int = MOST_BITS,
 ) -> list[Elements]:
     """Shares of discrete Laplace noise that no ``threshold`` servers know.
 
@@ -63,6 +64,9 @@ async def lay_laplace_noise(
         In units; see `skdp.multiparty.engine.laplace_bits.LAPLACE_SCALES`.
     batch : int, default=0
         Which offline phase of this protocol run it is; the same for all servers.
+    bits : int, default=2**18
+        How many random bits are made at once; a message has 12 bytes for each. At least those of one value are.
+        The same for all servers.
 
     Returns
     -------
@@ -73,11 +77,11 @@ async def lay_laplace_noise(
     PartyError
         Naming the server that failed. All other servers are told.
     """
-    digits = digits_of(scale)
+    digits, per_block = digits_of(scale), max(1, bits // bits_of(scale))
     async with telling(servers.values()):
         keys = await _exchange_keys(seat, servers, batch)
         post = Post(seat, servers, _MESSAGES + batch * 2**32)
-        shares = await post.run(partial(_noise, digits, rounds * n_values), keys)
+        shares = await post.run(partial(_noise, digits, rounds * n_values, per_block), keys)
     elements = np.stack((shares & (2**45 - 1), shares >> 45)).astype(np.uint64)
     whole = elements.reshape(2, rounds, n_values)
     return [np.ascontiguousarray(whole[:, i]) for i in range(rounds)]
@@ -106,10 +110,8 @@ async def _exchange_keys(
 # ---------------------------------------------------------------- the computation, in mpyc
 
 
-async def _noise(digits: tuple[Digit, ...], n_values: int, runtime: Any) -> Any:
+async def _noise(digits: tuple[Digit, ...], n_values: int, per_block: int, runtime: Any) -> Any:
     """This server's shares of ``n_values`` values of the noise, as Python integers."""
-    each = 1 + sum(digit.kappa for digit in digits)
-    per_block = max(1, _BITS // each)
     blocks = []
     for start in range(0, n_values, per_block):
         blocks.append(await _block(digits, min(per_block, n_values - start), runtime))

@@ -11,16 +11,17 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from skdp.multiparty.engine.exchange import elements_from, together
+from skdp.multiparty.engine.exchange import elements_from
 from skdp.multiparty.engine.field import BYTES
 from skdp.multiparty.engine.mpyc_runtime import import_mpyc, make_runtime, new_loop
 from skdp.multiparty.engine.server import Seat
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.multiparty.transport.links import Link
+from skdp.multiparty.transport.links import Link, together
 
-__all__ = ["Post"]
+__all__ = ["LABEL_BYTES", "Post"]
 
-_COUNTER = 8  # bytes of mpyc's label of a message
+LABEL_BYTES = 8
+"""Of mpyc's label of a message, which precedes its numbers."""
 # A server is at most a few steps ahead of another; more messages than this are no part of the protocol.
 _MOST_WAITING = 64
 _RUNNING = threading.Lock()
@@ -108,8 +109,10 @@ class Post:
         """Hand mpyc what a peer sends, until the peer's work ends."""
         tag, link = self.first_tag, self.servers[peer]
         while message := await link.receive(tag):
-            size = (len(message) - _COUNTER) // BYTES
-            elements_from(link, message[_COUNTER:], size)  # only numbers of the field get further
+            size = (len(message) - LABEL_BYTES) // BYTES
+            elements_from(
+                link, message[LABEL_BYTES:], size
+            )  # only numbers of the field get further
             self._to_mpyc(self.boxes[peer].deliver, message)
             tag += 1
         self._to_mpyc(self.boxes[peer].end)
@@ -138,7 +141,7 @@ class _Box:
     def send(self, counter: int, payload: bytes) -> None:
         """Of mpyc: a message to the peer."""
         self.lengths[counter] = len(payload)
-        self.put(counter.to_bytes(_COUNTER, "little", signed=True) + payload)
+        self.put(counter.to_bytes(LABEL_BYTES, "little", signed=True) + payload)
 
     def receive(self, counter: int) -> "bytes | asyncio.Future[bytes]":
         """Of mpyc: the peer's message of this label, or the promise of it."""
@@ -152,8 +155,8 @@ class _Box:
 
     def deliver(self, message: bytes) -> None:
         """A message of the peer."""
-        counter = int.from_bytes(message[:_COUNTER], "little", signed=True)
-        payload, promise = message[_COUNTER:], self.promised.pop(counter, None)
+        counter = int.from_bytes(message[:LABEL_BYTES], "little", signed=True)
+        payload, promise = message[LABEL_BYTES:], self.promised.pop(counter, None)
         if promise is not None and len(payload) == self.lengths.pop(counter):
             promise.set_result(payload)
         elif promise is not None or len(self.arrived) >= _MOST_WAITING:

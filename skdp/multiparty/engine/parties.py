@@ -24,10 +24,11 @@ from skdp.multiparty.engine.control import (
     Traffic,
     greet,
 )
-from skdp.multiparty.engine.exchange import receive_all, together
+from skdp.multiparty.engine.exchange import receive_all
 from skdp.multiparty.engine.server_process import Part, party_names
 from skdp.multiparty.transport.errors import PartyError
 from skdp.multiparty.transport.frames import StreamLink
+from skdp.multiparty.transport.links import together
 from skdp.privacy.noise import KeyStream
 
 __all__ = ["Parties"]

@@ -10,18 +10,35 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
 from skdp.multiparty.engine.field import BYTES, Elements
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of, laplace_bits_slack
+from skdp.multiparty.engine.mpyc_bits import MOST_BITS, lay_laplace_noise
+from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
+from skdp.multiparty.engine.mpyc_runtime import import_mpyc
 from skdp.multiparty.engine.noise_shares import gaussian_shares_slack
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
-from skdp.multiparty.transport.network import READY_TAG, Network, together
+from skdp.multiparty.transport.links import together
+from skdp.multiparty.transport.network import READY_TAG, Network
 from skdp.privacy.noise import KeyStream
 
-__all__ = ["Bridge", "NetworkEngine"]
+__all__ = ["Bridge", "NetworkEngine", "check_installed"]
 
 T = TypeVar("T")
 
 # Rounds whose noise is laid at once, at most: the first batches are small, since few rounds may follow.
 _MOST_ROUNDS = 64
+
+
+def check_installed(plan: Plan, index: int) -> None:
+    """Find out whether this party can do its part: the servers of a plan with Laplace noise need mpyc.
+
+    Raises
+    ------
+    ImportError
+        With the cure.
+    """
+    if plan.noise == "laplace" and index < plan.n_servers:
+        import_mpyc()
 
 
 class Bridge:
@@ -73,7 +90,7 @@ class NetworkEngine:
         self._bridge, self._network, self._plan = bridge, network, plan
         self._own, self._number, self._batch = network.own, 0, 0
         self._input_keys, self._noise_keys = KeyStream(None), KeyStream(None)
-        self._laid_for: tuple[int, float] | None = None
+        self._laid_for: tuple[str, int, float] | None = None
         self._laid: list[Elements] = []
         self._ready = False
 
@@ -81,10 +98,13 @@ class NetworkEngine:
     def name(self) -> str:
         """For the report."""
         plan = self._plan
+        noise = (
+            "rounded Gaussian parts" if plan.noise == "gaussian" else "secret random bits of mpyc"
+        )
         return (
-            f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, rounded Gaussian "
-            f"parts; mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of "
-            f"the {plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
+            f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, {noise}; "
+            f"mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of the "
+            f"{plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
         )
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
@@ -102,38 +122,76 @@ class NetworkEngine:
 
     def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
         """Share this party's integers, and return the opened noisy sum; see `Engine.open`."""
+        return self._open(integers, "gaussian", sigma)
+
+    @property
+    def laplace_scales(self) -> tuple[float, float]:
+        """Least and largest scale, in units, of noise from bits."""
+        return LAPLACE_SCALES
+
+    def laplace_slack(self, n_values: int, scale: float, epsilon: float) -> tuple[float, float]:
+        """See `laplace_bits_slack`."""
+        return laplace_bits_slack(n_values, scale, epsilon)
+
+    def open_laplace(
+        self, integers: Sequence[NDArray[np.int64]], scale: float
+    ) -> NDArray[np.int64]:
+        """As `open`, with discrete Laplace noise; see `LaplaceEngine.open_laplace`."""
+        return self._open(integers, "laplace", scale)
+
+    # ---------------------------------------------------------------- inside
+
+    def _open(
+        self, integers: Sequence[NDArray[np.int64]], noise: str, scale: float
+    ) -> NDArray[np.int64]:
         self.ready()
         if len(integers) != len(self._plan.parties):
             raise ValueError("there must be one array an owner")
         if any(part.any() for owner, part in enumerate(integers) if owner != self._own):
             raise ValueError("the arrays of owners in other processes must be zero here")
         mine = np.ascontiguousarray(integers[self._own], dtype=np.int64)
-        opened = self._bridge.call(self._round(mine, sigma))
+        opened = self._bridge.call(self._round(mine, noise, scale))
         self._number += 1
         return opened
 
-    async def _round(self, mine: NDArray[np.int64], sigma: float) -> NDArray[np.int64]:
+    async def _round(self, mine: NDArray[np.int64], noise: str, scale: float) -> NDArray[np.int64]:
         parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
         if self._own < self._plan.n_servers:
-            parts.append(self._serve(mine.size, sigma))
-        opened: NDArray[np.int64] = (await together(*parts))[0]
+            parts.append(self._serve(mine.size, noise, scale))
+        opened: NDArray[np.int64] = (await together(parts))[0]
         return opened
 
     async def _open_as_owner(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         servers = [link for _, link in sorted(self._network.to_servers.items())]
         return await open_as_owner(servers, mine, self._input_keys, number=self._number)
 
-    async def _serve(self, n_values: int, sigma: float) -> None:
-        seat, servers = (
-            Seat(self._own, self._plan.n_servers),
-            dict(sorted(self._network.between.items())),
-        )
-        if not self._laid or self._laid_for != (n_values, sigma):
-            fit = self._plan.max_payload // (BYTES * n_values)
-            rounds = max(1, min(2**self._batch, _MOST_ROUNDS, fit))
-            self._laid = await lay_gaussian_noise(
-                seat, servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
-            )
-            self._laid_for, self._batch = (n_values, sigma), self._batch + 1
+    async def _serve(self, n_values: int, noise: str, scale: float) -> None:
+        seat = Seat(self._own, self._plan.n_servers)
+        servers = dict(sorted(self._network.between.items()))
+        if not self._laid or self._laid_for != (noise, n_values, scale):
+            lay = self._lay_gaussian if noise == "gaussian" else self._lay_laplace
+            self._laid = await lay(seat, servers, n_values, scale)
+            self._laid_for, self._batch = (noise, n_values, scale), self._batch + 1
         owners = [link for _, link in sorted(self._network.to_owners.items())]
         await serve_round(seat, servers, owners, self._laid.pop(), number=self._number)
+
+    def _rounds(self, fit: int) -> int:
+        """How many rounds' noise is laid now, where ``fit`` of them fit into one frame."""
+        return max(1, min(2**self._batch, _MOST_ROUNDS, fit))
+
+    async def _lay_gaussian(
+        self, seat: Seat, servers: dict[int, Any], n_values: int, sigma: float
+    ) -> list[Elements]:
+        rounds = self._rounds(self._plan.max_payload // (BYTES * n_values))
+        return await lay_gaussian_noise(
+            seat, servers, rounds, n_values, sigma, self._noise_keys, batch=self._batch
+        )
+
+    async def _lay_laplace(
+        self, seat: Seat, servers: dict[int, Any], n_values: int, scale: float
+    ) -> list[Elements]:
+        bits = min(MOST_BITS, (self._plan.max_payload - LABEL_BYTES) // BYTES)
+        rounds = self._rounds(bits // (bits_of(scale) * n_values))
+        return await lay_laplace_noise(
+            seat, servers, rounds, n_values, scale, batch=self._batch, bits=bits
+        )

@@ -12,7 +12,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +20,22 @@ from typing import Any
 
 from skdp._version import __version__
 from skdp.multiparty.engine.field import BYTES
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of
+from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
 from skdp.multiparty.party.keys import fingerprint_of
+from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
 
-__all__ = ["PROTOCOL", "Feature", "Party", "Plan", "PlanError", "parse_plan", "read_plan"]
+__all__ = [
+    "PROTOCOL",
+    "Feature",
+    "Party",
+    "Plan",
+    "PlanError",
+    "make_estimator",
+    "parse_plan",
+    "read_plan",
+]
 
 PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
 _ESTIMATORS_OF = "skdp.multiparty."
@@ -105,15 +117,32 @@ class Plan:
     max_payload: int
     hash: str
 
+    @property
+    def noise(self) -> str:
+        """ "gaussian" or "laplace"."""
+        return str(self.parameters.get("noise", "gaussian"))
+
     def make_estimator(self, **more: Any) -> Any:
         """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
-        parameters = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in self.parameters.items()
-        }
-        if self.classes is not None:
-            parameters["classes"] = list(self.classes)
-        return _estimator_class(self.estimator)(**parameters, **more)
+        return make_estimator(self.estimator, self.parameters, self.classes, **more)
+
+
+def make_estimator(
+    name: str, parameters: Mapping[str, Any], classes: Sequence[Any] | None, **more: Any
+) -> Any:
+    """An unfitted estimator, from what a plan says of it.
+
+    Raises
+    ------
+    PlanError
+        If the name is not that of an estimator of several owners.
+    """
+    given = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in parameters.items()
+    }
+    if classes is not None:
+        given["classes"] = list(classes)
+    return _estimator_class(name)(**given, **more)
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
@@ -352,21 +381,29 @@ def _check_estimator(plan: Plan) -> None:
     epsilon = plan.parameters["epsilon"]
     if type(epsilon) not in (int, float) or not 0 < epsilon < math.inf:
         raise PlanError("'epsilon' of [parameters] must be a finite number > 0")
+    delta = plan.parameters["delta"]
+    if type(delta) not in (int, float) or not 0 < delta < 1:
+        raise PlanError("'delta' of [parameters] must be a number in (0, 1): no noise here is pure")
     estimator = plan.make_estimator()
-    values = (len(plan.features) + 1) * len(plan.classes or (0,))
-    if BYTES * values > plan.max_payload:
-        raise PlanError(
-            f"'max_payload' must be at least {BYTES * values} for this number of features and classes"
-        )
     if is_classifier(estimator) != (plan.classes is not None):
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
-    if plan.parameters.get("noise") == "laplace":
-        raise PlanError(
-            "'noise' of [parameters] must be \"gaussian\": parties draw no Laplace noise"
-        )
+    if plan.noise not in NOISES:
+        raise PlanError(f"'noise' of [parameters] must be one of {', '.join(NOISES)}")
+    _check_payload(plan)
     if (plan.parameters["unit"] == "group") != (plan.group is not None):
         raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
+
+
+def _check_payload(plan: Plan) -> None:
+    """A frame must hold the values of a round, and one value of Laplace noise in bits."""
+    needed = BYTES * (len(plan.features) + 1) * len(plan.classes or (0,))
+    if plan.noise == "laplace":
+        needed = max(needed, LABEL_BYTES + BYTES * bits_of(LAPLACE_SCALES[1]))
+    if needed > plan.max_payload:
+        raise PlanError(
+            f"'max_payload' must be at least {needed} for this noise and number of features and classes"
+        )
 
 
 def _estimator_class(name: str) -> Any:

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from skdp._version import __version__
-from skdp.multiparty.party.engine import Bridge, NetworkEngine
+from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
 from skdp.multiparty.party.ledger import PlanLedger, open_ledger
+from skdp.multiparty.party.model import model_document
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
 from skdp.multiparty.party.table import DataError, read_own_records
 from skdp.multiparty.transport.errors import PartyError, Reason
@@ -88,7 +87,7 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
 
     Raises
     ------
-    PlanError, CertificateError, DataError, OSError
+    PlanError, CertificateError, DataError, OSError, ImportError
         If something of this party is wrong. Nothing is spent.
     PrivacyBudgetExceeded
         If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
@@ -103,6 +102,7 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         raise PlanError(
             f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
         )
+    check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
     out = _folder(options.out)
     with _identity(options, plan) as identity, Bridge() as bridge:
@@ -224,13 +224,8 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
             for f in plan.features
         ],
         "target": plan.target,
-        "classes": None if plan.classes is None else sorted(plan.classes),
-        "row_norm": model.row_norm,
-        "coef": np.asarray(model.coef_).tolist(),
-        "intercept": np.asarray(model.intercept_).tolist(),
-        "n_iter": int(model.n_iter_),
-        "epsilon": model.privacy_.epsilon,
-        "delta": model.privacy_.delta,
+        "parameters": dict(plan.parameters),
+        **model_document(model),
     }
     path = folder / f"{name}.model.json"
     _replace(path, document)

@@ -29,6 +29,7 @@ class Reason(IntEnum):
     CERTIFICATE = 12
     ABSENT = 13
     REFUSED = 14
+    ENDED = 15
 
 
 _TEXTS = {
@@ -46,6 +47,7 @@ _TEXTS = {
     Reason.CERTIFICATE: "its certificate is not the one in the plan, or not valid now",
     Reason.ABSENT: "it was not connected within the deadline",
     Reason.REFUSED: "it hung up before its first word: it may have refused this party's certificate",
+    Reason.ENDED: "somebody ended it there (Ctrl-C, or a signal)",
 }
 
 

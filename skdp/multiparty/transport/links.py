@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
 
 from skdp.multiparty.transport.errors import (
     ABORT_TAG,
@@ -14,7 +14,9 @@ from skdp.multiparty.transport.errors import (
     unpack_abort,
 )
 
-__all__ = ["BaseLink", "Link", "abort_all"]
+__all__ = ["BaseLink", "Link", "abort_all", "together"]
+
+T = TypeVar("T")
 
 
 class Link(Protocol):
@@ -117,8 +119,8 @@ class BaseLink:
         """What an abort frame of the peer says."""
         reason, index = unpack_abort(payload)
         blamed = "" if index is None else self.names.get(index, f"party {index}")
-        if reason is Reason.STOPPED and index is None:
-            return self.error(Reason.STOPPED)
+        if reason in (Reason.STOPPED, Reason.ENDED) and index is None:
+            return self.error(reason)
         return PartyError(blamed, reason, index=index, told_by=self.peer)
 
     def error(self, reason: Reason) -> PartyError:
@@ -141,11 +143,14 @@ class BaseLink:
 async def abort_all(links: Iterable[Link], error: BaseException) -> None:
     """Tell every peer why this party stops, as far as they can still be reached.
 
-    An error that names a party travels with its number; anything else is "stopped", without a word more.
+    An error that names a party travels with its number. An interrupt is "ended", and anything else is "stopped",
+    without a word more.
     """
     reason, index = Reason.STOPPED, None
     if isinstance(error, PartyError):
         reason, index = error.reason, error.index
+    elif isinstance(error, KeyboardInterrupt):
+        reason = Reason.ENDED
     payload = pack_abort(reason, index)
 
     async def tell(link: Link) -> None:
@@ -153,3 +158,26 @@ async def abort_all(links: Iterable[Link], error: BaseException) -> None:
             await link.send(ABORT_TAG, payload)
 
     await asyncio.gather(*(tell(link) for link in links))
+
+
+async def together(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of coroutines that run side by side. When one fails the others are cancelled, and its error is
+    raised alone.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(part) for part in parts]
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+    return [task.result() for task in tasks]
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of several errors the one that says most: any other before a lost connection."""
+    flat: list[BaseException] = []
+    for error in errors.exceptions:
+        flat.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
+    for error in flat:
+        if not (isinstance(error, PartyError) and error.reason is Reason.LOST):
+            return error
+    return flat[0]

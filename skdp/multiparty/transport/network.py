@@ -1,14 +1,13 @@
 """All links of one party, and what is done on all of them: barriers, and the end."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.multiparty.transport.links import BaseLink, abort_all
+from skdp.multiparty.transport.links import BaseLink, abort_all, together
 
-__all__ = ["DONE_TAG", "READY_TAG", "Network", "together"]
+__all__ = ["DONE_TAG", "READY_TAG", "Network"]
 
 READY_TAG, DONE_TAG = 2**64 - 3, 2**64 - 4
 _LAST_WORDS = 2.0  # seconds that a stopping party gives the others to read why; a choice, not tuned
@@ -55,14 +54,14 @@ class Network:
             for link in self.to_servers.values():
                 await link.send(tag, b"")
             # The servers wait for all owners: who is late is found by them first.
-            await together(*(_empty(link, tag, 2) for link in self.to_servers.values()))
+            await together(_empty(link, tag, 2) for link in self.to_servers.values())
 
         async def as_server() -> None:
-            await together(*(_empty(link, tag, 1) for link in self.to_owners.values()))
+            await together(_empty(link, tag, 1) for link in self.to_owners.values())
             for link in self.to_owners.values():
                 await link.send(tag, b"")
 
-        await together(as_owner(), as_server())
+        await together((as_owner(), as_server()))
 
     async def stop(self, error: BaseException) -> BaseException:
         """Tell everybody why this party stops, and close when they have read it.
@@ -115,24 +114,3 @@ class Network:
 async def _empty(link: BaseLink, tag: int, patience: int) -> None:
     if await link.receive(tag, patience=patience):
         raise link.error(Reason.CONTENT)
-
-
-async def together(*parts: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Run coroutines at once. When one fails the others are cancelled, and its error is raised alone."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(part) for part in parts]
-    except BaseExceptionGroup as errors:
-        raise _first(errors) from None
-    return [task.result() for task in tasks]
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of several errors the one that says most: any other before a lost connection."""
-    flat: list[BaseException] = []
-    for error in errors.exceptions:
-        flat.append(_first(error) if isinstance(error, BaseExceptionGroup) else error)
-    for error in flat:
-        if not (isinstance(error, PartyError) and error.reason is Reason.LOST):
-            return error
-    return flat[0]

@@ -1,0 +1,3 @@
+# Written by tools/make_stubs.py.
+
+from skdp.multiparty.party.model import load_model as load_model
