@@ -23,7 +23,9 @@ Moving k by m changes |k + 1/2| by at most |m|. So added to integers of l1 sensi
   neighbouring data set the same output needs another noise, different by at most epsilon s in all entries
   together. So all outputs but a probability of ``exp(epsilon - 64)`` a value can be drawn on both.
 
-References ---------- A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy
+References
+----------
+A. Ghosh, T. Roughgarden and M. Sundararajan, "Universally utility-maximizing privacy
 mechanisms" (STOC 2009), for the noise; C. Dwork, K. Kenthapadi, F. McSherry, I. Mironov and M. Naor, "Our data,
 ourselves: privacy via distributed noise generation" (EUROCRYPT 2006), for the independent digits.
 """

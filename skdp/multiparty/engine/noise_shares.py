@@ -45,7 +45,9 @@ treated wrongly (`skdp.privacy.noise`). The log-errors of j shares add up. The c
   noise_multiplier) / sqrt 2)`` a value are within 10.5 sigma on both; the 0.1 covers what rounding moves, j / 2
   units.
 
-References ---------- The convolution of rounded Gaussians: our own proof; P. Kairouz, Z. Liu and T. Steinke,
+References
+----------
+The convolution of rounded Gaussians: our own proof; P. Kairouz, Z. Liu and T. Steinke,
 "The distributed discrete Gaussian mechanism for federated learning with secure aggregation" (ICML 2021), bound
 sums of discrete Gaussians by the same summation.
 """
