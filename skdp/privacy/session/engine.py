@@ -158,7 +158,8 @@ def laplace_by_engine(
 
     Notes
     -----
-    **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l1 bound, and the rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
+    **Privacy.** A unit is with one owner, so it changes one of the statistics: the sum's l1 bound, and the
+    rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
     sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
     ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
     `laplace_slack` beside it. The row is written before the engine opens anything.
