@@ -16,7 +16,7 @@ import skdp.multiparty.party.engine as engines
 from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier
 from skdp.cli import main
 from skdp.multiparty.engine import mpyc_runtime
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of, most_bits
 from skdp.multiparty.party.plan import PlanError, parse_plan
 from skdp.multiparty.party.table import public_rows
 from skdp.privacy import read_ledger
@@ -163,7 +163,7 @@ def test_without_mpyc_a_server_says_so_before_anything_and_an_owner_needs_none(
 
 def test_what_a_plan_with_laplace_noise_must_say(tmp_path):
     study = Study(tmp_path, 3, parameters=LAPLACE)
-    needed = 8 + 12 * bits_of(LAPLACE_SCALES[1])
+    needed = 8 + 12 * most_bits()
     assert parse_plan({**study.document, "max_payload": needed}).noise == "laplace"
     with pytest.raises(PlanError, match=f"'max_payload' must be at least {needed}"):
         parse_plan({**study.document, "max_payload": needed - 1})

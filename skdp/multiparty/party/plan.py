@@ -20,7 +20,7 @@ from typing import Any
 
 from skdp._version import __version__
 from skdp.multiparty.engine.field import BYTES
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of
+from skdp.multiparty.engine.laplace_bits import most_bits
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
 from skdp.multiparty.party.keys import fingerprint_of
 from skdp.multiparty.release import NOISES
@@ -399,7 +399,7 @@ def _check_payload(plan: Plan) -> None:
     """A frame must hold the values of a round, and one value of Laplace noise in bits."""
     needed = BYTES * (len(plan.features) + 1) * len(plan.classes or (0,))
     if plan.noise == "laplace":
-        needed = max(needed, LABEL_BYTES + BYTES * bits_of(LAPLACE_SCALES[1]))
+        needed = max(needed, LABEL_BYTES + BYTES * most_bits())
     if needed > plan.max_payload:
         raise PlanError(
             f"'max_payload' must be at least {needed} for this noise and number of features and classes"
