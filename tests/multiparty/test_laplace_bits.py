@@ -17,9 +17,11 @@ from skdp.multiparty.engine.field import PRIME, from_int64, to_bytes
 from skdp.multiparty.engine.laplace_bits import (
     LAPLACE_SCALES,
     Digit,
+    bits_of,
     digits_of,
     laplace_bits_slack,
     log_error,
+    most_bits,
 )
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.multiparty.engine.mpyc_bits import lay_laplace_noise
@@ -175,6 +177,16 @@ def test_the_noise_has_the_laplace_law():
     # P(|noise| > scale) is 1 / e.
     beyond = (abs(drawn) > 1).mean()
     assert abs(beyond - 1 / np.e) < 5.2 * np.sqrt(1 / np.e * (1 - 1 / np.e) / drawn.size)
+
+
+def test_no_scale_takes_more_bits_than_the_plan_checks():
+    low, high = LAPLACE_SCALES
+    scales = np.concatenate(
+        [np.geomspace(low, high, 60), high / 2 * np.array([1, 1 + 1e-12, 1.01])]
+    )
+    taken = [bits_of(float(min(scale, high))) for scale in scales]
+    assert max(taken) == most_bits()
+    assert bits_of(high) < most_bits()  # the largest scale does not take most
 
 
 # ---------------------------------------------------------------- mpyc

@@ -16,11 +16,12 @@ import skdp.multiparty.party.engine as engines
 from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier
 from skdp.cli import main
 from skdp.multiparty.engine import mpyc_runtime
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of, most_bits
+from skdp.multiparty.engine.mpyc_post import _Box
 from skdp.multiparty.party.plan import PlanError, parse_plan
 from skdp.multiparty.party.table import public_rows
 from skdp.privacy import read_ledger
-from tests.multiparty.study import SIZES, Study
+from tests.multiparty.study import SIZES, Study, in_processes
 
 LAPLACE = {
     "epsilon": 10.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "record", "alpha": 0.1,
@@ -163,12 +164,36 @@ def test_without_mpyc_a_server_says_so_before_anything_and_an_owner_needs_none(
 
 def test_what_a_plan_with_laplace_noise_must_say(tmp_path):
     study = Study(tmp_path, 3, parameters=LAPLACE)
-    needed = 8 + 12 * bits_of(LAPLACE_SCALES[1])
+    needed = 8 + 12 * most_bits()
     assert parse_plan({**study.document, "max_payload": needed}).noise == "laplace"
     with pytest.raises(PlanError, match=f"'max_payload' must be at least {needed}"):
         parse_plan({**study.document, "max_payload": needed - 1})
     with pytest.raises(PlanError, match="'delta'"):
         parse_plan({**study.document, "parameters": {**LAPLACE, "delta": 0.0}})
+
+
+def die_while_the_noise_is_laid():
+    """After twenty messages of mpyc."""
+    usual, seen = _Box.deliver, []
+
+    def deliver(self, message):
+        usual(self, message)
+        seen.append(message)
+        if len(seen) == 20:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _Box.deliver = deliver
+
+
+def test_a_server_that_dies_while_it_lays_noise_is_named(tmp_path):
+    """The charge is made before the noise is, so it is spent."""
+    study = Study(tmp_path, 4, parameters=LAPLACE, estimator="MPCOutputPerturbationClassifier")
+    codes, results = in_processes(study, {1: die_while_the_noise_is_laid})
+    assert codes == [0, -signal.SIGKILL, 0, 0]
+    for index in (0, 2, 3):
+        assert results[index].startswith("PartyError: hospital_b: "), results[index]
+    assert all(is_spent(study, index) for index in range(4))
+    assert not list((tmp_path / "out").glob("*.json"))
 
 
 # ---------------------------------------------------------------- ended by a person or the system

@@ -32,10 +32,18 @@ ourselves: privacy via distributed noise generation" (EUROCRYPT 2006), for the i
 
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal, localcontext
 from functools import lru_cache
-from math import exp
+from math import exp, inf, nextafter
 from typing import NamedTuple
 
-__all__ = ["LAPLACE_SCALES", "Digit", "bits_of", "digits_of", "laplace_bits_slack", "log_error"]
+__all__ = [
+    "LAPLACE_SCALES",
+    "Digit",
+    "bits_of",
+    "digits_of",
+    "laplace_bits_slack",
+    "log_error",
+    "most_bits",
+]
 
 LAPLACE_SCALES = (2.0**14, 2.0**40)
 """Scales, in units of the grid, for which noise is made of bits."""
@@ -78,6 +86,15 @@ def digits_of(scale: float) -> tuple[Digit, ...]:
 def bits_of(scale: float) -> int:
     """Random bits that one value of the noise takes."""
     return 1 + sum(digit.kappa for digit in digits_of(scale))
+
+
+def most_bits() -> int:
+    """Random bits that one value takes at most, whatever the scale.
+
+    There is one digit more beyond every power of two, and up to the next one all digits get likelier, so shorter.
+    The longest scale is therefore the first one beyond the last power of two.
+    """
+    return bits_of(nextafter(LAPLACE_SCALES[1] / 2, inf))
 
 
 @lru_cache(maxsize=32)

@@ -113,8 +113,9 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
 
     Notes
     -----
-    ``row_norm`` scales the rows of a fit. Rows that are predicted keep their length, as in every estimator of
-    skdp: the predictions are those of the same estimator fitted in one process, after the same bounds.
+    ``row_norm`` scales the rows of a fit. Rows that are predicted keep their length: the predictions are those of
+    the same estimator fitted in one process, after the same bounds. So where most rows are longer than
+    ``row_norm``, probabilities are more extreme than those that the fit saw.
 
     Examples
     --------

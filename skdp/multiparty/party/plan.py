@@ -20,8 +20,9 @@ from typing import Any
 
 from skdp._version import __version__
 from skdp.multiparty.engine.field import BYTES
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of
+from skdp.multiparty.engine.laplace_bits import most_bits
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
+from skdp.multiparty.party.document import PlanError, Table
 from skdp.multiparty.party.keys import fingerprint_of
 from skdp.multiparty.release import NOISES
 from skdp.registry import ESTIMATORS
@@ -41,13 +42,8 @@ PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
 _ESTIMATORS_OF = "skdp.multiparty."
 # What the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
 _LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
-
-
-class PlanError(ValueError):
-    """The plan is not as it must be: nothing was read, sent or spent."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +169,7 @@ def parse_plan(document: Mapping[str, Any]) -> Plan:
     PlanError
         Names the key, and says what it must be.
     """
-    top = _Table("the plan", document)
+    top = Table("the plan", document)
     plan_id, version = top.name("id"), top.text("skdp")
     if version != __version__:
         raise PlanError(f"the plan is for skdp {version!r}, and this is skdp {__version__}")
@@ -228,77 +224,7 @@ def canonical_hash(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-_MISSING: Any = object()
-
-
-class _Table:
-    """A table of a TOML document; remembers which of its keys were read."""
-
-    def __init__(self, where: str, entries: Mapping[str, Any]) -> None:
-        if not isinstance(entries, Mapping):
-            raise PlanError(f"{where} must be a table, got {type(entries).__name__}")
-        self.where, self.entries = where, entries
-        self.read: set[str] = set()
-
-    def get(self, key: str, kind: type, default: Any = _MISSING) -> Any:
-        self.read.add(key)
-        if key not in self.entries:
-            if default is _MISSING:
-                raise PlanError(f"{self.where} has no {key!r}")
-            return default
-        value = self.entries[key]
-        if type(value) is int and kind is float:
-            return float(value)
-        if type(value) is not kind:
-            got = type(value).__name__
-            raise PlanError(f"{key!r} of {self.where} must be of type {kind.__name__}, got {got}")
-        return value
-
-    def text(self, key: str, default: Any = _MISSING) -> Any:
-        value = self.get(key, str, default)
-        if value == "":
-            raise PlanError(f"{key!r} of {self.where} is empty")
-        return value
-
-    def name(self, key: str) -> str:
-        value: str = self.text(key)
-        if not _NAME.fullmatch(value):
-            raise PlanError(
-                f"{key!r} of {self.where} must be at most 64 letters, digits, '.', '_' and '-', got {value!r}"
-            )
-        return value
-
-    def number(self, key: str, low: float, high: float) -> float:
-        value: float = self.get(key, float)
-        if not low < value <= high:
-            raise PlanError(f"{key!r} of {self.where} must be in ({low:g}, {high:g}], got {value}")
-        return value
-
-    def integer(self, key: str, low: int, high: int) -> int:
-        value: int = self.get(key, int)
-        if not low <= value <= high:
-            raise PlanError(f"{key!r} of {self.where} must be in {low}..{high}, got {value}")
-        return value
-
-    def mapping(self, key: str) -> dict[str, Any]:
-        return dict(self.get(key, dict))
-
-    def table(self, key: str) -> "_Table":
-        return _Table(f"[{key}]", self.get(key, dict))
-
-    def tables(self, key: str) -> list["_Table"]:
-        entries = self.get(key, list)
-        if not entries:
-            raise PlanError(f"{key!r} of {self.where} is empty")
-        return [_Table(f"entry {i} of {key!r}", entry) for i, entry in enumerate(entries)]
-
-    def finish(self) -> None:
-        unknown = sorted(set(self.entries) - self.read)
-        if unknown:
-            raise PlanError(f"{self.where} has unknown keys: {', '.join(map(repr, unknown))}")
-
-
-def _party(entry: _Table) -> Party:
+def _party(entry: Table) -> Party:
     certificate = entry.text("certificate")
     try:
         fingerprint = fingerprint_of(certificate)
@@ -326,7 +252,7 @@ def _address(where: str, address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _feature(entry: _Table) -> Feature:
+def _feature(entry: Table) -> Feature:
     name, bounds = entry.text("name"), entry.get("bounds", list, None)
     entry.finish()
     if bounds is None:
@@ -399,7 +325,7 @@ def _check_payload(plan: Plan) -> None:
     """A frame must hold the values of a round, and one value of Laplace noise in bits."""
     needed = BYTES * (len(plan.features) + 1) * len(plan.classes or (0,))
     if plan.noise == "laplace":
-        needed = max(needed, LABEL_BYTES + BYTES * bits_of(LAPLACE_SCALES[1]))
+        needed = max(needed, LABEL_BYTES + BYTES * most_bits())
     if needed > plan.max_payload:
         raise PlanError(
             f"'max_payload' must be at least {needed} for this noise and number of features and classes"
