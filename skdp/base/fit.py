@@ -241,6 +241,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             delta=self.delta,
             adjacency=self.adjacency,
             unit=self._session_unit,
+            group_is="owner" if self.unit == "owner" else "group",
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,

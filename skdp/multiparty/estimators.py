@@ -38,9 +38,7 @@ class _GradientFit(MultipartyFit):
         super()._check_parameters()
         check_number("max_iter", self.max_iter, Integral, low=1, high=1e6, word="auto")
         for name in ("learning_rate", "clip_norm"):
-            check_number(
-                name, getattr(self, name), Real, low=0, strict=True, high=1e50, word="auto"
-            )
+            check_number(name, getattr(self, name), Real, low=1e-50, high=1e50, word="auto")
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
         return self._gradient_noise(problem)

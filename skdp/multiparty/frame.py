@@ -16,7 +16,7 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain
-from skdp.privacy import PrivacyReport, PrivacySession, accounting
+from skdp.privacy import accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
@@ -150,11 +150,6 @@ class MultipartyFit(LinearFit):
             "row_norm": float(self.row_norm),
         }
 
-    def _report(self, session: PrivacySession, problem: Problem) -> PrivacyReport:
-        report = super()._report(session, problem)
-        of_owner: dict[str, Any] = {**report.__getstate__(), "unit": self.unit}
-        return PrivacyReport(**of_owner)
-
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         lines = [f"rows longer than {self.row_norm:g} were scaled to it"]
         if self.unit == "owner":
@@ -255,14 +250,20 @@ class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
         if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
             raise TypeError("y_bounds must be two numbers (low, high), public ones")
         low, high = map(float, self.y_bounds)
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ValueError(f"y_bounds must be finite with low < high, got {self.y_bounds!r}")
+        if not -1e50 <= low < high <= 1e50:
+            raise ValueError(
+                f"y_bounds must be (low, high) with low < high, both between -1e50 and 1e50, got {self.y_bounds!r}"
+            )
+        if not 0.5 * high - 0.5 * low >= 2.0**-40 * max(abs(low), abs(high)):
+            raise ValueError(
+                f"y_bounds are too close to each other for float64, got {self.y_bounds!r}"
+            )
 
     @property
     def _center(self) -> float:
         """The middle of the range, which an intercept can stand for."""
         low, high = map(float, self.y_bounds)
-        return 0.5 * (low + high) if self.fit_intercept else 0.0
+        return 0.5 * low + 0.5 * high if self.fit_intercept else 0.0
 
     @property
     def _reach(self) -> float:  # type: ignore[override]

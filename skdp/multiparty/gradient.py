@@ -86,7 +86,8 @@ def descent_settings(
     DescentSettings
     """
     smoothness = loss.smoothness * radius**2 + alpha
-    clip = clip_norm or (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius
+    largest = (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius
+    clip = largest if clip_norm is None else clip_norm
     size = owners.n_parameters * loss.n_outputs
     if max_iter is None:
         start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]
@@ -102,7 +103,8 @@ def descent_settings(
         max_iter = automatic_rounds(
             variance, alpha=alpha, smoothness=smoothness, start=start, size=size
         )
-    return DescentSettings(alpha, clip, max_iter, learning_rate or 1.0 / smoothness, noise)
+    step = 1.0 / smoothness if learning_rate is None else learning_rate
+    return DescentSettings(alpha, clip, max_iter, step, noise)
 
 
 def gradient_descent(

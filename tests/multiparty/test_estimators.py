@@ -14,7 +14,7 @@ from skdp import (
     MPCOutputPerturbationClassifier,
     MPCOutputPerturbationRegressor,
 )
-from skdp.exceptions import UnsupportedAccounting, UtilityWarning
+from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting, UtilityWarning
 from skdp.multiparty import OwnRecords
 from skdp.privacy import accounting, noise
 
@@ -79,6 +79,17 @@ def test_units(cls):
     assert whole.privacy_.public["n_groups"] == 3
     assert "the unit is the owner" in lines(whole)
     assert not {str(n) for n in (*SIZES, N)} & set(str(whole.privacy_.public).split())
+
+
+def test_owners_and_persons_do_not_share_a_ledger():
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    cls = MPCGradientPerturbationClassifier
+    make(cls, unit="owner", accountant=accountant).fit(X, Y, owners=OWNERS)
+    assert accountant.ledger()[0]["unit"] == "owner"
+    spent = accountant.spent()
+    with pytest.raises(PrivacyBudgetExceeded, match="unit='owner'"):
+        make(cls, unit="group", accountant=accountant).fit(X, Y, owners=OWNERS, groups=PEOPLE)
+    assert accountant.spent() == spent
 
 
 def test_an_owner_of_another_size_changes_nothing_public():
@@ -178,7 +189,19 @@ def test_wrong_owners_cost_nothing(cls, owners):
 
 
 @pytest.mark.parametrize("cls", REGRESSORS)
-@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, -2.0), (0.0, math.inf), (0.0,), "ab", 3.0])
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        (1.0, 1.0),
+        (2.0, -2.0),
+        (0.0, math.inf),
+        (0.0,),
+        "ab",
+        3.0,
+        (1e308, 1.7e308),
+        (1e9, 1e9 + 1e-6),
+    ],
+)
 def test_wrong_bounds(cls, bounds):
     with pytest.raises((ValueError, TypeError), match="y_bounds"):
         make(cls, y_bounds=bounds).fit(X, X[:, 0], owners=OWNERS)

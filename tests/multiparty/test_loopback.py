@@ -205,3 +205,12 @@ def test_a_hundred_thousand_features():
     with LoopbackEngine(3) as engine:
         opened = engine.open([np.arange(100_000)] * 3, 2.0**30)
     assert abs(opened - 3 * np.arange(100_000)).max() < 14 * 2 * 2.0**30
+
+
+def test_a_module_in_the_working_folder_takes_no_ones_place(tmp_path, monkeypatch):
+    (tmp_path / "hmac.py").write_text(f"open({str(tmp_path / 'seen')!r}, 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    with LoopbackEngine(1) as engine:
+        engine.open([np.zeros(2, dtype=np.int64)], 2.0**20)
+    assert not (tmp_path / "seen").exists()

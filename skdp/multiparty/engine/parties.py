@@ -36,6 +36,12 @@ __all__ = ["Parties"]
 T = TypeVar("T")
 Integers = NDArray[np.int64]
 
+# What a server process runs. The caller's path comes last, and the working folder is not on it: a file there,
+# such as an hmac.py, must not take the place of a module of Python's own.
+_SERVER = (
+    "import sys; sys.path += sys.argv[1:]; del sys.argv[1:]; "
+    "from skdp.multiparty.engine.server_process import main; main()"
+)
 _LIMIT = 2**27  # bytes of a frame: eleven million values; a choice, not tuned
 # Deadlines that the caller waits for a server, which may be laying noise for all rounds.
 _PATIENT = 3600
@@ -75,7 +81,7 @@ class Parties:
                 n_owners=self.n_owners, deadline=self.deadline, limit=_LIMIT,
             )  # fmt: skip
             process = subprocess.Popen(
-                [sys.executable, "-m", "skdp.multiparty.engine.server_process"],
+                [sys.executable, "-P", "-c", _SERVER, *filter(None, sys.path)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, close_fds=True,
             )  # fmt: skip
             self.processes.append(process)

@@ -1,4 +1,4 @@
-"""A server of the loopback engine: ``python -m skdp.multiparty.engine.server_process``, started by it alone.
+"""A server of the loopback engine: a process that `skdp.multiparty.engine.parties` starts.
 
 It reads two lines of JSON from its standard input: what it is, with the engine's secret; and, once it has
 printed its port, the ports of all servers. It ends when it is told to, when a party fails, or when its standard
@@ -180,7 +180,3 @@ def main() -> None:
     part: Part = json.loads(sys.stdin.readline())
     with contextlib.suppress(PartyError):  # all parties that can be reached were told
         asyncio.run(_serve(part))
-
-
-if __name__ == "__main__":
-    main()

@@ -19,6 +19,7 @@ _ONCE = {
     "what one person adds",
     "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
     "must not give a person's rows to other groups",
+    "owner": "all records of one owner carry one label: no owner's records are with another owner",
 }
 
 
@@ -37,7 +38,7 @@ def make_report(
     claim = math.inf if ledger.exact else claimed(ledger)
     if not ledger.exact:
         recheck(ledger, claim)
-    assumptions = (_ONCE[ledger.unit], *ledger.assumptions, *assumptions)
+    assumptions = (_ONCE[ledger.protects], *ledger.assumptions, *assumptions)
     if seeded:
         assumptions += ("the seed is secret and never used for another fit: for testing only",)
     plans = [plan.planned_row() for plan in ledger.plans if isinstance(plan, BatchPlan)]
@@ -46,7 +47,7 @@ def make_report(
         epsilon=claim,
         delta=max(ledger.delta, ledger.slack[1]),
         adjacency=ledger.adjacency,
-        unit=ledger.unit,
+        unit=ledger.protects,
         guarantee="unproven" if unproven else "none" if ledger.exact else "proven",
         accountant="none" if ledger.exact else _accountant_name(ledger),
         noise="the method's own, without a proof" if unproven else drawn,

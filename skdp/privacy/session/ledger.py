@@ -96,6 +96,7 @@ class Ledger:
     ) -> None:  # fmt: skip
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.adjacency, self.unit = adjacency, unit
+        self.protects = unit  # in the words of the report
         self.set_aside, self.minibatches = float(set_aside), bool(minibatches)
         self.exact = math.isinf(epsilon)
         self.rows: list[LedgerRow] = []

@@ -64,6 +64,9 @@ class PrivacySession:
         Share in [0, 1) of (epsilon, delta), both, that is kept for a release which is (epsilon, delta)-DP but
         has no mu (`objective_perturbation`). It is added to the rest by basic composition, so the
         Gaussian currency is that of the remaining (epsilon, delta), and the claim is always the whole.
+    group_is : {"group", "owner"}, default="group"
+        With unit="group": what a group is, for the report and the accountant's ledger. A ledger of one kind takes
+        no fit of the other, since persons and owners are different promises.
     minibatches : bool, default=False
         Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
         without a mu: none is proven for sampled releases.
@@ -104,11 +107,14 @@ class PrivacySession:
         estimator: str = "PrivacySession",
         context: bytes = b"",
         set_aside: float = 0.0,
+        group_is: str = "group",
         minibatches: bool = False,
     ) -> None:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
         check_unit(unit)
+        if group_is not in ("group", "owner"):
+            raise ValueError(f"group_is must be 'group' or 'owner', got {group_is!r}")
         check_seed(random_state)
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
@@ -118,6 +124,7 @@ class PrivacySession:
         )
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
         self.adjacency, self.unit = adjacency, unit
+        ledger.protects = group_is if unit == "group" else unit
         # Without noise no context is needed, and a non-private estimator draws the same batches.
         drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
         self._keys = Keys(random_state, drawn_for)
@@ -315,7 +322,7 @@ class PrivacySession:
             epsilon=self.epsilon,
             delta=self.delta,
             adjacency=self.adjacency,
-            unit=self.unit,
+            unit=ledger.protects,
             mu=math.sqrt(ledger.mu2) if gaussian else None,
             noise_error=errors if gaussian else (0.0, 0.0),
             seeded=seeded,
