@@ -44,7 +44,7 @@ class PlainRounds:
         ).fit(self.X, self.y, owners=self.holders)
 
     def track_round_in_passes(self):
-        """A round's time over that of X @ theta, one thread each: a gradient needs two such passes."""
+        """A round's time over that of X @ theta, one thread each: both read the rows once."""
         return ratio(self.round, lambda: self.X @ self.theta)
 
     track_round_in_passes.unit = "times X @ theta"
