@@ -195,6 +195,9 @@ class Toy:
     def __init__(self):
         self.counts = []
 
+    def ready(self, n_owners, n_values, noise, scale):
+        pass
+
     def slack(self, n_values, noise_multiplier):
         return 0.0, 0.0
 
