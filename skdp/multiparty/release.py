@@ -48,10 +48,8 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     releases add up to the whole, with delta > 0 they share the budget's mu.
     """
     left = iter(range(releases, 0, -1))  # releases from here on, this one included
-    if noise == "gaussian":
-        plan, epsilon = session.plan_gaussian(releases), None
-    else:
-        plan, epsilon = None, laplace_epsilon(session, releases)
+    plan = session.plan_gaussian(releases) if noise == "gaussian" else None
+    epsilon = laplace_epsilon(session, releases) if plan is None else 0.0
 
     def release(statistics: list[Bounded]) -> NDArray[np.float64]:
         rest = next(left, 1)
@@ -63,7 +61,8 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
             )
         total = sum_of_owners(statistics)
         if rest == releases:  # the first
-            session.require_feasible(total.size, releases, 1.0, epsilon=epsilon)
+            pure = epsilon if plan is None else None
+            session.require_feasible(total.size, releases, 1.0, epsilon=pure)
         if plan is not None:
             return session.gaussian(total, plan)
         return session.laplace(total, epsilon, purpose="steps")

@@ -240,9 +240,7 @@ def test_errors_that_a_whole_fit_does_not_hold_are_found_before_its_first_round(
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_the_sessions_own_errors_are_found_before_the_first_round(noise):
     accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
-    model = make(
-        CLASSIFIERS[0], epsilon=1e-3, accountant=accountant, noise=noise, max_iter=500
-    )
+    model = make(CLASSIFIERS[0], epsilon=1e-3, accountant=accountant, noise=noise, max_iter=500)
     with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
         model.fit(np.zeros((N, 12_000)), Y, owners=OWNERS)
     assert accountant.spent() == (0.0, 0.0)
@@ -255,7 +253,7 @@ def test_an_engine_that_cannot_open_costs_nothing(noise, n_owners):
     accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
     engine = LoopbackEngine(n_owners)
     model = make(CLASSIFIERS[0], engine=engine, accountant=accountant, noise=noise, max_iter=2)
-    with pytest.raises((RuntimeError, ValueError), match="with statement|2 owners are connected"):
+    with pytest.raises((RuntimeError, ValueError), match=r"with statement|2 owners are connected"):
         model.fit(X, Y, owners=OWNERS)
     assert accountant.spent() == (0.0, 0.0)
 

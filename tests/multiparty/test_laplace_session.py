@@ -112,10 +112,7 @@ class Noiseless(Toy):
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 1.0])
 def test_the_grid_leaves_the_clip_alone_in_many_dimensions(p, epsilon):
     """Vectors are clipped sqrt(p) / 2 + 1 units early, of l2 / unit: that is at most 1 % of them."""
-    records = [
-        PrivateRecords(np.full((n, p), 1 / math.sqrt(p)), np.zeros(n))
-        for n in (20, 30)
-    ]
+    records = [PrivateRecords(np.full((n, p), 1 / math.sqrt(p)), np.zeros(n)) for n in (20, 30)]
     made = [r.mean_gradient(LogisticLoss(), np.zeros(p), 0.5) * 0.5 for r in records]
     opened = session(epsilon=10.0).laplace_by_engine(made, epsilon, Noiseless())
     exact = np.full(p, 0.5 / math.sqrt(p))  # every gradient is as long as the clip

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,11 @@ class LoopbackEngine:
     ------
     ValueError
         If a number is out of range.
+
+    Notes
+    -----
+    A copy is the same engine, so an estimator that holds it can be cloned: grid searches in this process work. A
+    pickle has the settings only, and its engine is not running.
 
     Examples
     --------
@@ -103,10 +108,16 @@ class LoopbackEngine:
             self._parties.close(politely=not self._failed)
             self._parties = None
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("a LoopbackEngine cannot be copied or pickled: it holds connections")
+    def __copy__(self) -> Self:
+        """The engine itself: it is a handle, so that clones of an estimator use the same servers."""
+        return self
 
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is pickled is an engine of the same settings that is not running: connections stay here."""
+        return _stopped, (self.n_owners, self.n_servers, self.rounds, self.deadline)
 
     # ---------------------------------------------------------------- releases
 
@@ -279,3 +290,8 @@ class LoopbackEngine:
         if self._parties is None:
             raise RuntimeError("the engine is not running: use it in a with statement")
         return self._parties
+
+
+def _stopped(n_owners: int, n_servers: int, rounds: int, deadline: float) -> LoopbackEngine:
+    """An engine that is not running, from a pickle."""
+    return LoopbackEngine(n_owners, n_servers=n_servers, rounds=rounds, deadline=deadline)

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,18 @@ class NetworkEngine:
         self._laid_for: tuple[str, int, float] | None = None
         self._laid: list[Elements] = []
         self._ready = False
+
+    def __copy__(self) -> Self:
+        """The engine itself: it is a handle, and a clone of its estimator uses the same connections."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a NetworkEngine cannot be pickled: it holds connections. `skdp party` writes the model as a file"
+        )
 
     @property
     def name(self) -> str:
@@ -194,9 +206,7 @@ class NetworkEngine:
 
     async def _serve(self) -> None:
         owners = [link for _, link in sorted(self._network.to_owners.items())]
-        await serve_round(
-            self._seat, self._servers, owners, self._laid.pop(), number=self._number
-        )
+        await serve_round(self._seat, self._servers, owners, self._laid.pop(), number=self._number)
 
     @property
     def _seat(self) -> Seat:

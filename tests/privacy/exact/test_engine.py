@@ -279,6 +279,34 @@ def test_what_fails_before_anything_leaves_costs_nothing(what):
     assert accountant.spent() == (0.0, 0.0)
 
 
+def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
+    """So how long an owner computes is not seen in a round, and a failure there costs nothing."""
+    accountant, seen = BudgetAccountant(1.0, 1e-5, allow_seeded=True), []
+
+    def state():
+        return accountant.ledger()[0]["state"]
+
+    class Watching(ToyEngine):
+        def ready(self, *asked):
+            seen.append(("ready", state()))
+
+        def open(self, integers, sigma):
+            seen.append(("open", state()))
+            return super().open(integers, sigma)
+
+    made = statistics()
+    source = made[2]._value
+
+    def watched(unit):
+        seen.append(("statistic", state()))
+        return source.on_grid(unit)
+
+    made[2] = Bounded.from_source(replace(source, on_grid=watched), (4,), l2=made[2].l2)
+    with session(accountant=accountant) as s:
+        s.gaussian_by_engine(made, s.plan_gaussian(1), Watching())
+    assert seen == [("statistic", "reserved"), ("ready", "reserved"), ("open", "spent")]
+
+
 @pytest.mark.parametrize("what", ["closes", "releases"])
 def test_an_engine_that_gets_ready_cannot_act_before_the_charge(what):
     class Meddling(ToyEngine):
