@@ -37,8 +37,8 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     Returns
     -------
     callable
-        From a list of statistics of different owners, always of one shape, to the noisy sum. The first call refuses
-        what the samplers' proven errors do not allow to finish: nothing is opened then, and nothing is spent.
+        From a list of statistics of different owners, always of one shape, to the noisy sum. The first call
+        refuses what the samplers' proven errors do not allow to finish: nothing is opened or spent then.
 
     Notes
     -----

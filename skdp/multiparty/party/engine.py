@@ -125,9 +125,9 @@ class NetworkEngine:
         return gaussian_shares_slack(n_values, noise_multiplier, honest)
 
     def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
-        """Wait until every party has checked its data, and lay the noise; nobody is charged before the first round.
+        """Wait until every party has checked its data, and lay the noise: see `Engine.ready`.
 
-        See `Engine.ready`.
+        Nobody is charged before the noise of the first round is laid.
 
         Parameters
         ----------
