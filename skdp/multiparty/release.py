@@ -14,8 +14,8 @@ __all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "ope
 
 # What an engine has for each kind of noise.
 METHODS = {
-    "gaussian": ("open", "slack"),
-    "laplace": ("open_laplace", "laplace_slack", "laplace_scales"),
+    "gaussian": ("ready", "open", "slack"),
+    "laplace": ("ready", "open_laplace", "laplace_slack", "laplace_scales"),
 }
 NOISES = tuple(METHODS)
 
@@ -37,7 +37,8 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     Returns
     -------
     callable
-        From a list of statistics of different owners to the noisy sum.
+        From a list of statistics of different owners, always of one shape, to the noisy sum. The first call
+        refuses what the samplers' proven errors do not allow to finish: nothing is opened or spent then.
 
     Notes
     -----
@@ -46,19 +47,27 @@ def make_release(session: PrivacySession, *, noise: str, releases: int, engine: 
     ``mu = sqrt(T) / z``. Laplace noise is calibrated to the l1 norm: with delta = 0 the epsilons of the
     releases add up to the whole, with delta > 0 they share the budget's mu.
     """
-    if noise == "gaussian":
-        plan = session.plan_gaussian(releases)
-        if engine is None or session.exact:
-            return lambda statistics: session.gaussian(sum_of_owners(statistics), plan)
-        return lambda statistics: session.gaussian_by_engine(statistics, plan, engine)
-    epsilon = laplace_epsilon(session, releases)
-    if engine is None or session.exact:
-        return lambda statistics: session.laplace(
-            sum_of_owners(statistics), epsilon, purpose="steps"
-        )
-    return lambda statistics: session.laplace_by_engine(
-        statistics, epsilon, engine, purpose="steps"
-    )
+    left = iter(range(releases, 0, -1))  # releases from here on, this one included
+    plan = session.plan_gaussian(releases) if noise == "gaussian" else None
+    epsilon = laplace_epsilon(session, releases) if plan is None else 0.0
+
+    def release(statistics: list[Bounded]) -> NDArray[np.float64]:
+        rest = next(left, 1)
+        if engine is not None and not session.exact:
+            if plan is not None:
+                return session.gaussian_by_engine(statistics, plan, engine, releases=rest)
+            return session.laplace_by_engine(
+                statistics, epsilon, engine, purpose="steps", releases=rest
+            )
+        total = sum_of_owners(statistics)
+        if rest == releases:  # the first
+            pure = epsilon if plan is None else None
+            session.require_feasible(total.size, releases, 1.0, epsilon=pure)
+        if plan is not None:
+            return session.gaussian(total, plan)
+        return session.laplace(total, epsilon, purpose="steps")
+
+    return release
 
 
 def laplace_epsilon(session: PrivacySession, releases: int) -> float:

@@ -24,6 +24,7 @@ Privacy
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,6 +63,7 @@ _LAPLACE_SCALE = 2.0**30  # units of the grid; a choice, not tuned
 _ROUNDING_SHARE = (
     100  # least sensitivity over rounding where bits make the noise; a choice, not tuned
 )
+_ROUNDED_SHARE = 10  # least scale of such noise over all roundings of a sum; a choice, not tuned
 _SPARSE_VECTOR_GRID = 2.0**28  # integer sensitivity over epsilon of a query; a choice, not tuned
 
 
@@ -192,18 +194,30 @@ def laplace(
 
 
 def laplace_grid(
-    bounded: Bounded, epsilon: float, adjacency: str, scales: tuple[float, float]
+    total: Bounded,
+    statistics: Sequence[Bounded],
+    epsilon: float,
+    adjacency: str,
+    scales: tuple[float, float],
 ) -> tuple[float, float, int]:
     """Return (unit, scale in units, integer l1 sensitivity) of Laplace noise that somebody else draws.
 
     Public numbers only. The grid is as coarse as the least scale allows, because noise made of bits costs a
-    digit for every halving. But what rounding adds, ``1 + roundings * size`` units, is at most 1 % of the
-    sensitivity.
+    digit for every halving. But the grid must not spoil what is released:
+
+    * What rounding adds to the sensitivity, ``1 + roundings * size`` units, is at most 1 % of it.
+    * A sum of vectors that are rounded one by one clips each to ``l2 / unit - sqrt(size) / 2 - 1`` units, so that
+      the integers keep the l2 bound (`skdp.kernels.gradient.clipped_sums`). That margin is at most 1 % of the
+      clip. The bound on l1 does not tell: it is sqrt(size) times larger.
+    * The roundings of n vectors move an entry of their sum by at most n / 2 units together. That is at most a
+      tenth of the scale of the noise.
 
     Parameters
     ----------
-    bounded : Bounded
-        With a finite l1 bound.
+    total : Bounded
+        The sum that is released, with a finite l1 bound.
+    statistics : sequence of Bounded
+        Its terms. Each is computed on this grid.
     epsilon : float
     adjacency : str
     scales : tuple of float
@@ -214,23 +228,27 @@ def laplace_grid(
     PrivacyBudgetExceeded
         If the statistic and the noise do not fit on one grid.
     """
-    s = sensitivity_factor(bounded, adjacency) * bounded.l1
+    s = sensitivity_factor(total, adjacency) * total.l1
     if not 0 < s < math.inf:
-        raise ValueError(f"a Laplace release needs a finite l1 bound > 0, got {bounded.l1!r}")
+        raise ValueError(f"a Laplace release needs a finite l1 bound > 0, got {total.l1!r}")
     low, high = scales
-    spread = 1 + bounded._value.roundings * bounded.size
-    total = max(math.ceil(low * epsilon), _ROUNDING_SHARE * spread) + 1
-    unit = s / (total - spread) * (1 + 2.0**-50)
-    coarse = _grid(bounded, unit, additive=True)
-    if coarse > unit:
-        unit, total = coarse, math.floor(s / coarse) + spread
-    scale = total / epsilon * (1 + 2.0**-50)
+    spread = 1 + total._value.roundings * total.size
+    alone = [b for b in statistics if b._value.roundings == 0 and b.linf > 0]
+    # An entry of a sum of n vectors is at most n linf.
+    n_rounded = math.fsum(b._value.magnitude / b.linf for b in alone)
+    least = max(low, _ROUNDED_SHARE * n_rounded / 2) if n_rounded < math.inf else low
+    units = max(math.ceil(least * epsilon), _ROUNDING_SHARE * spread) + 1
+    margin = _ROUNDING_SHARE * (math.sqrt(total.size) / 2 + 1)
+    finest = min([s / (units - spread) * (1 + 2.0**-50), *(b.l2 / margin for b in alone)])
+    unit = _grid(total, finest, additive=True)
+    sensitivity = math.floor(s / unit) + spread
+    scale = sensitivity / epsilon * (1 + 2.0**-50)
     if not low <= scale <= high:
         raise PrivacyBudgetExceeded(
             f"Laplace noise of scale {scale:.3g} units cannot be drawn on this grid, only between {low:g} and "
             f"{high:g}; ask for another epsilon, or for fewer records or values"
         )
-    return unit, scale, total
+    return unit, scale, sensitivity
 
 
 def gumbel_top_k(

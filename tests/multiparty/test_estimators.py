@@ -16,6 +16,7 @@ from skdp import (
 )
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting, UtilityWarning
 from skdp.multiparty import OwnRecords
+from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.privacy import accounting, noise
 
 CLASSIFIERS = (MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier)
@@ -218,6 +219,9 @@ class Toy:
     def __init__(self):
         self.counts = []
 
+    def ready(self, n_owners, n_values, noise, scale):
+        pass
+
     def slack(self, n_values, noise_multiplier):
         return 0.0, 0.0
 
@@ -226,6 +230,55 @@ class Toy:
         drawn = noise.rounded_gaussian(sigma, integers[0].shape, noise.KeyStream(len(self.counts)))
         with np.errstate(over="ignore"):
             return np.add.reduce(list(integers)) + drawn
+
+
+class Rough(Toy):
+    """With an error of which the budget of epsilon = 1 holds nine."""
+
+    laplace_scales = (2.0**14, 2.0**40)
+
+    def slack(self, n_values, noise_multiplier):
+        return 1.1e-6, 0.0
+
+    def laplace_slack(self, n_values, scale, epsilon):
+        return 1.1e-6, 0.0
+
+    def open_laplace(self, integers, scale):
+        return self.open(integers, scale)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_errors_that_a_whole_fit_does_not_hold_are_found_before_its_first_round(noise):
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    options = dict(accountant=accountant, noise=noise, max_iter=10)
+    engine = Rough()
+    with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
+        make(CLASSIFIERS[0], engine=engine, **options).fit(X, Y, owners=OWNERS)
+    assert engine.counts == []
+    assert accountant.spent() == (0.0, 0.0)
+    make(CLASSIFIERS[0], engine=engine, **{**options, "max_iter": 9}).fit(X, Y, owners=OWNERS)
+    assert engine.counts == [3] * 9
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_sessions_own_errors_are_found_before_the_first_round(noise):
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    model = make(CLASSIFIERS[0], epsilon=1e-3, accountant=accountant, noise=noise, max_iter=500)
+    with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
+        model.fit(np.zeros((N, 12_000)), Y, owners=OWNERS)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("n_owners", [2, 3])
+def test_an_engine_that_cannot_open_costs_nothing(noise, n_owners):
+    """It is not running, or other owners are connected."""
+    accountant = BudgetAccountant(10.0, 1e-3, allow_seeded=True)
+    engine = LoopbackEngine(n_owners)
+    model = make(CLASSIFIERS[0], engine=engine, accountant=accountant, noise=noise, max_iter=2)
+    with pytest.raises((RuntimeError, ValueError), match=r"with statement|2 owners are connected"):
+        model.fit(X, Y, owners=OWNERS)
+    assert accountant.spent() == (0.0, 0.0)
 
 
 class Shared(Toy):

@@ -1,13 +1,14 @@
 """session.laplace_by_engine: what it opens, charges and refuses, with a toy engine that knows the noise."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.losses import LogisticLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, noise
+from skdp.privacy import Bounded, BudgetAccountant, PrivacySession, PrivateRecords, noise
 
 
 class Toy:
@@ -17,6 +18,9 @@ class Toy:
 
     def __init__(self, factor=1.0, slack=(1e-12, 1e-20)):
         self.stream, self.factor, self.given, self.asked = noise.KeyStream(3), factor, slack, []
+
+    def ready(self, n_owners, n_values, noise, scale):
+        pass
 
     def laplace_slack(self, n_values, scale, epsilon):
         return self.given
@@ -90,8 +94,44 @@ def test_the_grid_is_public_coarse_and_keeps_rounding_below_one_percent(kind):
         moved = sum(np.abs(a - b).sum() for a, b in zip(first, second))
         assert scale == again >= 2.0**14
         spread = 1 + 4 * max(b._value.roundings for b in made)
-        assert scale <= max(2.0**14, 100 * spread / epsilon) + 2 / epsilon
+        # The margin of the clip: 100 (sqrt(4) / 2 + 1) units of the smaller bound, that of 40 records; in l1
+        # norm twice as many, and the sensitivity is twice that of 25 records.
+        clip = 2 * 2 * 200 * 40 / 25 if kind == "gradient" else 0
+        assert scale <= max(2.0**14, max(100 * spread, clip) / epsilon) + 2 / epsilon
         assert 0.45 * epsilon * scale < moved <= epsilon * scale
+
+
+class Noiseless(Toy):
+    """Opens the sum of the integers itself: what is left is what the grid does."""
+
+    def open_laplace(self, integers, scale):
+        return np.add.reduce(list(integers))
+
+
+@pytest.mark.parametrize("p", [4, 105, 1000, 3000])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 1.0])
+def test_the_grid_leaves_the_clip_alone_in_many_dimensions(p, epsilon):
+    """Vectors are clipped sqrt(p) / 2 + 1 units early, of l2 / unit: that is at most 1 % of them."""
+    records = [PrivateRecords(np.full((n, p), 1 / math.sqrt(p)), np.zeros(n)) for n in (20, 30)]
+    made = [r.mean_gradient(LogisticLoss(), np.zeros(p), 0.5) * 0.5 for r in records]
+    opened = session(epsilon=10.0).laplace_by_engine(made, epsilon, Noiseless())
+    exact = np.full(p, 0.5 / math.sqrt(p))  # every gradient is as long as the clip
+    # Each of 30 entries is rounded by half a unit, of which the clip has 50 sqrt(p) at least.
+    assert np.linalg.norm(opened) > 0.98 * np.linalg.norm(exact)
+    assert np.linalg.norm(opened - exact) < 0.02 * np.linalg.norm(exact)
+
+
+def test_small_gradients_of_many_records_are_not_rounded_away():
+    """All roundings together are below a tenth of the noise's scale, whatever the records are."""
+    n, p = 20_000, 4
+    records = PrivateRecords(np.full((n, p), 4e-5), np.zeros(n))
+    made = [records.mean_gradient(LogisticLoss(), np.zeros(p), 0.5)]
+    s = session(epsilon=20.0)
+    opened = s.laplace_by_engine(made, 1.0, Noiseless())
+    (row,) = s.report().mechanisms
+    off = np.abs(opened - 2e-5) * row["epsilon"] / row["sensitivity"]
+    assert off.max() < 0.1
+    assert 2e-5 * row["epsilon"] / row["sensitivity"] > 0.1  # rounding all of them to zero fails
 
 
 def test_refusals_open_nothing():
@@ -135,6 +175,40 @@ def test_the_row_is_written_before_anything_is_opened():
     with pytest.raises(ConnectionError):
         s.laplace_by_engine(gradients(owners()), 0.3, Failing())
     assert s.report().mechanisms[0]["count"] == 1
+
+
+@pytest.mark.parametrize("what", ["statistic", "engine"])
+def test_what_fails_before_anything_leaves_costs_nothing(what):
+    class Absent(Toy):
+        def ready(self, n_owners, n_values, noise, scale):
+            assert (n_owners, n_values, noise) == (2, 4, "laplace")
+            assert 2.0**14 <= scale <= 2.0**40
+            raise RuntimeError("not ready")
+
+    def broken(unit):
+        raise RuntimeError("no grid")
+
+    accountant = BudgetAccountant(10.0, 1e-5, allow_seeded=True)
+    made, engine = gradients(owners()), Absent() if what == "engine" else Toy()
+    if what == "statistic":
+        source = replace(made[1]._value, on_grid=broken)
+        made[1] = Bounded.from_source(source, (4,), l2=made[1].l2)
+    with pytest.raises(RuntimeError, match=r"^no"), session(accountant=accountant) as s:
+        s.laplace_by_engine(made, 0.3, engine)
+    assert engine.asked == []
+    assert (s._ledger.rows, s._ledger.pure, s._ledger.slack) == ([], [], [0.0, 0.0])
+    assert accountant.spent() == (0.0, 0.0)
+
+
+def test_errors_of_all_releases_are_checked_before_the_first():
+    engine, s = Toy(slack=(1e-6, 0.0)), session()
+    with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
+        s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=100)
+    assert (engine.asked, s._ledger.rows, s._ledger.slack) == ([], [], [0.0, 0.0])
+    with pytest.raises(ValueError, match="releases"):
+        s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=0)
+    s.laplace_by_engine(gradients(owners()), 0.1, engine, releases=10)
+    assert s._ledger.slack[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
 
 
 def test_without_privacy_the_sum_is_exact():

@@ -1,5 +1,6 @@
 """The engine of one machine: real processes and sockets, the law of the noise, and what ends it."""
 
+import asyncio
 import copy
 import os
 import pickle
@@ -8,10 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
+from skdp import MPCGradientPerturbationClassifier
+from skdp.multiparty.engine.control import read_greeting
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.privacy import Bounded, PrivacySession
@@ -110,12 +116,64 @@ def test_strangers_are_not_let_in(engine):
     assert engine.open(X, SIGMA).shape == (104,)
 
 
-def test_it_is_not_copied(engine):
-    for act in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(TypeError, match="connections"):
-            act(engine)
+def test_a_copy_is_the_engine_and_a_pickle_is_one_that_is_not_running(engine):
+    assert copy.copy(engine) is copy.deepcopy(engine) is engine
+    sent = pickle.loads(pickle.dumps(engine))
+    assert (sent.n_owners, sent.n_servers, sent.rounds) == (10, 3, 1)
+    assert sent.deadline == engine.deadline
+    with pytest.raises(RuntimeError, match="with statement"):
+        sent.open(X, SIGMA)
     with pytest.raises(RuntimeError, match="already"):
         engine.__enter__()
+
+
+def test_an_estimator_with_an_engine_is_cloned_searched_and_pickled():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(90, 3))
+    y, owners = (A[:, 0] > 0) * 1, np.arange(90) % 2
+    with LoopbackEngine(2) as running, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MPCGradientPerturbationClassifier(
+            classes=(0, 1), engine=running, max_iter=2, accountant=False
+        )
+        assert clone(model).engine is running
+        search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2).fit(A, y, owners=owners)
+        assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+        model.fit(A, y, owners=owners)
+        sent = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(sent.predict(A), model.predict(A))
+    with pytest.raises(RuntimeError, match="with statement"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sent.fit(A, y, owners=owners)
+
+
+def test_it_gets_ready_once_for_an_opening(engine):
+    """Noise that is laid serves the opening; nothing is laid for what cannot be opened."""
+    engine.ready(10, 7, "gaussian", SIGMA)
+    before = engine.traffic()
+    engine.ready(10, 7, "gaussian", SIGMA)
+    assert engine.traffic() == before
+    opened = engine.open([np.arange(7)] * 10, SIGMA)
+    assert abs(opened - 10 * np.arange(7)).max() < 14 * 5 * SIGMA
+    for wrong, match in (
+        ((9, 7, "gaussian", SIGMA), "10 owners"),
+        ((10, 7, "gaussian", 1.0), "share of the noise"),
+        ((10, 7, "laplace", 1.0), "the scale"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            engine.ready(*wrong)
+
+
+@pytest.mark.parametrize("how", ["silence", "a reset"])
+def test_who_does_not_greet_is_nobody(how):
+    async def greeting():
+        reader = asyncio.StreamReader()
+        reader.feed_data(b"half")
+        if how == "a reset":
+            reader.set_exception(ConnectionResetError())
+        return await asyncio.wait_for(read_greeting(reader, b"x" * 32, deadline=0.05), 5.0)
+
+    assert asyncio.run(greeting()) is None
 
 
 def test_parameters():

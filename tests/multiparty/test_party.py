@@ -23,7 +23,7 @@ from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
-from skdp.multiparty.transport.network import READY_TAG
+from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
 from skdp.multiparty.transport.tls import Identity, connect_all
 from skdp.privacy import read_ledger
 from skdp.privacy.budget import Reservation
@@ -302,9 +302,16 @@ async def send_all(network, tag, payload):
 async def be_ready(network):
     network.set_deadline(20.0)
     await network.barrier(READY_TAG)
+    await network.barrier(LAID_TAG)
 
 
 async def stall(network):
+    await asyncio.sleep(5.0)
+
+
+async def stall_before_the_charge(network):
+    network.set_deadline(20.0)
+    await network.barrier(READY_TAG)
     await asyncio.sleep(5.0)
 
 
@@ -350,6 +357,7 @@ async def leave(network):
     ("act", "reasons", "charged"),
     [
         (stall, {Reason.LATE}, False),
+        (stall_before_the_charge, {Reason.LATE}, False),
         (stall_in_a_round, {Reason.LATE}, True),
         (replay, {Reason.ORDER}, True),
         (lie_about_the_shape, {Reason.CONTENT}, True),
@@ -360,7 +368,7 @@ async def leave(network):
 )
 def test_a_party_that_misbehaves_is_named_to_every_other(tmp_path, act, reasons, charged):
     short = {"connect": 20.0, "data": 20.0, "round": 20.0}
-    if act in (stall, stall_in_a_round):
+    if act in (stall, stall_before_the_charge, stall_in_a_round):
         short["data" if act is stall else "round"] = 2.0
     study = Study(tmp_path, 4, deadlines=short)
     found = study.together(only=range(3), beside=[Impostor(study, act)])

@@ -186,13 +186,15 @@ def die_while_the_noise_is_laid():
 
 
 def test_a_server_that_dies_while_it_lays_noise_is_named(tmp_path):
-    """The charge is made before the noise is, so it is spent."""
+    """The noise is laid before the charge is made, so nobody has spent anything."""
     study = Study(tmp_path, 4, parameters=LAPLACE, estimator="MPCOutputPerturbationClassifier")
     codes, results = in_processes(study, {1: die_while_the_noise_is_laid})
     assert codes == [0, -signal.SIGKILL, 0, 0]
     for index in (0, 2, 3):
         assert results[index].startswith("PartyError: hospital_b: "), results[index]
-    assert all(is_spent(study, index) for index in range(4))
+    states = [read_ledger(study.ledger(index))["fits"][0]["state"] for index in range(4)]
+    assert [states[0], *states[2:]] == ["returned"] * 3
+    assert states[1] != "spent"  # what a killed process had reserved is handed back later
     assert not list((tmp_path / "out").glob("*.json"))
 
 

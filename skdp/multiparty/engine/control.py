@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 __all__ = [
     "BUFFER",
+    "GREETING_SECONDS",
     "HOST",
     "READY",
     "TOKEN_BYTES",
@@ -20,6 +21,7 @@ __all__ = [
 
 HOST = "127.0.0.1"
 TOKEN_BYTES = 32
+GREETING_SECONDS = 60.0  # in which a connection must say whose it is; a choice, not tuned
 READY = 2**60  # the tag of a server's first frame to the caller; commands count from 0
 BUFFER = 2**20  # bytes that a stream reads ahead; a choice, not tuned
 
@@ -96,10 +98,13 @@ def greet(writer: asyncio.StreamWriter, token: bytes, number: int) -> None:
     writer.write(_GREETING.pack(token, number))
 
 
-async def read_greeting(reader: asyncio.StreamReader, token: bytes) -> int | None:
-    """The party's number; None if it does not know the secret."""
+async def read_greeting(
+    reader: asyncio.StreamReader, token: bytes, *, deadline: float = GREETING_SECONDS
+) -> int | None:
+    """The party's number; None if it does not know the secret, hangs up, or says nothing until the deadline."""
     try:
-        shown, number = _GREETING.unpack(await reader.readexactly(_GREETING.size))
-    except EOFError:
+        async with asyncio.timeout(deadline):
+            shown, number = _GREETING.unpack(await reader.readexactly(_GREETING.size))
+    except (EOFError, OSError):  # TimeoutError and ConnectionResetError are OSErrors
         return None
     return int(number) if hmac.compare_digest(shown, token) else None

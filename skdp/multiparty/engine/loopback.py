@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ __all__ = ["LoopbackEngine"]
 
 Integers = NDArray[np.int64]
 
+_FAILED = "the protocol has failed before; start the engine again"
 _MOST_OWNERS = 2**20  # for which `field` proves that no sum overflows
 
 
@@ -49,6 +50,11 @@ class LoopbackEngine:
     ------
     ValueError
         If a number is out of range.
+
+    Notes
+    -----
+    A copy is the same engine, so an estimator that holds it can be cloned: grid searches in this process work. A
+    pickle has the settings only, and its engine is not running.
 
     Examples
     --------
@@ -102,12 +108,43 @@ class LoopbackEngine:
             self._parties.close(politely=not self._failed)
             self._parties = None
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("a LoopbackEngine cannot be copied or pickled: it holds connections")
+    def __copy__(self) -> Self:
+        """The engine itself: it is a handle, so that clones of an estimator use the same servers."""
+        return self
 
-    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = _refuse  # type: ignore[assignment]
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is pickled is an engine of the same settings that is not running: connections stay here."""
+        return _stopped, (self.n_owners, self.n_servers, self.rounds, self.deadline)
 
     # ---------------------------------------------------------------- releases
+
+    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+        """Refuse what cannot be opened, and lay the noise of the next opening if it is not laid.
+
+        Parameters
+        ----------
+        n_owners, n_values : int
+        noise : {"gaussian", "laplace"}
+        scale : float
+            In units: sigma, or the scale of Laplace noise.
+
+        Raises
+        ------
+        RuntimeError
+            If the engine is not running, or has failed before.
+        ValueError
+            If other owners are connected, or such noise cannot be drawn.
+        PartyError
+            If a server failed while the noise was laid; the engine must be started again.
+        """
+        self._check_owners(n_owners)
+        laplace = noise == "laplace"
+        self._check_scale(laplace, scale)
+        self._running()
+        self._lay(laplace, n_values, scale)
 
     def open(self, integers: Sequence[Integers], sigma: float) -> Integers:
         """The sum of the owners' integers plus noise, modulo 2^64.
@@ -129,7 +166,6 @@ class LoopbackEngine:
         PartyError
             If a party failed; nothing is opened, and the engine must be started again.
         """
-        share_std(sigma, self.n_servers - self.threshold)
         return self._open(integers, Kind.ROUND_GAUSSIAN, sigma)
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
@@ -147,7 +183,7 @@ class LoopbackEngine:
             Of one opening.
         sigma : float
         """
-        share_std(sigma, self.n_servers - self.threshold)
+        self._check_scale(False, sigma)
         self._prepare(Command(Kind.LAY_GAUSSIAN, rounds, n_values, sigma))
 
     def open_laplace(self, integers: Sequence[Integers], scale: float) -> Integers:
@@ -169,7 +205,6 @@ class LoopbackEngine:
         PartyError
             If a party failed; nothing is opened, and the engine must be started again.
         """
-        digits_of(scale)
         return self._open(integers, Kind.ROUND_LAPLACE, scale)
 
     @property
@@ -192,7 +227,7 @@ class LoopbackEngine:
             Of one opening.
         scale : float
         """
-        digits_of(scale)
+        self._check_scale(True, scale)
         self._prepare(Command(Kind.LAY_LAPLACE, rounds, n_values, scale))
 
     def traffic(self) -> Traffic:
@@ -203,20 +238,37 @@ class LoopbackEngine:
 
     def _open(self, integers: Sequence[Integers], kind: Kind, scale: float) -> Integers:
         arrays = [np.asarray(array) for array in integers]
-        if len(arrays) != self.n_owners:
-            raise ValueError(f"{self.n_owners} owners are connected, got integers of {len(arrays)}")
+        self._check_owners(len(arrays))
+        self._check_scale(kind.is_laplace, scale)
         if any(array.dtype != np.int64 or array.shape != arrays[0].shape for array in arrays):
             raise TypeError("the owners' integers must be int64 arrays of one shape")
         command = Command(kind, 1, arrays[0].size, scale)
         key = (command.kind.is_laplace, command.n_values, command.scale)
-        if not self._laid[key]:
-            lay = Kind.LAY_LAPLACE if kind.is_laplace else Kind.LAY_GAUSSIAN
-            self._prepare(command._replace(kind=lay, rounds=self.rounds))
+        self._lay(*key)
         self._laid[key] -= 1
         results = self._call(command, arrays)
         if any(not np.array_equal(result, results[0]) for result in results):
             raise RuntimeError("owners read different results")
         return results[0]
+
+    def _check_owners(self, n_owners: int) -> None:
+        if n_owners != self.n_owners:
+            raise ValueError(f"{self.n_owners} owners are connected, got integers of {n_owners}")
+
+    def _check_scale(self, laplace: bool, scale: float) -> None:
+        """Refuse noise that cannot be drawn."""
+        if laplace:
+            digits_of(scale)
+        else:
+            share_std(scale, self.n_servers - self.threshold)
+
+    def _lay(self, laplace: bool, n_values: int, scale: float) -> None:
+        """Lay the noise of `rounds` openings where that of the next one is not laid."""
+        if self._failed:
+            raise RuntimeError(_FAILED)
+        if not self._laid[laplace, n_values, scale]:
+            kind = Kind.LAY_LAPLACE if laplace else Kind.LAY_GAUSSIAN
+            self._prepare(Command(kind, self.rounds, n_values, scale))
 
     def _prepare(self, command: Command) -> None:
         if command.rounds < 1 or command.n_values < 1:
@@ -227,7 +279,7 @@ class LoopbackEngine:
     def _call(self, command: Command, arrays: Sequence[Integers] = ()) -> list[Integers]:
         parties = self._running()
         if self._failed:
-            raise RuntimeError("the protocol has failed before; start the engine again")
+            raise RuntimeError(_FAILED)
         try:
             return parties.call(command, arrays)
         except BaseException:
@@ -238,3 +290,8 @@ class LoopbackEngine:
         if self._parties is None:
             raise RuntimeError("the engine is not running: use it in a with statement")
         return self._parties
+
+
+def _stopped(n_owners: int, n_servers: int, rounds: int, deadline: float) -> LoopbackEngine:
+    """An engine that is not running, from a pickle."""
+    return LoopbackEngine(n_owners, n_servers=n_servers, rounds=rounds, deadline=deadline)

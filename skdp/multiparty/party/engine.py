@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from skdp.multiparty.engine.noise_shares import gaussian_shares_slack
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
 from skdp.multiparty.transport.links import together
-from skdp.multiparty.transport.network import READY_TAG, Network
+from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.privacy.noise import KeyStream
 
 __all__ = ["Bridge", "NetworkEngine", "check_installed"]
@@ -94,6 +94,18 @@ class NetworkEngine:
         self._laid: list[Elements] = []
         self._ready = False
 
+    def __copy__(self) -> Self:
+        """The engine itself: it is a handle, and a clone of its estimator uses the same connections."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a NetworkEngine cannot be pickled: it holds connections. `skdp party` writes the model as a file"
+        )
+
     @property
     def name(self) -> str:
         """For the report."""
@@ -112,12 +124,34 @@ class NetworkEngine:
         honest = self._plan.n_servers - self._plan.threshold
         return gaussian_shares_slack(n_values, noise_multiplier, honest)
 
-    def ready(self) -> None:
-        """Wait until every party has reserved its budget and checked its data; nobody is charged yet."""
+    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+        """Wait until every party has checked its data, and lay the noise: see `Engine.ready`.
+
+        Nobody is charged before the noise of the first round is laid.
+
+        Parameters
+        ----------
+        n_owners, n_values : int
+        noise : {"gaussian", "laplace"}
+        scale : float
+            In units: sigma, or the scale of Laplace noise.
+
+        Raises
+        ------
+        PartyError
+            If a party is missing, or failed while the noise was laid.
+        """
+        if n_owners != len(self._plan.parties):
+            raise ValueError("there must be one array an owner")
         if not self._ready:
             self._network.set_deadline(self._plan.data)
             self._bridge.call(self._network.barrier(READY_TAG))
             self._network.set_deadline(self._plan.round)
+        if self._own < self._plan.n_servers:
+            self._bridge.call(self._lay(n_values, noise, scale))
+        if not self._ready:
+            # Owners that are no servers learn here that the noise is laid. Then all may be charged.
+            self._bridge.call(self._network.barrier(LAID_TAG))
             self._ready = True
 
     def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
@@ -144,20 +178,18 @@ class NetworkEngine:
     def _open(
         self, integers: Sequence[NDArray[np.int64]], noise: str, scale: float
     ) -> NDArray[np.int64]:
-        self.ready()
-        if len(integers) != len(self._plan.parties):
-            raise ValueError("there must be one array an owner")
+        self.ready(len(integers), integers[0].size, noise, scale)
         if any(part.any() for owner, part in enumerate(integers) if owner != self._own):
             raise ValueError("the arrays of owners in other processes must be zero here")
         mine = np.ascontiguousarray(integers[self._own], dtype=np.int64)
-        opened = self._bridge.call(self._round(mine, noise, scale))
+        opened = self._bridge.call(self._round(mine))
         self._number += 1
         return opened
 
-    async def _round(self, mine: NDArray[np.int64], noise: str, scale: float) -> NDArray[np.int64]:
+    async def _round(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
         if self._own < self._plan.n_servers:
-            parts.append(self._serve(mine.size, noise, scale))
+            parts.append(self._serve())
         opened: NDArray[np.int64] = (await together(parts))[0]
         return opened
 
@@ -165,15 +197,24 @@ class NetworkEngine:
         servers = [link for _, link in sorted(self._network.to_servers.items())]
         return await open_as_owner(servers, mine, self._input_keys, number=self._number)
 
-    async def _serve(self, n_values: int, noise: str, scale: float) -> None:
-        seat = Seat(self._own, self._plan.n_servers)
-        servers = dict(sorted(self._network.between.items()))
+    async def _lay(self, n_values: int, noise: str, scale: float) -> None:
+        """Lay the noise of some rounds, as a server, where that of the next one is not laid."""
         if not self._laid or self._laid_for != (noise, n_values, scale):
             lay = self._lay_gaussian if noise == "gaussian" else self._lay_laplace
-            self._laid = await lay(seat, servers, n_values, scale)
+            self._laid = await lay(self._seat, self._servers, n_values, scale)
             self._laid_for, self._batch = (noise, n_values, scale), self._batch + 1
+
+    async def _serve(self) -> None:
         owners = [link for _, link in sorted(self._network.to_owners.items())]
-        await serve_round(seat, servers, owners, self._laid.pop(), number=self._number)
+        await serve_round(self._seat, self._servers, owners, self._laid.pop(), number=self._number)
+
+    @property
+    def _seat(self) -> Seat:
+        return Seat(self._own, self._plan.n_servers)
+
+    @property
+    def _servers(self) -> dict[int, Any]:
+        return dict(sorted(self._network.between.items()))
 
     def _rounds(self, fit: int) -> int:
         """How many rounds' noise is laid now, where ``fit`` of them fit into one frame."""

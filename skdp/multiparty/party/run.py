@@ -2,9 +2,9 @@
 
 The order is the guarantee. Plan and keys come first. Connections and hellos follow, so that all plans are the
 same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
-party's own ledger, waits until all parties are ready, commits the charge to disk, and only then lets the first
-share of its input go. Before that commit a failure of whatever kind spends nothing. After it the whole plan is
-spent, output or not.
+party's own ledger, computes its first statistic, and waits until all parties are ready and the servers have laid
+noise. Then it commits the charge to disk, and only then lets the first share of its input go. Before that commit
+a failure of whatever kind spends nothing. After it the whole plan is spent, output or not.
 """
 
 import json

@@ -11,7 +11,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.accounting.releases import Gaussian, Laplace
 from skdp.privacy.bounded import Bounded, Source
-from skdp.privacy.session.ledger import GaussianPlan
+from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
 from skdp.privacy.session.parts import Parts
 
 __all__ = ["Engine", "LaplaceEngine", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
@@ -23,6 +23,13 @@ class Engine(Protocol):
     @property
     def name(self) -> str:
         """Written to the report: who draws the noise, and whom one trusts for it."""
+
+    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+        """Do all that may fail before an owner's numbers are needed: find the peers, lay the noise.
+
+        Called before every opening, and before the first one is charged. ``noise`` is "gaussian" or "laplace",
+        ``scale`` its sigma or scale in units. What it raises costs nothing, if nothing was opened before.
+        """
 
     def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
         """Return the sum of the owners' integers plus round(N(0, sigma^2)) in every entry, modulo 2^64."""
@@ -42,6 +49,9 @@ class LaplaceEngine(Protocol):
     def laplace_scales(self) -> tuple[float, float]:
         """The least and the largest scale, in units of the grid, for which it draws noise."""
 
+    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+        """As `Engine.ready`."""
+
     def open_laplace(
         self, integers: Sequence[NDArray[np.int64]], scale: float
     ) -> NDArray[np.int64]:
@@ -52,7 +62,12 @@ class LaplaceEngine(Protocol):
 
 
 def gaussian_by_engine(
-    parts: Parts, statistics: Sequence[Bounded], plan: GaussianPlan, engine: Engine
+    parts: Parts,
+    statistics: Sequence[Bounded],
+    plan: GaussianPlan,
+    engine: Engine,
+    *,
+    releases: int = 1,
 ) -> NDArray[np.float64]:
     """Release the sum of several owners' statistics with noise that an engine draws.
 
@@ -64,6 +79,9 @@ def gaussian_by_engine(
         Of this session, with a release left.
     engine : Engine
         Its ``open`` is called once, with each owner's integers on one public grid.
+    releases : int, default=1
+        How many equal ones are to be made, this one included. If the budget does not hold the samplers' errors of
+        all of them, none is made.
 
     Returns
     -------
@@ -74,7 +92,7 @@ def gaussian_by_engine(
     PrivacyBudgetExceeded
         If the plan holds no further release. Nothing was opened.
     UnsupportedAccounting
-        If the statistics are of a batch, or differ in what they protect.
+        If the statistics are of a batch, or differ in what they protect; or if the samplers' errors do not fit.
 
     Notes
     -----
@@ -83,8 +101,11 @@ def gaussian_by_engine(
     as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
     sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
     ledger has the same row. The promise is the engine's, and the report lists it as an assumption; its `slack`
-    is charged beside that of the package's own sampler. The row is written before the engine opens anything,
-    because peers may see the sum even if the engine then fails.
+    is charged beside that of the package's own sampler.
+
+    **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has left
+    this process until then: what fails there costs nothing. The row is written before the engine opens
+    anything, because peers may see the sum even if the engine then fails.
     """
     with parts.door.lock:
         ledger, statistics = parts.ledger, tuple(statistics)
@@ -92,24 +113,30 @@ def gaussian_by_engine(
             raise UnsupportedAccounting(
                 "owners' statistics are released with a plan of session.plan_gaussian only"
             )
-        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
-        _wait_for_others(engine)
-        if not ledger.exact:
-            theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
-        # The engine's code has run; from here to the charge only the package's own does.
-        parts.door.check()
-        for bounded in statistics:
-            ledger.check_statistic(bounded)
-        ledger.check_plan(plan, plan.releases)
-        if not ledger.exact:
-            drawn_with = ledger.noise(total, plan)
-            own = noise.gaussian_slack(total.size, plan.noise_multiplier)
-            ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
-        ledger.use(plan)
+        total, name = _sum_for(statistics), str(engine.name)
+
+        def check() -> None:
+            _check(parts, statistics)
+            ledger.check_plan(plan, plan.releases)
+
+        check()
         if ledger.exact:
+            ledger.use(plan)
             return total._value.plain()
-        parts.keys.commit()
+        drawn_with = ledger.noise(total, plan)
         unit, sigma, sensitivity = drawn_with
+        theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
+        own = noise.gaussian_slack(total.size, plan.noise_multiplier)
+        slack = own[0] + theirs[0], own[1] + theirs[1]
+        _check_slacks(ledger, slack, releases)
+        check()
+        integers = [bounded._value.on_grid(unit) for bounded in statistics]
+        engine.ready(len(statistics), total.size, "gaussian", sigma)
+        # The engine's code has run; from here to the charge only the package's own does.
+        check()
+        ledger.charge_slack(slack)
+        ledger.use(plan)
+        parts.keys.commit()
         made = Gaussian(
             noise_multiplier=sigma * unit / sensitivity,
             sensitivity=sensitivity,
@@ -119,8 +146,7 @@ def gaussian_by_engine(
         # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
         ledger.write(made.describe(), plan.purpose)
         ledger.assume(f"noise was drawn by {name}")
-        opened = engine.open([bounded._value.on_grid(unit) for bounded in statistics], sigma)
-        return _to_floats(opened, total, unit)
+        return _to_floats(engine.open(integers, sigma), total, unit)
 
 
 def laplace_by_engine(
@@ -130,6 +156,7 @@ def laplace_by_engine(
     engine: LaplaceEngine,
     *,
     purpose: str = "statistic",
+    releases: int = 1,
 ) -> NDArray[np.float64]:
     """Release the sum of several owners' statistics with discrete Laplace noise that an engine draws.
 
@@ -143,6 +170,8 @@ def laplace_by_engine(
     engine : LaplaceEngine
         Its ``open_laplace`` is called once, with each owner's integers on one public grid.
     purpose : str, default="statistic"
+    releases : int, default=1
+        As for `gaussian_by_engine`.
 
     Returns
     -------
@@ -153,8 +182,8 @@ def laplace_by_engine(
     PrivacyBudgetExceeded
         If the session does not hold the cost. Nothing was opened.
     UnsupportedAccounting
-        If the statistics are of a batch, or differ in what they protect; or if the session has delta = 0, because
-        an engine's noise is made of finitely many digits and is not pure.
+        If the statistics are of a batch, or differ in what they protect; if the samplers' errors do not fit; or
+        if the session has delta = 0, because an engine's noise is made of finitely many digits and is not pure.
 
     Notes
     -----
@@ -162,43 +191,44 @@ def laplace_by_engine(
     rounding of a total, are the largest over the owners. On a grid of width ``unit`` the integers' l1
     sensitivity is at most ``D = floor(l1 / unit) + 1 + roundings * size``, and discrete Laplace noise of scale
     ``D / epsilon`` is epsilon-DP. The session charges it as `PrivacySession.laplace` does, and the engine's
-    `laplace_slack` beside it. The row is written before the engine opens anything.
+    `laplace_slack` beside it. The order is that of `gaussian_by_engine`.
     """
     with parts.door.lock:
         ledger, statistics = parts.ledger, tuple(statistics)
         if not (isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf):
             raise ValueError(f"epsilon of a release must be a finite number > 0, got {epsilon!r}")
-        total, name, theirs = _sum_for(statistics), str(engine.name), (0.0, 0.0)
-        _wait_for_others(engine)
-        unit = scale = sensitivity = 0.0
-        if not ledger.exact:
-            if ledger.delta == 0:
-                raise UnsupportedAccounting(
-                    "an engine's Laplace noise is not pure: it needs delta > 0. Release without an engine, or "
-                    "give the session a delta"
-                )
-            scales = engine.laplace_scales
-            unit, scale, units = mechanisms.laplace_grid(total, epsilon, ledger.adjacency, scales)
-            sensitivity = units * unit
-            theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
-        # The engine's code has run; from here to the charge only the package's own does.
-        parts.door.check()
-        for bounded in statistics:
-            ledger.check_statistic(bounded)
+        total, name = _sum_for(statistics), str(engine.name)
+        _check(parts, statistics)
         if ledger.exact:
             return total._value.plain()
-        cost = accounting.pure_mu(epsilon) ** 2
+        if ledger.delta == 0:
+            raise UnsupportedAccounting(
+                "an engine's Laplace noise is not pure: it needs delta > 0. Release without an engine, or "
+                "give the session a delta"
+            )
+        scales = engine.laplace_scales
+        unit, scale, units = mechanisms.laplace_grid(
+            total, statistics, epsilon, ledger.adjacency, scales
+        )
+        theirs = _checked(engine.laplace_slack(total.size, scale, epsilon))
         own = noise.laplace_slack(total.size, epsilon)
-        ledger.charge_slack((own[0] + theirs[0], own[1] + theirs[1]))
+        slack, cost = (own[0] + theirs[0], own[1] + theirs[1]), accounting.pure_mu(epsilon) ** 2
+        _check_slacks(ledger, slack, releases)
+        _check(parts, statistics)
+        ledger.admit(cost)
+        integers = [bounded._value.on_grid(unit) for bounded in statistics]
+        engine.ready(len(statistics), total.size, "laplace", scale)
+        # The engine's code has run; from here to the charge only the package's own does.
+        _check(parts, statistics)
+        ledger.charge_slack(slack)
         ledger.admit_pure(epsilon, 1, cost)
         parts.keys.commit()
         # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
-        made = Laplace(epsilon=epsilon, sensitivity=sensitivity, grid=unit)
+        made = Laplace(epsilon=epsilon, sensitivity=units * unit, grid=unit)
         ledger.write(made.describe(), purpose)
         ledger.assume(f"noise was drawn by {name}")
         ledger.assume(_NOT_PURE)
-        opened = engine.open_laplace([b._value.on_grid(unit) for b in statistics], scale)
-        return _to_floats(opened, total, unit)
+        return _to_floats(engine.open_laplace(integers, scale), total, unit)
 
 
 _NOT_PURE = (
@@ -207,14 +237,17 @@ _NOT_PURE = (
 )
 
 
-def _wait_for_others(engine: Engine | LaplaceEngine) -> None:
-    """Let an engine whose parties are in different processes find out whether all can start.
+def _check(parts: Parts, statistics: Sequence[Bounded]) -> None:
+    """Refuse a closed session, and statistics that are not for it."""
+    parts.door.check()
+    for bounded in statistics:
+        parts.ledger.check_statistic(bounded)
 
-    It raises if one cannot, for example because its data do not fit. Nobody has been charged then.
-    """
-    ready = getattr(engine, "ready", None)
-    if ready is not None:
-        ready()
+
+def _check_slacks(ledger: Ledger, slack: tuple[float, float], releases: int) -> None:
+    """Refuse a release if the budget does not hold the samplers' errors of all that are to follow, too."""
+    count = check_number(releases, "releases")
+    ledger.check_slack((count * slack[0], count * slack[1]))
 
 
 def _checked(slack: tuple[float, float]) -> tuple[float, float]:

@@ -66,7 +66,9 @@ def plan_gaussian(
         return plan
 
 
-def require_feasible(parts: Parts, size: int, releases: int, share: float) -> None:
+def require_feasible(
+    parts: Parts, size: int, releases: int, share: float, *, epsilon: float | None = None
+) -> None:
     """Refuse a plan whose sampling error the budget cannot hold, before anything is released.
 
     Parameters
@@ -76,6 +78,8 @@ def require_feasible(parts: Parts, size: int, releases: int, share: float) -> No
     releases : int
     share : float
         Share of the session's mu^2 that the releases take together.
+    epsilon : float, default=None
+        Of each release, if it has Laplace noise; None is Gaussian noise.
 
     Raises
     ------
@@ -83,7 +87,10 @@ def require_feasible(parts: Parts, size: int, releases: int, share: float) -> No
         If the proven error of the sampler is more than the part of the budget that pays for it.
     """
     ledger = parts.ledger
-    if not ledger.exact and ledger.delta > 0:
+    if epsilon is not None:
+        if not ledger.exact:
+            ledger.check_slack(noise.laplace_slack(size * releases, epsilon))
+    elif not ledger.exact and ledger.delta > 0:
         part = share * ledger.mu2
         if not part > 0.0:
             raise UnsupportedAccounting(

@@ -1,6 +1,7 @@
 """A release whose noise an engine draws: a toy engine shares integers modulo 2^64 and opens a noisy sum."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,9 @@ class ToyEngine:
             factor,
         )
         self.asked = []
+
+    def ready(self, n_owners, n_values, noise, scale):
+        pass
 
     def slack(self, n_values, noise_multiplier):
         return 0.0, 0.0
@@ -250,6 +254,88 @@ def test_the_engines_error_is_charged():
         worse.gaussian_by_engine(statistics(), plan, bad)
     assert bad.asked == []
     assert worse._keys.stream is None
+
+
+@pytest.mark.parametrize("what", ["statistic", "engine"])
+def test_what_fails_before_anything_leaves_costs_nothing(what):
+    class Absent(ToyEngine):
+        def ready(self, n_owners, n_values, noise, scale):
+            assert (n_owners, n_values, noise, scale) == (3, 4, "gaussian", 2.0**30)
+            raise RuntimeError("not ready")
+
+    def broken(unit):
+        raise RuntimeError("no grid")
+
+    accountant = BudgetAccountant(1.0, 1e-5, allow_seeded=True)
+    made, engine = statistics(), Absent() if what == "engine" else ToyEngine()
+    if what == "statistic":
+        source = replace(made[1]._value, on_grid=broken)
+        made[1] = Bounded.from_source(source, (4,), l2=made[1].l2)
+    with pytest.raises(RuntimeError, match=r"^no"), session(accountant=accountant) as s:
+        plan = s.plan_gaussian(1)
+        s.gaussian_by_engine(made, plan, engine)
+    assert engine.asked == []
+    assert (s._ledger.rows, s._ledger.slack, s._ledger._used) == ([], [0.0, 0.0], {})
+    assert accountant.spent() == (0.0, 0.0)
+
+
+def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
+    """So how long an owner computes is not seen in a round, and a failure there costs nothing."""
+    accountant, seen = BudgetAccountant(1.0, 1e-5, allow_seeded=True), []
+
+    def state():
+        return accountant.ledger()[0]["state"]
+
+    class Watching(ToyEngine):
+        def ready(self, *asked):
+            seen.append(("ready", state()))
+
+        def open(self, integers, sigma):
+            seen.append(("open", state()))
+            return super().open(integers, sigma)
+
+    made = statistics()
+    source = made[2]._value
+
+    def watched(unit):
+        seen.append(("statistic", state()))
+        return source.on_grid(unit)
+
+    made[2] = Bounded.from_source(replace(source, on_grid=watched), (4,), l2=made[2].l2)
+    with session(accountant=accountant) as s:
+        s.gaussian_by_engine(made, s.plan_gaussian(1), Watching())
+    assert seen == [("statistic", "reserved"), ("ready", "reserved"), ("open", "spent")]
+
+
+@pytest.mark.parametrize("what", ["closes", "releases"])
+def test_an_engine_that_gets_ready_cannot_act_before_the_charge(what):
+    class Meddling(ToyEngine):
+        def ready(self, n_owners, n_values, noise, scale):
+            if what == "closes":
+                s.close()
+            else:
+                s.gaussian_by_engine(statistics(), plan, ToyEngine())
+
+    s, engine = session(), Meddling()
+    plan = s.plan_gaussian(1)
+    with pytest.raises((RuntimeError, PrivacyBudgetExceeded)):
+        s.gaussian_by_engine(statistics(), plan, engine)
+    assert engine.asked == []
+    assert len(s._ledger.rows) == (what == "releases")
+
+
+def test_errors_of_all_releases_are_checked_before_the_first():
+    class Rough(ToyEngine):
+        def slack(self, n_values, noise_multiplier):
+            return 1e-6, 0.0
+
+    s, engine = session(), Rough()
+    plan = s.plan_gaussian(100)
+    with pytest.raises(UnsupportedAccounting, match="so many noisy values"):
+        s.gaussian_by_engine(statistics(), plan, engine, releases=100)
+    assert (engine.asked, s._ledger.rows, s._ledger.slack) == ([], [], [0.0, 0.0])
+    s.gaussian_by_engine(statistics(), plan, engine, releases=9)
+    assert s._ledger.slack[0] == pytest.approx(1e-6, rel=0.01)  # charged one by one
 
 
 def test_the_accountant_is_charged_before_anything_is_opened():
