@@ -123,7 +123,7 @@ def fits(seeds):
             for seed in range(seeds):
                 engine = AsThreeServers(seed) if "servers" in name else name
                 model = skdp.MPCGradientPerturbationClassifier(
-                    epsilon=experiments.EPSILON, delta=experiments.DELTA, alpha=experiments.ALPHA,
+                    epsilon=experiments.EPSILON, delta=experiments.DELTA, alpha=experiments.ALPHA, row_norm=1.0,
                     max_iter=rounds, engine=engine, random_state=seed, **problem.more,
                 )  # fmt: skip
                 start = time.perf_counter()

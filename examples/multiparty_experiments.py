@@ -192,7 +192,14 @@ def cells(name, method, seeds):
 def run(name, method, problem, m, layout, rounds, seed):
     """One fit and its measures."""
     cls, params, in_rounds, _ = METHODS[method]
-    settings = {"epsilon": EPSILON, "delta": DELTA, "alpha": ALPHA, **problem.more, **params}
+    settings = {
+        "epsilon": EPSILON,
+        "delta": DELTA,
+        "alpha": ALPHA,
+        "row_norm": 1.0,
+        **problem.more,
+        **params,
+    }
     if in_rounds:
         settings["max_iter"] = rounds
     if cls == "DPLocalObjectivePerturbation" and problem.ending == "Regressor":

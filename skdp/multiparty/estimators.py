@@ -49,13 +49,13 @@ class _GradientFit(MultipartyFit):
         with opened_engine(self.engine, owners.n_owners, settings.max_iter) as engine:
             theta = gradient_descent(
                 session, owners, problem.loss, settings, engine=engine,
-                release=self._release(session, problem, settings), callback=self._told(),
+                release=self._release(session, problem, settings), callback=self._told(owners),
             )  # fmt: skip
         attributes = {
             "learning_rate_": settings.learning_rate,
             "clip_norm_": settings.clip_norm * self._reach,
         }
-        return Solution(self._rescaled(theta), settings.max_iter, attributes)
+        return Solution(self._rescaled(theta, owners), settings.max_iter, attributes)
 
     def _release(
         self, session: PrivacySession, problem: Problem, settings: DescentSettings
@@ -74,8 +74,8 @@ class _GradientFit(MultipartyFit):
             session,
             owners,
             problem.loss,
-            alpha=float(self.alpha),
-            radius=self._radius,
+            alpha=self._penalty(owners),
+            radius=owners.radius,
             noise=self.noise,
             clip_norm=None if isinstance(clip, str) else float(clip) / self._reach,
             max_iter=None if isinstance(self.max_iter, str) else int(self.max_iter),
@@ -83,14 +83,14 @@ class _GradientFit(MultipartyFit):
             widening=self._widening(problem),
         )  # fmt: skip
 
-    def _told(self) -> Any:
+    def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""
         if self.callback is None:
             return None
         classifier = hasattr(self, "classes")
 
         def tell(iteration: int, theta: np.ndarray) -> None:
-            coef, _ = from_theta(self._rescaled(theta), self.fit_intercept, classifier)
+            coef, _ = from_theta(self._rescaled(theta, owners), self.fit_intercept, classifier)
             self.callback(iteration, coef)
 
         return tell
@@ -133,10 +133,11 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     ----------
     {epsilon} {delta.pure}
     alpha : float, default=1e-3
-        Weight of the l2 penalty, > 0.
-    row_norm : float, default=1.0
-        Public bound on the l2 norm of a record's features. Longer rows are scaled to it. The intercept's
-        constant 1 is appended afterwards.
+        Weight of the l2 penalty, > 0, where rows are measured in units of ``row_norm``: coefficients cost
+        ``alpha / 2 * row_norm^2 * ||coef||^2``.
+    row_norm : float or "auto", default="auto"
+        Public length in which rows are measured. Longer rows are scaled to it, in the fit only. "auto" is
+        ``sqrt(n_features)``, the usual length of a standardized row. Give 1 for rows in the unit ball.
     weighting : {"owner", "record"}, default="owner"
         "owner" gives every owner the same weight, as published; the noise is that of ``m`` owners of the
         smallest one's size. "record" gives every record (or group) the same weight; the noise is that of their
@@ -209,7 +210,7 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         max_iter="auto",
@@ -270,8 +271,8 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {engine} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
@@ -308,7 +309,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         max_iter="auto",
@@ -317,7 +318,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         engine="plain",
         adjacency="replace-one",
         unit="record",

@@ -16,7 +16,7 @@ from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain
-from skdp.privacy import accounting
+from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
@@ -25,7 +25,7 @@ class MultipartyFit(LinearFit):
     """The fit of a linear model to the records of several owners; a subclass gives `solve`."""
 
     alpha: float
-    row_norm: float
+    row_norm: float | str
     weighting: str
     noise: str
     engine: Any
@@ -33,8 +33,11 @@ class MultipartyFit(LinearFit):
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
 
-    def _rescaled(self, theta: np.ndarray) -> np.ndarray:
-        """Theta in units of y."""
+    def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
+        """Theta in units of y, for an intercept's feature of 1."""
+        theta = theta * self._reach
+        if self.fit_intercept:
+            theta[-1] *= owners.row_norm
         return theta
 
     def fit(self, X: Any, y: Any, owners: Any = None, groups: Any = None, **more: Any) -> Self:
@@ -99,8 +102,8 @@ class MultipartyFit(LinearFit):
                 "weighting='record' divides by the owners' sizes, which are private with unit='owner': use "
                 "weighting='owner'"
             )
-        for name in ("alpha", "row_norm"):
-            check_number(name, getattr(self, name), Real, low=0, strict=True, high=1e50)
+        check_number("alpha", self.alpha, Real, low=0, strict=True, high=1e50)
+        check_number("row_norm", self.row_norm, Real, low=1e-20, high=1e20, word="auto")
         check_engine(self.engine, self.noise, self.delta)
         super()._check_parameters()
 
@@ -109,10 +112,9 @@ class MultipartyFit(LinearFit):
     def _recalibrates(self, problem: Problem) -> bool:
         return False
 
-    @property
-    def _radius(self) -> float:
-        """R~, the largest norm of a scaled row with the intercept's constant 1."""
-        return math.hypot(self.row_norm, float(self.fit_intercept))
+    def _penalty(self, owners: Any) -> float:
+        """The weight of ``||theta||^2 / 2`` that is `alpha` where rows are measured in units of ``row_norm``."""
+        return float(self.alpha) * float(owners.row_norm) ** 2
 
     # ---------------------------------------------------------------- warnings and report
 
@@ -147,11 +149,12 @@ class MultipartyFit(LinearFit):
             "largest_owner": max(owners.sizes),
             "weighting": self.weighting,
             "alpha": float(self.alpha),
-            "row_norm": float(self.row_norm),
+            "row_norm": owners.row_norm,
         }
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        lines = [f"rows longer than {self.row_norm:g} were scaled to it"]
+        owners: Any = problem.records
+        lines = [f"rows longer than {owners.row_norm:g} were scaled to it"]
         if self.unit == "owner":
             lines.append(
                 "the unit is the owner: all records of one owner may change, and their number is private"
@@ -185,7 +188,7 @@ class _OfOwners:
     epsilon: float
     unit: str
     weighting: str
-    row_norm: float
+    row_norm: float | str
     fit_intercept: bool
     engine: Any
     _pooled: bool
@@ -210,11 +213,15 @@ class _OfOwners:
             groups=groups,
             unit=self.unit,
             weighting=self.weighting,
-            row_norm=self.row_norm,
+            row_norm=self._row_norm(X.shape[1]),
             fit_intercept=self.fit_intercept,
             n_classes=n_classes,
             pooled=self._pooled and is_plain(self.engine),
         )
+
+    def _row_norm(self, n_features: int) -> float:
+        """The length to which rows are scaled: that of a standardized row, if it is not given."""
+        return math.sqrt(n_features) if isinstance(self.row_norm, str) else float(self.row_norm)
 
     def _check_own_process(self) -> None:
         """Refuse settings with which the processes of several owners would not agree."""
@@ -238,7 +245,7 @@ class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
 class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
-    y_bounds: tuple[float, float]
+    y_bounds: tuple[float, float] | None
     huber_threshold: float
     loss: str
 
@@ -246,10 +253,10 @@ class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
 
     def _check_targets(self) -> None:
         super()._check_targets()
-        found = np.asarray(self.y_bounds, dtype=object)
+        found = np.asarray(self._bounds, dtype=object)
         if found.shape != (2,) or not all(isinstance(bound, Real) for bound in found):
             raise TypeError("y_bounds must be two numbers (low, high), public ones")
-        low, high = map(float, self.y_bounds)
+        low, high = map(float, self._bounds)
         if not -1e50 <= low < high <= 1e50:
             raise ValueError(
                 f"y_bounds must be (low, high) with low < high, both between -1e50 and 1e50, got {self.y_bounds!r}"
@@ -260,19 +267,31 @@ class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
             )
 
     @property
+    def _bounds(self) -> tuple[float, float]:
+        return (-1.0, 1.0) if self.y_bounds is None else self.y_bounds
+
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        if self.y_bounds is None:
+            warn_user(
+                "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets",
+                UtilityWarning,
+            )
+
+    @property
     def _center(self) -> float:
         """The middle of the range, which an intercept can stand for."""
-        low, high = map(float, self.y_bounds)
+        low, high = map(float, self._bounds)
         return 0.5 * low + 0.5 * high if self.fit_intercept else 0.0
 
     @property
     def _reach(self) -> float:  # type: ignore[override]
         """The largest distance of a clipped target from the centre."""
-        low, high = map(float, self.y_bounds)
+        low, high = map(float, self._bounds)
         return max(high - self._center, self._center - low)
 
     def _records(self, X: Any, y: np.ndarray, *args: Any, **options: Any) -> Any:
-        low, high = map(float, self.y_bounds)
+        low, high = map(float, self._bounds)
         scaled = (np.clip(y, low, high) - self._center) / self._reach
         return super()._records(X, scaled, *args, **options)
 
@@ -283,11 +302,11 @@ class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
         return SquaredLoss(), ()
 
     def _public(self, problem: Problem) -> dict[str, Any]:
-        return {**super()._public(problem), "y_bounds": [float(bound) for bound in self.y_bounds]}
+        return {**super()._public(problem), "y_bounds": [float(bound) for bound in self._bounds]}
 
-    def _rescaled(self, theta: np.ndarray) -> np.ndarray:
+    def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
         """Coefficients in units of y."""
-        theta = theta * self._reach
+        theta = super()._rescaled(theta, owners)
         if self.fit_intercept:
             theta[-1] += self._center
         return theta

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from sklearn.base import is_classifier
+
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.linear_model.glm import Problem
@@ -9,7 +11,7 @@ from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
 from skdp.multiparty.release import opened_engine
-from skdp.privacy import PrivacySession
+from skdp.privacy import PrivacySession, factor
 
 __all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor"]
 
@@ -25,8 +27,12 @@ class _OutputFit(MultipartyFit):
     )
 
     def _noise(self, problem: Problem) -> tuple[float, str]:
-        """The average minimiser's norm is at most G / alpha, and one release has this much noise."""
-        return self._gradient_noise(problem)[0], "longer than any minimiser can be"
+        """What the noise of the average minimiser moves scores of rows by, over what they hold."""
+        owners: Any = problem.records
+        loss = self._convex(problem.loss, owners)
+        moved = loss.lipschitz * owners.radius / self._penalty(owners) * owners.radius
+        least = 1.0 if is_classifier(self) else 0.5  # targets lie in [-1, 1]
+        return factor(self.adjacency) * moved / least, "as large as the scores that it hides"
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
@@ -34,16 +40,16 @@ class _OutputFit(MultipartyFit):
             theta = average_of_minimizers(
                 session,
                 owners,
-                self._convex(problem.loss),
-                alpha=float(self.alpha),
+                self._convex(problem.loss, owners),
+                alpha=self._penalty(owners),
                 noise=self.noise,
                 engine=engine,
             )
-        return Solution(self._rescaled(theta))
+        return Solution(self._rescaled(theta, owners))
 
-    def _convex(self, loss: Any) -> Any:
+    def _convex(self, loss: Any, owners: Any) -> Any:
         """The loss with bounded gradients that has the same minimiser."""
-        return ridge_loss(float(self.alpha), self._radius) if loss.is_quadratic else loss
+        return ridge_loss(self._penalty(owners), owners.radius) if loss.is_quadratic else loss
 
 
 @document(MPCGradientPerturbationClassifier)
@@ -113,7 +119,7 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         fit_intercept=True,
@@ -158,8 +164,8 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
         "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {engine} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
@@ -199,13 +205,13 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         engine="plain",
         adjacency="replace-one",
         unit="record",

@@ -29,6 +29,7 @@ is
   w_j n_j / D, and one owner changes at a time: the sum moves by at most max_j w_j n_j Delta_j / D.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -96,7 +97,8 @@ class Owners:
         Whose change is protected.
     weighting : {"owner", "record"}, default="owner"
     row_norm : float, default=1.0
-        Longer rows are scaled to this l2 norm, before the intercept's constant 1 is appended.
+        Longer rows are scaled to this l2 norm. The intercept's feature has the same value, so that the intercept
+        counts as much as the rows do.
     fit_intercept : bool, default=False
     n_classes : int, default=None
         Number of declared classes.
@@ -170,6 +172,11 @@ class Owners:
             "record" if unit == "record" else "group", total, self.n_features, None, n_classes,
             "csr" if sp.issparse(X) else "dense", str(X.dtype),
         )  # fmt: skip
+
+    @property
+    def radius(self) -> float:
+        """R~, the largest norm of a scaled row with the intercept's feature."""
+        return math.hypot(self.row_norm, self.row_norm * self.fit_intercept)
 
     def weight(self, owner: int) -> float:
         """Weight w_j of a unit of this owner: at most 1."""
@@ -289,7 +296,11 @@ class Owners:
             part = parts.get(owner)
             if part is None:
                 shape = PublicShape(self.shape.unit, size, self.n_features, None, self.n_classes)
-                made.append(PrivateRecords.elsewhere(shape, fit_intercept=self.fit_intercept))
+                made.append(
+                    PrivateRecords.elsewhere(
+                        shape, fit_intercept=self.fit_intercept, intercept_value=self.row_norm
+                    )
+                )
             elif weights is None:
                 made.append(self._records(part, None, averaged=False))
             else:
@@ -306,7 +317,7 @@ class Owners:
             weight = share if weight is None else weight * share
         records = PrivateRecords(
             part.X, part.y, groups=units, sample_weight=weight,
-            fit_intercept=self.fit_intercept, n_classes=self.n_classes,
+            fit_intercept=self.fit_intercept, intercept_value=self.row_norm, n_classes=self.n_classes,
         )  # fmt: skip
         return records.shortened(self.row_norm)
 

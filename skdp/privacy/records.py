@@ -127,7 +127,9 @@ class PrivateRecords:
         return made
 
     @classmethod
-    def elsewhere(cls, shape: PublicShape, *, fit_intercept: bool = False) -> "PrivateRecords":
+    def elsewhere(
+        cls, shape: PublicShape, *, fit_intercept: bool = False, intercept_value: float = 1.0
+    ) -> "PrivateRecords":
         """Stand for records that lie in another process: their public shape, and nothing of them.
 
         Its statistics have the bounds that those of the other process have. Release them as `Bounded.absent`.
@@ -137,6 +139,7 @@ class PrivateRecords:
         shape : PublicShape
             Of the other process's records.
         fit_intercept : bool, default=False
+        intercept_value : float, default=1.0
 
         Returns
         -------
@@ -147,7 +150,7 @@ class PrivateRecords:
         codes = np.zeros(1, dtype=np.intp) if shape.unit == "group" else None
         rows = rows_from(
             X, y, groups=codes, sample_weight=None, fit_intercept=fit_intercept,
-            intercept_value=1.0, n_public=shape.n_public, n_classes=shape.n_classes,
+            intercept_value=intercept_value, n_public=shape.n_public, n_classes=shape.n_classes,
         )  # fmt: skip
         return cls._of(replace(rows, shape=shape))
 

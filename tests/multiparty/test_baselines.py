@@ -47,7 +47,9 @@ def spread(cls, data, seeds, **params):
     """Standard deviation of all coefficients over seeded fits of the same data, and how many there are."""
     X, y, owners = data
     fits = [
-        np.ravel(cls(random_state=seed, **LABELS, **params).fit(X, y, owners=owners).coef_)
+        np.ravel(
+            cls(random_state=seed, row_norm=1.0, **LABELS, **params).fit(X, y, owners=owners).coef_
+        )
         for seed in range(seeds)
     ]
     deviations = np.array(fits) - np.mean(fits, axis=0)
@@ -97,7 +99,7 @@ def test_noise_of_the_other_owners_is_not_what_the_claim_rests_on(monkeypatch):
 
     X, y, owners = table([20, 30])
     honest = mechanisms.gaussian_grid
-    model = DPLocalOutputPerturbationClassifier(random_state=0, **LABELS)
+    model = DPLocalOutputPerturbationClassifier(random_state=0, row_norm=1.0, **LABELS)
     model.fit(X, y, owners=owners)
     monkeypatch.setattr(mechanisms, "gaussian_grid", lambda b, z, *rest: honest(b, z / 2, *rest))
     with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
@@ -133,7 +135,7 @@ def test_local_gradient_noise_of_unequal_owners():
 def test_a_clip_below_the_gradients_makes_messages_of_equal_sensitivity():
     """Weighted gradients are clipped at C: an owner with a smaller weight then moves its message by C as well."""
     sizes = [10, 20]
-    model = DPLocalGradientPerturbationClassifier(**LABELS)
+    model = DPLocalGradientPerturbationClassifier(row_norm=1.0, **LABELS)
 
     class Given:
         records = Owners(*table(sizes)[:2], owners=table(sizes)[2])
@@ -164,7 +166,7 @@ def test_pathak_reports_what_its_noise_costs():
     X, y, owners = table([20] * 8)
     for version, cost in (("published", math.sqrt(3) / 8), ("corrected", 1 / 8)):
         model = MPCPathakClassifier(
-            epsilon=2.0, delta=0.0, version=version, random_state=0, **LABELS
+            row_norm=1.0, epsilon=2.0, delta=0.0, version=version, random_state=0, **LABELS
         ).fit(X, y, owners=owners)
         report = model.privacy_
         assert report.guarantee == "proven"
@@ -187,7 +189,7 @@ def test_published_noise_of_few_owners_is_refused_before_anything_is_spent():
     X, y, owners = table([20, 20], d=9)
     accountant = BudgetAccountant(5.0, 1e-3)
     model = MPCPathakClassifier(
-        epsilon=1.0, delta=0.0, version="published", accountant=accountant, **LABELS
+        row_norm=1.0, epsilon=1.0, delta=0.0, version="published", accountant=accountant, **LABELS
     )
     with pytest.raises(PrivacyBudgetExceeded, match=r"costs 1.5 times epsilon"):
         model.fit(X, y, owners=owners)
@@ -201,11 +203,13 @@ def test_pathak_of_ridge_regression_bounds_what_a_replaced_record_moves():
     X[0, 0] = 1.0
     owners, found = np.repeat([0, 1], 12), []
     for y[0] in (-1.0, 1.0):
-        model = MPCPathakRegressor(epsilon=math.inf, alpha=alpha, fit_intercept=False)
+        model = MPCPathakRegressor(epsilon=math.inf, alpha=alpha, fit_intercept=False, row_norm=1.0)
         found.append(model.fit(X, y, owners=owners).coef_)
     moved = np.linalg.norm(found[0] - found[1])
     assert moved == pytest.approx(1.0 / (1.0 + 12 * alpha), rel=1e-4)
-    private = MPCPathakRegressor(epsilon=1.0, delta=0.0, alpha=alpha, fit_intercept=False)
+    private = MPCPathakRegressor(
+        epsilon=1.0, delta=0.0, alpha=alpha, fit_intercept=False, row_norm=1.0
+    )
     (row,) = private.fit(X, y, owners=owners).privacy_.mechanisms
     assert moved < row["sensitivity"]
 

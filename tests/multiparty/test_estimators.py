@@ -140,7 +140,7 @@ def test_rows_are_scaled_to_their_norm(cls):
     far = X.copy()
     far[3] *= 1e6
     near = X.copy()
-    near[3] /= np.linalg.norm(near[3])
+    near[3] *= 2.0 / np.linalg.norm(near[3])  # sqrt(n_features)
     models = [make(cls, epsilon=math.inf).fit(Z, Y, owners=OWNERS).coef_ for Z in (far, near)]
     assert models[0] == pytest.approx(models[1], abs=1e-6)
 
@@ -156,7 +156,7 @@ def test_rows_are_scaled_to_their_norm(cls):
         ({"weighting": "size"}, "weighting must be one of"),
         ({"noise": "uniform"}, "noise must be one of"),
         ({"alpha": 0.0}, "alpha must be > 0"),
-        ({"row_norm": -1.0}, "row_norm must be > 0"),
+        ({"row_norm": -1.0}, "row_norm must be >= 1e-20"),
         ({"engine": "yao"}, "engine must be"),
         ({"delta": 0.0}, "delta=0 needs pure mechanisms"),
         ({"delta": 0.0, "noise": "laplace", "engine": "mpyc"}, "delta=0 needs pure noise"),

@@ -92,7 +92,7 @@ def test_weights_of_records_give_the_noise_of_the_whole():
     X, y = table()
     for weighting, units in (("owner", 9), ("record", 17)):
         model = MPCGradientPerturbationClassifier(
-            weighting=weighting, max_iter=3, random_state=0, classes=(0, 1)
+            weighting=weighting, row_norm=1.0, max_iter=3, random_state=0, classes=(0, 1)
         ).fit(X, y, owners=LABELS)
         (row,) = model.privacy_.mechanisms
         assert row["sensitivity"] == pytest.approx(2 * math.sqrt(2.0) / units)

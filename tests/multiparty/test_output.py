@@ -127,7 +127,7 @@ def test_targets_are_clipped_moved_and_scaled_by_public_numbers():
     X, _ = table(60)
     y = 20.0 + 3.0 * X[:, 0]
     model = MPCOutputPerturbationRegressor(
-        epsilon=math.inf, alpha=1e-3, y_bounds=(15, 25), random_state=0
+        epsilon=math.inf, alpha=1e-3, row_norm=1.0, y_bounds=(15, 25), random_state=0
     ).fit(X, y)
     Z = np.hstack([X, np.ones((60, 1))])
     theta = ridge(Z, (y - 20) / 5, 1e-3)

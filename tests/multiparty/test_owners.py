@@ -38,7 +38,7 @@ def integers(statistics, unit=UNIT):
 def by_hand(X, y, theta, owners, units, weighting, row_norm, loss):
     """The gradient of the objective without its penalty, unit by unit."""
     z = X * np.minimum(1.0, row_norm / np.linalg.norm(X, axis=1))[:, None]
-    z = np.hstack([z, np.ones((len(y), 1))])
+    z = np.hstack([z, np.full((len(y), 1), row_norm)])
     rows = loss.derivative(z @ theta, y)[:, None] * z
     means = []
     for owner in np.unique(owners):

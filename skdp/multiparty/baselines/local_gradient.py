@@ -47,7 +47,7 @@ class _LocalGradientFit(_GradientFit):
         Gradients are at most G long, so those that weigh w_j change by at most min(C, w_j G) over C.
         """
         owners: Any = problem.records
-        longest = problem.loss.lipschitz * self._radius
+        longest = problem.loss.lipschitz * owners.radius
         over = longest / clip_norm if clip_norm is not None else 1.0
         return [min(1.0, owners.weight(j) * over) for j in range(owners.n_owners)]
 
@@ -113,7 +113,7 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         max_iter="auto",
         learning_rate="auto",
@@ -160,8 +160,8 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
         Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
@@ -197,7 +197,7 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         max_iter="auto",
         learning_rate="auto",
@@ -205,7 +205,7 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         adjacency="replace-one",
         unit="record",
         accountant=None,

@@ -66,8 +66,8 @@ class _LocalObjectiveFit(MultipartyFit):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
-        least = least_penalty(problem.loss, self._radius, ASIDE * self.epsilon)
-        penalties = [max(size * float(self.alpha), least) for size in owners.sizes]
+        least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
+        penalties = [max(size * self._penalty(owners), least) for size in owners.sizes]
         first, average = int(np.argmin(owners.sizes)), np.zeros(owners.n_parameters)
         minimizers = owners.perturbed_minimizers(problem.loss, penalties)
         plan = session.plan_gaussian(len(minimizers) if session.exact else 1, purpose="gap")
@@ -77,8 +77,8 @@ class _LocalObjectiveFit(MultipartyFit):
             else:
                 theta = self._released_alone(session, minimizer)
             average += owners.weight(j) * owners.sizes[j] / owners.divisor * theta
-        attributes = {"alpha_": penalties[first] / owners.sizes[first]}
-        return Solution(self._rescaled(average), attributes=attributes)
+        attributes = {"alpha_": penalties[first] / owners.sizes[first] / owners.row_norm**2}
+        return Solution(self._rescaled(average, owners), attributes=attributes)
 
     def _released_alone(self, session: PrivacySession, minimizer: Any) -> NDArray[np.float64]:
         """One owner's model, from a session of its own; the fit's session holds the accountant's reservation."""
@@ -165,7 +165,7 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         fit_intercept=True,
         classes=None,
@@ -217,8 +217,8 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
     {epsilon} {delta} {alpha} {row_norm} {weighting} {fit_intercept}
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {adjacency} {unit} {accountant} {random_state}
 
     Attributes
@@ -255,11 +255,11 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         fit_intercept=True,
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         adjacency="replace-one",
         unit="record",
         accountant=None,

@@ -26,12 +26,14 @@ class _LocalOutputFit(_OutputFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
         statistics = owners.minimizer(
-            self._convex(problem.loss), alpha=float(self.alpha), adjacency=session.adjacency
+            self._convex(problem.loss, owners),
+            alpha=self._penalty(owners),
+            adjacency=session.adjacency,
         )
         largest = max(statistic.l2 for statistic in statistics)
         ratios = [statistic.l2 / largest for statistic in statistics]
         release = release_with_own_noise(session, ratios, noise=self.noise, releases=1)
-        return Solution(self._rescaled(release(statistics)))
+        return Solution(self._rescaled(release(statistics), owners))
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (*super()._assumptions(problem), OWN_NOISE)
@@ -95,7 +97,7 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         fit_intercept=True,
@@ -135,8 +137,8 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
         "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {adjacency} {unit} {accountant} {random_state}
 
     Attributes
@@ -173,13 +175,13 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         noise="gaussian",
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         adjacency="replace-one",
         unit="record",
         accountant=None,

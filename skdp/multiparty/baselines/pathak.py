@@ -52,11 +52,13 @@ class _PathakFit(_OutputFit):
         owners: Any = problem.records
         total = sum_of_owners(
             owners.minimizer(
-                self._convex(problem.loss), alpha=float(self.alpha), adjacency=session.adjacency
+                self._convex(problem.loss, owners),
+                alpha=self._penalty(owners),
+                adjacency=session.adjacency,
             )
         )
         cost = self._cost(total, owners.n_owners) * laplace_epsilon(session, 1)
-        return Solution(self._rescaled(session.laplace(total, cost, purpose="minimiser")))
+        return Solution(self._rescaled(session.laplace(total, cost, purpose="minimiser"), owners))
 
     def _cost(self, total: Bounded, n_owners: int) -> float:
         """Epsilon of the noise over the epsilon that it is meant for."""
@@ -136,7 +138,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         version="corrected",
         fit_intercept=True,
         classes=None,
@@ -173,8 +175,8 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
         "squared" is ridge regression. Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {adjacency} {unit} {accountant} {random_state}
 
     Attributes
@@ -211,12 +213,12 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
         epsilon=1.0,
         delta=1e-5,
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         version="corrected",
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         adjacency="replace-one",
         unit="record",
         accountant=None,

@@ -178,7 +178,7 @@ class DPRajkumarAgarwalClassifier(MultipartyClassifier, _RajkumarAgarwalFit):
         delta=1e-5,
         epsilon_of="fit",
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         max_iter="auto",
         learning_rate="auto",
@@ -226,8 +226,8 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         Huber's loss is linear beyond ``huber_threshold``.
     huber_threshold : float, default=1.0
         Residual beyond which Huber's loss is linear, in units of y, > 0.
-    y_bounds : tuple of (float, float), default=(-1.0, 1.0)
-        Public range (low, high) to which targets are clipped.
+    y_bounds : tuple of (float, float), default=None
+        Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
     {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
@@ -264,7 +264,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         delta=1e-5,
         epsilon_of="fit",
         alpha=1e-3,
-        row_norm=1.0,
+        row_norm="auto",
         weighting="owner",
         max_iter="auto",
         learning_rate="auto",
@@ -272,7 +272,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         fit_intercept=True,
         loss="squared",
         huber_threshold=1.0,
-        y_bounds=(-1.0, 1.0),
+        y_bounds=None,
         adjacency="replace-one",
         unit="record",
         accountant=None,
