@@ -45,7 +45,7 @@ delta = 1e-6
 adjacency = "replace-one"
 unit = "group"  # protects a person with all rows
 alpha = 1e-3
-row_norm = 2.0
+row_norm = 3.5
 max_iter = 40
 
 [deadlines]  # seconds

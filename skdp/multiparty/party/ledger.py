@@ -33,6 +33,13 @@ class PlanLedger(BudgetAccountant):
         name = f"{estimator} {self._plan.hash[:12]}"
         return super().reserve(estimator=name, plan=self._plan.id, **charge)
 
+    def charged_since(self) -> str | None:
+        """When the plan was charged; None if it is not."""
+        for fit in self.ledger():
+            if fit["state"] == "spent" and f"(plan {self._plan.id})" in fit["estimator"]:
+                return str(fit["time"])
+        return None
+
 
 def open_ledger(
     path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
@@ -62,10 +69,10 @@ def open_ledger(
         parameters = plan.parameters
         ends = (parameters["epsilon"], parameters["delta"]) if ceiling is None else ceiling
     made = PlanLedger(*ends, path=path, plan=plan)
-    for fit in made.ledger():
-        if fit["state"] == "spent" and f"(plan {plan.id})" in fit["estimator"]:
-            raise PrivacyBudgetExceeded(
-                f"The plan {plan.id} is charged already, since {fit['time']}. A plan runs once, whether it gave "
-                "an output or not: make a new plan with another id. Nothing was read or charged."
-            )
+    since = made.charged_since()
+    if since is not None:
+        raise PrivacyBudgetExceeded(
+            f"The plan {plan.id} is charged already, since {since}. A plan runs once, whether it gave "
+            "an output or not: make a new plan with another id. Nothing was read or charged."
+        )
     return made

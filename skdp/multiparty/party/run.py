@@ -102,12 +102,24 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         raise PlanError(
             f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
         )
+    if not Path(options.data).is_file():
+        raise FileNotFoundError(
+            f"there is no table {options.data}; give this party's own with --data"
+        )
     check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
     out = _folder(options.out)
+    me = plan.parties[options.index].name
     with _identity(options, plan) as identity, Bridge() as bridge:
-        network = _connect(bridge, plan, identity, options)
-        say(f"{plan.parties[options.index].name}: connected to all, and all plans are the same")
+        say(
+            f"{me}: waiting for the other parties, {options.timeout or plan.connect:g} seconds at most"
+        )
+        try:
+            network = _connect(bridge, plan, identity, options)
+        except BaseException:
+            say(_spent(ledger, me))
+            raise
+        say(f"{me}: connected to all, and all plans are the same")
         try:
             X, y, groups = read_own_records(options.data, plan, options.index)
             engine = NetworkEngine(bridge, network, plan)
@@ -115,13 +127,22 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
             bridge.call(network.barrier(DONE_TAG))
         except BaseException as error:
             cause = _stopped(bridge, network, plan, error)
+            say(_spent(ledger, me))
             if cause is error:
                 raise
             raise cause from None
         bridge.call(_close(network))
     path = _write(out, plan, options.index, model)
-    say(f"model: {path}")
+    say(f"model: {path}\nreport: {path.with_name(path.name.replace('.model.', '.report.'))}")
+    say(f"{_spent(ledger, me)}: epsilon {model.privacy_.epsilon:g}, delta {model.privacy_.delta:g}")
     return path
+
+
+def _spent(ledger: PlanLedger, me: str) -> str:
+    """Whether this party's ledger was charged, in words."""
+    if ledger.charged_since() is None:
+        return f"{me}: nothing was spent, and the plan can run again"
+    return f"{me}: the plan is charged to the ledger {ledger.path}"
 
 
 def _fit(
