@@ -34,7 +34,9 @@ class PlanLedger(BudgetAccountant):
         return super().reserve(estimator=name, plan=self._plan.id, **charge)
 
     def charged_since(self) -> str | None:
-        """When the plan was charged; None if it is not."""
+        """When the plan was charged; None if it is not, also where there is no ledger yet."""
+        if not Path(self.path).exists():
+            return None
         for fit in self.ledger():
             if fit["state"] == "spent" and f"(plan {self._plan.id})" in fit["estimator"]:
                 return str(fit["time"])
