@@ -237,4 +237,5 @@ def test_a_party_that_is_ended_before_the_rounds_has_spent_nothing(tmp_path):
     process.send_signal(signal.SIGTERM)
     codes, said = finish([process])
     assert codes == [130], said
-    assert not study.ledger(0).exists()
+    # The signal may come before or after it has opened its ledger.
+    assert not study.ledger(0).exists() or read_ledger(study.ledger(0))["fits"] == []
