@@ -160,7 +160,8 @@ def test_tiny_scales_and_too_many_coefficients(name, route):
     adaptive = scales and not issubclass(cls, MultipartyFit)  # whose scales are public
     assert holds(messages, "the released ") == bool(adaptive)
     many = told(route, cls(epsilon=0.5, **declared(cls)), *table(40, cls, d=60))
-    assert holds(many, "are too many") == issubclass(cls, DENSE)
+    alone = name.startswith("DPLocalObjective")  # no release holds all owners' coefficients
+    assert holds(many, "are too many") == (issubclass(cls, DENSE) and not alone)
 
 
 @pytest.mark.parametrize("cls", [DPSLKTClassifier, DPSLKTRegressor])

@@ -146,7 +146,8 @@ def test_no_choice_of_any_estimator_sees_a_wrapped_integer(name, monkeypatch):
                 fitted += 1
             except (PrivacyBudgetExceeded, UnsupportedAccounting, ValueError, MemoryError):
                 continue  # refused from public numbers, before anything was released
-    assert fitted >= 4
+    # Estimators of several owners have no n_public, and refuse row norms beyond 1e20.
+    assert fitted >= (4 if "n_public" in inspect.signature(PRIVATE[name]).parameters else 3)
     assert sum(watch.seen.values()) > 0
     choosing = {"DPFrankWolfe", "DPSparseERM", "DPAGD", "DPTwoStage", "DPIGHT"}
     if any(name.startswith(family) for family in choosing):
