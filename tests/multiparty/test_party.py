@@ -25,9 +25,9 @@ from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
 from skdp.multiparty.transport.tls import Identity, connect_all
-from skdp.privacy import read_ledger
+from skdp.privacy import accounting, read_ledger
 from skdp.privacy.budget import Reservation
-from tests.multiparty.study import SIZES, Study, in_processes, write_plan
+from tests.multiparty.study import SIZES, Study, document, in_processes, write_plan
 
 # The parties' threads warn of small data, and so may their fits.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -108,6 +108,47 @@ def test_four_parties_with_noise_get_one_model_once(tmp_path):
         with pytest.raises(PrivacyBudgetExceeded, match="study-1 is charged already"):
             runs.run(study.options(i))
         assert states(study, i) == ["spent"]
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatch, twin):
+    """All three servers' noise, of which two suffice; in the twin each draws half of it.
+
+    600 values: their deviation is within 5.2 standard errors but for a false alarm below 1e-6.
+    """
+    parameters = {**document([])["parameters"], "max_iter": 150}
+    study, sent, opened = Study(tmp_path, parameters=parameters), {}, {}
+    usual = NetworkEngine._open
+
+    def watched(self, integers, noise, scale):
+        key = self._number
+        found = usual(self, integers, noise, scale)
+        sent.setdefault(key, []).append(integers[self._own])
+        opened[key] = (found, scale)
+        return found
+
+    monkeypatch.setattr(NetworkEngine, "_open", watched)
+    if twin:
+        honest = skdp.multiparty.engine.server.share_std
+        monkeypatch.setattr(
+            skdp.multiparty.engine.server, "share_std", lambda *given: honest(*given) / 2
+        )
+    results = study.together()
+    report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
+    (row,) = report["mechanisms"]
+    noise = np.concatenate([opened[key][0] - sum(sent[key]) for key in sorted(opened)])
+    assert noise.size == 600
+    assert all(len(parts) == 3 for parts in sent.values())
+    sigma = row["noise_multiplier"] * row["sensitivity"] / row["grid"]
+    assert [scale for _, scale in opened.values()] == pytest.approx([sigma] * 150)
+    # The claim: 150 releases of two servers' noise alone.
+    spent_mu = 150**0.5 / row["noise_multiplier"]
+    assert spent_mu <= accounting.gaussian_mu(10.0, 1e-6)
+    smallest = min(party.n_units for party in study.plan.parties)
+    radius = 2.0 * 2**0.5  # row_norm, and the intercept's feature as long
+    assert row["sensitivity"] >= 2 * radius / (3 * smallest)
+    within = abs(noise.std() / (1.5**0.5 * sigma) - 1) < 5.2 / (2 * noise.size) ** 0.5
+    assert bool(within) is not twin
 
 
 @pytest.mark.parametrize("twin", [False, True])
