@@ -1,22 +1,35 @@
 """Estimators of gradient perturbation; the algorithm is in `gradient`."""
 
+import math
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import Solution, check_number
+from skdp.exceptions import UtilityWarning
 from skdp.linear_model.coordinates import from_theta
 from skdp.linear_model.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
-from skdp.multiparty.gradient import DescentSettings, descent_settings, gradient_descent
+from skdp.multiparty.gradient import (
+    DescentSettings,
+    averaged_noise,
+    descent_settings,
+    gradient_descent,
+)
 from skdp.multiparty.intermediate import report_at
 from skdp.multiparty.release import Release, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
+
+# The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
+# bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
+LARGE_PART = 0.1
 
 
 class _GradientFit(MultipartyFit):
@@ -55,6 +68,8 @@ class _GradientFit(MultipartyFit):
             "learning_rate_": settings.learning_rate,
             "clip_norm_": settings.clip_norm * self._reach,
         }
+        if not is_classifier(self):
+            attributes["prediction_noise_"] = self._prediction_noise(session, problem)
         return Solution(self._rescaled(theta, owners), settings.max_iter, attributes)
 
     def _release(
@@ -82,6 +97,29 @@ class _GradientFit(MultipartyFit):
             learning_rate=None if isinstance(self.learning_rate, str) else float(self.learning_rate),
             widening=self._widening(problem),
         )  # fmt: skip
+
+    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
+        """Warn if the noise of predictions is a large part of the range of the targets; public numbers."""
+        super()._warn_mean(session, mass, problem)
+        noise = self._prediction_noise(session, problem)
+        if noise > LARGE_PART * self._reach:
+            warn_user(
+                f"the noise moves the predictions by about {noise:.2g}, in units of y. Unless the targets vary "
+                "by much more than that, the model is worse than their mean. Give narrower y_bounds, use more "
+                f"{self.unit}s, fewer features or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
+        """Standard deviation that the noise gives to a prediction for standardized, uncorrelated features."""
+        owners: Any = problem.records
+        settings, length = self._settings(session, problem), owners.row_norm
+        features = owners.shape.n_features
+        curvature = length**2 / features
+        variance = features * curvature * averaged_noise(settings, curvature) ** 2
+        if self.fit_intercept:
+            variance += length**2 * averaged_noise(settings, length**2) ** 2
+        return math.sqrt(variance) * self._reach
 
     def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""
@@ -278,6 +316,10 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    prediction_noise_ : float
+        Standard deviation that the noise gives to predictions for standardized features that are not correlated,
+        in units of y. It follows from public numbers. The fit warns where it is above a twentieth of the width
+        of ``y_bounds``.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -17,7 +17,7 @@ from skdp.multiparty.release import Release, laplace_epsilon, make_release
 from skdp.multiparty.rounds import automatic_rounds
 from skdp.privacy import PrivacySession, factor
 
-__all__ = ["DescentSettings", "descent_settings", "gradient_descent"]
+__all__ = ["DescentSettings", "averaged_noise", "descent_settings", "gradient_descent"]
 
 # The last of so many equal parts of the iterates: their mean is the result. On each of the four data sets that
 # `rounds` names its gap was below that of the last iterate, by 2 to 15 %.
@@ -38,6 +38,8 @@ class DescentSettings:
         Rounds.
     learning_rate : float
     noise : {"gaussian", "laplace"}
+    noise_std : float
+        Standard deviation of the noise in each entry of a round's gradient.
     """
 
     alpha: float
@@ -45,6 +47,7 @@ class DescentSettings:
     max_iter: int
     learning_rate: float
     noise: str = "gaussian"
+    noise_std: float = 0.0
 
 
 def descent_settings(
@@ -89,22 +92,51 @@ def descent_settings(
     largest = (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius
     clip = largest if clip_norm is None else clip_norm
     size = owners.n_parameters * loss.n_outputs
+    reached = widening * factor(session.adjacency) * clip / owners.divisor
+
+    def variance(rounds: int) -> float:
+        if session.exact:
+            return 0.0
+        if noise == "gaussian":
+            return rounds * (reached / session.mu) ** 2
+        return 2.0 * size * (reached / laplace_epsilon(session, rounds)) ** 2
+
     if max_iter is None:
         start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]
-        reached = widening * factor(session.adjacency) * clip / owners.divisor
-
-        def variance(rounds: int) -> float:
-            if session.exact:
-                return 0.0
-            if noise == "gaussian":
-                return rounds * (reached / session.mu) ** 2
-            return 2.0 * size * (reached / laplace_epsilon(session, rounds)) ** 2
-
         max_iter = automatic_rounds(
             variance, alpha=alpha, smoothness=smoothness, start=start, size=size
         )
     step = 1.0 / smoothness if learning_rate is None else learning_rate
-    return DescentSettings(alpha, clip, max_iter, step, noise)
+    return DescentSettings(alpha, clip, max_iter, step, noise, math.sqrt(variance(max_iter)))
+
+
+def averaged_noise(settings: DescentSettings, curvature: float) -> float:
+    """Standard deviation of the result along a direction in which the loss has some curvature.
+
+    Parameters
+    ----------
+    settings : DescentSettings
+    curvature : float
+        Second derivative of the mean loss along that direction, >= 0, the same at every iterate.
+
+    Returns
+    -------
+    float
+        It is infinite where the steps are so long that they do not settle.
+
+    Notes
+    -----
+    With a = 1 - learning_rate (curvature + alpha), the noise of round s is in iterate t with weight
+    ``learning_rate a^(t - s)``. The result is the mean of the last iterates, so each noise has the mean of its
+    weights there. The noises of different rounds are independent.
+    """
+    rounds, kept = settings.max_iter, max(1, settings.max_iter // KEPT)
+    a = 1.0 - settings.learning_rate * (curvature + settings.alpha)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.cumsum(a ** np.arange(rounds))  # of the powers 0 .. u
+        sums[kept:] -= sums[:-kept].copy()  # of those that are in iterates that count
+        total = np.linalg.norm(sums) * settings.learning_rate / kept * settings.noise_std
+    return float(total) if np.isfinite(total) else math.inf
 
 
 def gradient_descent(

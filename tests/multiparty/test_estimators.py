@@ -208,6 +208,43 @@ def test_wrong_bounds(cls, bounds):
         make(cls, y_bounds=bounds).fit(X, X[:, 0], owners=OWNERS)
 
 
+def wide(n=600, seed=0, **options):
+    """A fit to targets of 1e5 +- 2e4 with bounds that are five times as wide; its warnings."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 5))
+    options = {"y_bounds": (0.0, 2e5), "epsilon": 1.0, "alpha": 1e-3, **options}
+    model = MPCGradientPerturbationRegressor(random_state=seed, **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(Z, 1e5 + 9e3 * Z.sum(axis=1), owners=np.arange(n) % 3)
+    return model, [str(one.message) for one in caught]
+
+
+def test_a_regression_with_wide_bounds_says_how_far_noise_moves_predictions():
+    model, said = wide()
+    assert any(f"by about {model.prediction_noise_:.2g}, in units of y" in one for one in said)
+    model, said = wide(n=6000)
+    assert model.prediction_noise_ < 1e4
+    assert not any("in units of y" in one for one in said)
+
+
+@pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"max_iter": 20}, {"loss": "huber"}])
+def test_the_noise_of_predictions_is_as_large_as_said(options):
+    """Over 12 fits; the law holds for standardized features only, these are nearly so.
+
+    The variance of 12 predictions at 500 rows is the mean over 6 directions of chi-square variables with 11
+    degrees of freedom: a factor of 1.5 is further than 6 standard deviations.
+    """
+    if "loss" in options:
+        options = {**options, "huber_threshold": 5e5}
+    fits = [wide(2000, seed, **options)[0] for seed in range(12)]
+    T = np.random.default_rng(99).normal(size=(500, 5))
+    flat = [model.predict(T) for model in fits]
+    truth = 1e5 + 9e3 * T.sum(axis=1)
+    moved = np.sqrt(np.mean((np.array(flat) - truth).var(axis=0, ddof=1)))
+    assert 1 / 1.6 < moved / fits[0].prediction_noise_ < 1.6
+
+
 # ------------------------------------------------------------------ engines
 
 

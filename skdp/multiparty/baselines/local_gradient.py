@@ -167,6 +167,9 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    prediction_noise_ : float
+        Standard deviation that the noise gives to predictions for standardized features that are not correlated,
+        in units of y. It follows from public numbers.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
