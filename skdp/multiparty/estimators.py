@@ -116,10 +116,10 @@ class _GradientFit(MultipartyFit):
         settings, length = self._settings(session, problem), owners.row_norm
         features = owners.shape.n_features
         curvature = length**2 / features
-        variance = features * curvature * averaged_noise(settings, curvature) ** 2
+        noise = length * averaged_noise(settings, curvature)
         if self.fit_intercept:
-            variance += length**2 * averaged_noise(settings, length**2) ** 2
-        return math.sqrt(variance) * self._reach
+            noise = math.hypot(noise, length * averaged_noise(settings, length**2))
+        return noise * self._reach
 
     def _told(self, owners: Any) -> Any:
         """The user's callback, which gets coefficients in units of y."""

@@ -92,14 +92,15 @@ def descent_settings(
     largest = (loss.lipschitz if math.isfinite(loss.lipschitz) else 1.0) * radius
     clip = largest if clip_norm is None else clip_norm
     size = owners.n_parameters * loss.n_outputs
-    reached = widening * factor(session.adjacency) * clip / owners.divisor
+    reached = np.float64(widening * factor(session.adjacency) * clip / owners.divisor)
 
     def variance(rounds: int) -> float:
         if session.exact:
             return 0.0
-        if noise == "gaussian":
-            return rounds * (reached / session.mu) ** 2
-        return 2.0 * size * (reached / laplace_epsilon(session, rounds)) ** 2
+        with np.errstate(over="ignore"):  # noise beyond float64 is infinite
+            if noise == "gaussian":
+                return float(rounds * (reached / session.mu) ** 2)
+            return float(2.0 * size * (reached / laplace_epsilon(session, rounds)) ** 2)
 
     if max_iter is None:
         start = 0.5 if loss.start_value is None else loss.start_value  # targets in [-1, 1]

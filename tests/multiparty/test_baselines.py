@@ -274,6 +274,14 @@ def test_only_records_are_protected_by_objective_perturbation(cls):
 # ------------------------------------------------------------------ Rajkumar & Agarwal
 
 
+def test_objective_perturbation_of_several_owners_is_charged_by_basic_composition():
+    X, y, holders = table((30, 30))
+    model = DPLocalObjectivePerturbationClassifier(random_state=0, **LABELS)
+    report = model.fit(X, y, owners=holders).privacy_
+    assert any("h times epsilon and h times delta" in line for line in report.assumptions)
+    assert not any("h times mu" in line for line in report.assumptions)
+
+
 def test_the_report_of_rajkumar_agarwal_is_the_total_over_the_rounds():
     X, y, owners = table([20, 20])
     params = dict(epsilon=0.5, delta=1e-3, max_iter=50, random_state=0, **LABELS)

@@ -228,6 +228,22 @@ def test_a_regression_with_wide_bounds_says_how_far_noise_moves_predictions():
     assert not any("in units of y" in one for one in said)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"huber_threshold": 1e300, "loss": "huber"},
+        {"clip_norm": 1e50, "learning_rate": 1e50, "y_bounds": (0.0, 1e-100)},
+        {"epsilon": 1e-5, "clip_norm": 1e50, "y_bounds": (-1e-50, 1e-50)},
+    ],
+)
+def test_extreme_public_numbers_do_not_overflow(options):
+    try:
+        model, _ = wide(100, max_iter=3, **options)
+    except ValueError:  # refused with words: the grid, or the budget of the samplers' errors
+        return
+    assert model.n_iter_ == 3
+
+
 @pytest.mark.parametrize("options", [{}, {"noise": "laplace"}, {"max_iter": 20}, {"loss": "huber"}])
 def test_the_noise_of_predictions_is_as_large_as_said(options):
     """Over 12 fits; the law holds for standardized features only, these are nearly so.

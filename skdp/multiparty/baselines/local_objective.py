@@ -101,6 +101,10 @@ class _LocalObjectiveFit(MultipartyFit):
             own.report()  # rechecks the ledger
         return theta
 
+    def _several_owners(self) -> str:
+        # The owners release by themselves, and objective perturbation has no mu: basic composition.
+        return "a person with one record at each of h owners is protected with h times epsilon and h times delta"
+
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (*super()._assumptions(problem), OWN_NOISE)
 
