@@ -93,6 +93,13 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
     PartyError
         If another party failed; the message names it. There is no output.
+    KeyboardInterrupt
+        If somebody ended this party. The others were told.
+
+    Notes
+    -----
+    From the moment when the ledger is open, every error has a note (``__notes__``) that says whether the plan was
+    charged.
     """
     plan = read_plan(options.config)
     say(
@@ -108,17 +115,25 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         )
     check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
+    try:
+        return _take_part(options, plan, ledger, say)
+    except BaseException as error:
+        # Whoever catches the error learns whether it cost anything.
+        error.add_note(_spent(ledger, plan.parties[options.index].name))
+        raise
+
+
+def _take_part(
+    options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[str], None]
+) -> Path:
+    """Connect, fit, and write the model; returns its path."""
     out = _folder(options.out)
     me = plan.parties[options.index].name
     with _identity(options, plan) as identity, Bridge() as bridge:
         say(
             f"{me}: waiting for the other parties, {options.timeout or plan.connect:g} seconds at most"
         )
-        try:
-            network = _connect(bridge, plan, identity, options)
-        except BaseException:
-            say(_spent(ledger, me))
-            raise
+        network = _connect(bridge, plan, identity, options)
         say(f"{me}: connected to all, and all plans are the same")
         try:
             X, y, groups = read_own_records(options.data, plan, options.index)
@@ -127,7 +142,6 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
             bridge.call(network.barrier(DONE_TAG))
         except BaseException as error:
             cause = _stopped(bridge, network, plan, error)
-            say(_spent(ledger, me))
             if cause is error:
                 raise
             raise cause from None
