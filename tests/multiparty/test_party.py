@@ -20,7 +20,7 @@ from skdp.multiparty.party import load_model
 from skdp.multiparty.party.engine import NetworkEngine
 from skdp.multiparty.party.ledger import open_ledger
 from skdp.multiparty.party.table import DataError, public_rows
-from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
@@ -248,8 +248,15 @@ def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, c
 # ---------------------------------------------------------------- failures before anything is spent
 
 
-def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path):
-    study = Study(tmp_path, 4)
+def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path, monkeypatch):
+    study, aborts, usual = Study(tmp_path, 4), [], StreamLink._write
+
+    async def watched(self, tag, payload):
+        if tag == ABORT_TAG:
+            aborts.append(payload)
+        await usual(self, tag, payload)
+
+    monkeypatch.setattr(StreamLink, "_write", watched)
     X, y = study.tables[3]
     y = y.copy()
     y[5] = 77
@@ -257,9 +264,13 @@ def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path):
     found = study.together()
     assert isinstance(found[3], DataError)
     assert "'sick'" in str(found[3])
+    assert "1 row of 35, first row 6" in str(found[3])
     assert "77" not in str(found[3])
+    # Rows are private: what leaves the process is a code and the number of the party, always of the same length.
+    assert {*aborts} == {pack_abort(Reason.DATA, 3)}
     for index in range(3):
         check_named(found[index], "hospital_d", Reason.DATA)
+        assert "row" not in str(found[index])
         assert set(states(study, index)) <= {"returned"}
     assert states(study, 3) == []
     assert no_output(study)
