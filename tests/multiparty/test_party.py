@@ -19,6 +19,7 @@ from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party import load_model
 from skdp.multiparty.party.engine import NetworkEngine
 from skdp.multiparty.party.ledger import open_ledger
+from skdp.multiparty.party.plan import read_plan
 from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
@@ -290,7 +291,7 @@ def test_a_ledger_that_is_full_stops_everybody_before_anything_is_spent(tmp_path
         assert states(study, index) == ["returned"]
 
 
-def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
+def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch, capsys):
     study = Study(tmp_path, 4)
     other = {**study.document, "parameters": {**study.document["parameters"], "max_iter": 4}}
     write_plan(tmp_path / "other.toml", other)
@@ -301,6 +302,14 @@ def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
         check_named(found[index], "hospital_d", Reason.PLAN)
     assert isinstance(found[3], PartyError)
     assert found[3].reason is Reason.PLAN
+    # Each is told its own hash, which is what the command prints, and how to compare.
+    for index, name in enumerate(["plan.toml"] * 3 + ["other.toml"]):
+        hint, cost = found[index].__notes__
+        assert main(["party", "check", str(tmp_path / name)]) == 0
+        assert f"hash  {read_plan(tmp_path / name).hash}\n" in capsys.readouterr().out
+        assert f"{name}, has the hash {read_plan(tmp_path / name).hash}\n" in hint
+        assert "`skdp party check PLAN`" in hint
+        assert cost.endswith("nothing was spent, and the plan can run again")
     assert read == []
     assert all(states(study, index) == [] for index in range(3))
 

@@ -118,9 +118,20 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
     try:
         return _take_part(options, plan, ledger, say)
     except BaseException as error:
+        if isinstance(error, PartyError) and error.reason is Reason.PLAN:
+            error.add_note(_how_to_compare(options, plan))
         # Whoever catches the error learns whether it cost anything.
         error.add_note(_spent(ledger, plan.parties[options.index].name))
         raise
+
+
+def _how_to_compare(options: Options, plan: Plan) -> str:
+    """What people do whose plans differ."""
+    return (
+        f"the plan here, {options.config}, has the hash {plan.hash}\n"
+        "to compare: each party runs `skdp party check PLAN` on its own file, and reads its hash to the others by "
+        "telephone. All must have the same file: send it again to whoever has another hash"
+    )
 
 
 def _take_part(
