@@ -26,7 +26,7 @@ from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
 from skdp.multiparty.transport.tls import Identity, connect_all
-from skdp.privacy import accounting, read_ledger
+from skdp.privacy import PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
 from tests.multiparty.study import SIZES, Study, document, in_processes, write_plan
 
@@ -100,6 +100,11 @@ def test_four_parties_with_noise_get_one_model_once(tmp_path):
     report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
     assert report["epsilon"] == models[0]["epsilon"] == 10.0
     assert any("1 of the 3 servers" in line for line in report["assumptions"])
+    # Of a person with records at two owners: what it costs, and that no ledger shows it.
+    twice = accounting.gaussian_epsilon(2 * accounting.gaussian_mu(10.0, 1e-6), 1e-6)
+    assert any(f"h = 2 has epsilon {twice:.4g}" in line for line in report["assumptions"])
+    assert "ledger of each owner is charged for one record" in report["assumptions"][-1]
+    assert PrivacyReport.from_dict(report).to_dict() == report
     for i in range(4):
         assert states(study, i) == ["spent"]
         (fit,) = read_ledger(study.ledger(i))["fits"]

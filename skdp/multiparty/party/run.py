@@ -259,7 +259,7 @@ def _folder(out: str | os.PathLike[str]) -> Path:
 def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     """Write the model and its report; a reader never sees half a file."""
     name = f"{plan.id}.{plan.parties[index].name}"
-    _replace(folder / f"{name}.report.json", model.privacy_.to_dict())
+    _replace(folder / f"{name}.report.json", _report(plan, model))
     document = {
         "plan": plan.id,
         "plan_hash": plan.hash,
@@ -276,6 +276,17 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     path = folder / f"{name}.model.json"
     _replace(path, document)
     return path
+
+
+def _report(plan: Plan, model: Any) -> dict[str, Any]:
+    """The report of the fit, and what this party's ledger cannot know."""
+    unit = plan.parameters["unit"]
+    report: dict[str, Any] = model.privacy_.to_dict()
+    charged = (
+        f"the ledger of each owner is charged for one {unit}. A person with records at h owners is one unit in "
+        "each of h ledgers, and no ledger adds them up"
+    )
+    return {**report, "assumptions": [*report["assumptions"], charged]}
 
 
 def _replace(path: Path, document: object) -> None:
