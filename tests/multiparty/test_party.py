@@ -1,8 +1,10 @@
 """Whole runs over loopback sockets and TLS: the fit, failures that name a party, and ledgers under kills."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import signal
 import socket
 import time
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdp.multiparty.engine.server
 import skdp.multiparty.party.run as runs
@@ -17,14 +22,14 @@ from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationRegress
 from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party import load_model
-from skdp.multiparty.party.engine import NetworkEngine
+from skdp.multiparty.party.engine import Bridge, NetworkEngine
 from skdp.multiparty.party.ledger import open_ledger
 from skdp.multiparty.party.plan import read_plan
 from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
-from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
+from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.multiparty.transport.tls import Identity, connect_all
 from skdp.privacy import PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
@@ -174,6 +179,25 @@ def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, 
     assert all(not isinstance(result, BaseException) for result in found.values()), found
     state = "reserved" if twin else "spent"
     assert sorted(seen) == [(index, state) for index in range(3) for _ in range(3)]
+
+
+# ---------------------------------------------------------------- copies
+
+
+def test_a_copy_of_the_engine_is_the_engine_and_a_pickle_is_refused(tmp_path):
+    """Two engines on the same connections would number their rounds alike; a pickle has no connections."""
+    with Bridge() as bridge:
+        plan = Study(tmp_path).plan
+        engine = NetworkEngine(bridge, Network(0), plan)
+        assert copy.copy(engine) is copy.deepcopy(engine) is engine
+        model = plan.make_estimator(engine=engine, accountant=False)
+        assert clone(model).engine is engine
+        assert copy.deepcopy(model).engine is engine
+        assert clone(Pipeline([("scale", StandardScaler()), ("model", model)]))[1].engine is engine
+        for thing in (engine, model):
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                with pytest.raises(TypeError, match="NetworkEngine cannot be pickled: it holds"):
+                    pickle.dumps(thing, protocol)
 
 
 # ---------------------------------------------------------------- kills
