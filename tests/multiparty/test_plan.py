@@ -1,14 +1,25 @@
 """The plan: strict, public, complete, and with one hash everywhere."""
 
 import copy
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from skdp.multiparty.party.document import Table
 from skdp.multiparty.party.keys import make_keys
-from skdp.multiparty.party.plan import Feature, PlanError, canonical_hash, parse_plan, read_plan
+from skdp.multiparty.party.plan import (
+    _NOT_IN_A_PLAN,
+    Feature,
+    PlanError,
+    _estimator_class,
+    canonical_hash,
+    parse_plan,
+    read_plan,
+)
 from skdp.multiparty.party.table import DataError, public_rows, read_own_records
 from tests.multiparty.study import document, write_plan
 
@@ -167,6 +178,43 @@ def test_a_file_that_is_no_toml(tmp_path):
     (tmp_path / "plan.toml").write_text("id = ")
     with pytest.raises(PlanError, match="not TOML"):
         read_plan(tmp_path / "plan.toml")
+
+
+# ---------------------------------------------------------------- the plan of the guide
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+
+
+def test_the_guides_plan_is_one_and_has_every_key_with_its_meaning(monkeypatch):
+    """What the reader asks for is watched, so a new key must come into the guide, too."""
+    tables, usual = [], Table.finish
+    monkeypatch.setattr(Table, "finish", lambda self: (tables.append(self), usual(self)))
+    plan = read_plan(GUIDE / "plan.toml")
+    asked = {(kind(table), key) for table in tables for key in table.read}
+    written = {(kind(table), key) for table in tables for key in table.entries}
+    assert asked == written
+    assert len(asked) > 20
+    assert {*plan.parameters} == {*_estimator_class(plan.estimator)().get_params()} - _NOT_IN_A_PLAN
+
+    lines = (GUIDE / "plan.toml").read_text().splitlines()
+    for key in [key for _, key in asked] + [*plan.parameters]:
+        first = next(
+            i for i, line in enumerate(lines) if re.search(rf"(^|[ [{{]){key}( = |\])", line)
+        )
+        assert "#" in lines[first] or lines[first - 1].startswith("#"), key
+    assert ".. literalinclude:: plan.toml" in (GUIDE / "party.rst").read_text()
+
+
+def kind(table):
+    return re.sub("[0-9]+", "", table.where)
+
+
+def test_the_guides_plan_fits():
+    plan, rng = read_plan(GUIDE / "plan.toml"), np.random.default_rng(0)
+    X = public_rows(rng.uniform(0, 1, (400, 3)), plan.features)
+    model = plan.make_estimator(accountant=False)
+    model.fit(X, X[:, 1] > 0, owners=np.arange(400) % 4, groups=np.arange(400) // 4)
+    assert (model.privacy_.epsilon, model.n_iter_) == (1.0, 40)
 
 
 # ---------------------------------------------------------------- the party's own table
