@@ -568,3 +568,16 @@ def test_readme_has_the_commands_of_the_example():
             f"skdp party --config study/plan.toml --index {index} --data study/hospital_{name}.csv"
             " --out study" in readme
         )
+
+
+def test_the_simulation_and_the_deployment_have_names_of_their_own_everywhere():
+    root = Path(__file__).parents[2]
+    readme = " ".join((root / "README.md").read_text().split())
+    titles = [
+        (root / "docs" / "guide" / name).read_text().splitlines()[0]
+        for name in ("multiparty.rst", "party.rst")
+    ]
+    assert "simulated in one process" in titles[0]
+    assert titles[1].startswith("Deployment: ")
+    assert f"## {titles[1]} " in readme
+    assert all(f'"{title}"' in readme for title in titles)
