@@ -1,6 +1,6 @@
 """
-Several owners on KDD Cup 99, Adult and RAND HIE
-================================================
+Simulated owners on KDD Cup 99, Adult and RAND HIE
+==================================================
 
 This script runs the experiments of Wang (2021, section 6.4) again, with valid noise: l2-penalised logistic
 regression without an intercept, alpha = 0.001, epsilon = 0.5, delta = 0.001, rows in the unit ball. KDD Cup 98,

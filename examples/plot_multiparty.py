@@ -1,6 +1,6 @@
 """
-Several owners: secure noise against noise of one's own
-=======================================================
+Simulated owners: secure noise against noise of one's own
+=========================================================
 
 The experiments of Wang (2021, section 6.4) with valid noise: epsilon = 0.5, delta = 0.001, alpha = 0.001. Owners
 have equal parts of 50,000 connections of KDD Cup 99 (a denial of service or not) or of 30,000 persons of Adult

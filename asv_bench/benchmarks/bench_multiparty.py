@@ -1,4 +1,4 @@
-"""Several owners: a round of gradient perturbation beside one pass over the rows, and one secure opening."""
+"""Simulated owners: a round of gradient perturbation beside one pass over the rows, and one secure opening."""
 
 import numpy as np
 

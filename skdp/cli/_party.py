@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +27,25 @@ def party(arguments: argparse.Namespace) -> None:
             commands[arguments.action](arguments)
     except BrokenPipeError:
         raise
-    except PartyError as error:
-        raise Failed("\n".join([str(error), *getattr(error, "__notes__", [])])) from error
-    except PrivacyBudgetExceeded as error:
-        raise Failed(str(error)) from error
+    except KeyboardInterrupt as error:
+        _say_the_end(arguments, error)
+        raise
+    except (PartyError, PrivacyBudgetExceeded) as error:
+        raise Failed(_with_notes(error)) from error
     except (PlanError, CertificateError, DataError, OSError, ImportError) as error:
-        raise BadInput(str(error)) from error
+        raise BadInput(_with_notes(error)) from error
+
+
+def _with_notes(error: BaseException) -> str:
+    """What happened, and below it what it cost and what can be done."""
+    return "\n".join([str(error), *getattr(error, "__notes__", [])])
+
+
+def _say_the_end(arguments: argparse.Namespace, error: KeyboardInterrupt) -> None:
+    """One line for a command that somebody ended."""
+    # Without a note the ledger was not open yet.
+    cost = getattr(error, "__notes__", ["nothing was spent"]) if arguments.action is None else []
+    print("; ".join(["skdp party: ended by Ctrl-C or a signal", *cost]), file=sys.stderr)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Whole runs over loopback sockets and TLS: the fit, failures that name a party, and ledgers under kills."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import signal
 import socket
 import time
@@ -10,6 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdp.multiparty.engine.server
 import skdp.multiparty.party.run as runs
@@ -17,15 +22,16 @@ from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationRegress
 from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party import load_model
-from skdp.multiparty.party.engine import NetworkEngine
+from skdp.multiparty.party.engine import Bridge, NetworkEngine
 from skdp.multiparty.party.ledger import open_ledger
+from skdp.multiparty.party.plan import read_plan
 from skdp.multiparty.party.table import DataError, public_rows
-from skdp.multiparty.transport.errors import PartyError, Reason
+from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
-from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
+from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.multiparty.transport.tls import Identity, connect_all
-from skdp.privacy import accounting, read_ledger
+from skdp.privacy import PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
 from tests.multiparty.study import SIZES, Study, document, in_processes, write_plan
 
@@ -99,6 +105,11 @@ def test_four_parties_with_noise_get_one_model_once(tmp_path):
     report = json.loads(Path(str(results[0]).replace("model.json", "report.json")).read_text())
     assert report["epsilon"] == models[0]["epsilon"] == 10.0
     assert any("1 of the 3 servers" in line for line in report["assumptions"])
+    # Of a person with records at two owners: what it costs, and that no ledger shows it.
+    twice = accounting.gaussian_epsilon(2 * accounting.gaussian_mu(10.0, 1e-6), 1e-6)
+    assert any(f"h = 2 has epsilon {twice:.4g}" in line for line in report["assumptions"])
+    assert "ledger of each owner is charged for one record" in report["assumptions"][-1]
+    assert PrivacyReport.from_dict(report).to_dict() == report
     for i in range(4):
         assert states(study, i) == ["spent"]
         (fit,) = read_ledger(study.ledger(i))["fits"]
@@ -168,6 +179,25 @@ def test_a_charge_is_on_disk_before_the_first_share_goes(tmp_path, monkeypatch, 
     assert all(not isinstance(result, BaseException) for result in found.values()), found
     state = "reserved" if twin else "spent"
     assert sorted(seen) == [(index, state) for index in range(3) for _ in range(3)]
+
+
+# ---------------------------------------------------------------- copies
+
+
+def test_a_copy_of_the_engine_is_the_engine_and_a_pickle_is_refused(tmp_path):
+    """Two engines on the same connections would number their rounds alike; a pickle has no connections."""
+    with Bridge() as bridge:
+        plan = Study(tmp_path).plan
+        engine = NetworkEngine(bridge, Network(0), plan)
+        assert copy.copy(engine) is copy.deepcopy(engine) is engine
+        model = plan.make_estimator(engine=engine, accountant=False)
+        assert clone(model).engine is engine
+        assert copy.deepcopy(model).engine is engine
+        assert clone(Pipeline([("scale", StandardScaler()), ("model", model)]))[1].engine is engine
+        for thing in (engine, model):
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                with pytest.raises(TypeError, match="NetworkEngine cannot be pickled: it holds"):
+                    pickle.dumps(thing, protocol)
 
 
 # ---------------------------------------------------------------- kills
@@ -248,8 +278,15 @@ def test_a_killed_party_is_named_and_its_ledger_tells_the_truth(tmp_path, how, c
 # ---------------------------------------------------------------- failures before anything is spent
 
 
-def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path):
-    study = Study(tmp_path, 4)
+def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path, monkeypatch):
+    study, aborts, usual = Study(tmp_path, 4), [], StreamLink._write
+
+    async def watched(self, tag, payload):
+        if tag == ABORT_TAG:
+            aborts.append(payload)
+        await usual(self, tag, payload)
+
+    monkeypatch.setattr(StreamLink, "_write", watched)
     X, y = study.tables[3]
     y = y.copy()
     y[5] = 77
@@ -257,9 +294,13 @@ def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path):
     found = study.together()
     assert isinstance(found[3], DataError)
     assert "'sick'" in str(found[3])
+    assert "1 row of 35, first row 6" in str(found[3])
     assert "77" not in str(found[3])
+    # Rows are private: what leaves the process is a code and the number of the party, always of the same length.
+    assert {*aborts} == {pack_abort(Reason.DATA, 3)}
     for index in range(3):
         check_named(found[index], "hospital_d", Reason.DATA)
+        assert "row" not in str(found[index])
         assert set(states(study, index)) <= {"returned"}
     assert states(study, 3) == []
     assert no_output(study)
@@ -279,7 +320,7 @@ def test_a_ledger_that_is_full_stops_everybody_before_anything_is_spent(tmp_path
         assert states(study, index) == ["returned"]
 
 
-def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
+def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch, capsys):
     study = Study(tmp_path, 4)
     other = {**study.document, "parameters": {**study.document["parameters"], "max_iter": 4}}
     write_plan(tmp_path / "other.toml", other)
@@ -290,6 +331,14 @@ def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch):
         check_named(found[index], "hospital_d", Reason.PLAN)
     assert isinstance(found[3], PartyError)
     assert found[3].reason is Reason.PLAN
+    # Each is told its own hash, which is what the command prints, and how to compare.
+    for index, name in enumerate(["plan.toml"] * 3 + ["other.toml"]):
+        hint, cost = found[index].__notes__
+        assert main(["party", "check", str(tmp_path / name)]) == 0
+        assert f"hash  {read_plan(tmp_path / name).hash}\n" in capsys.readouterr().out
+        assert f"{name}, has the hash {read_plan(tmp_path / name).hash}\n" in hint
+        assert "`skdp party check PLAN`" in hint
+        assert cost.endswith("nothing was spent, and the plan can run again")
     assert read == []
     assert all(states(study, index) == [] for index in range(3))
 
@@ -519,3 +568,16 @@ def test_readme_has_the_commands_of_the_example():
             f"skdp party --config study/plan.toml --index {index} --data study/hospital_{name}.csv"
             " --out study" in readme
         )
+
+
+def test_the_simulation_and_the_deployment_have_names_of_their_own_everywhere():
+    root = Path(__file__).parents[2]
+    readme = " ".join((root / "README.md").read_text().split())
+    titles = [
+        (root / "docs" / "guide" / name).read_text().splitlines()[0]
+        for name in ("multiparty.rst", "party.rst")
+    ]
+    assert "simulated in one process" in titles[0]
+    assert titles[1].startswith("Deployment: ")
+    assert f"## {titles[1]} " in readme
+    assert all(f'"{title}"' in readme for title in titles)

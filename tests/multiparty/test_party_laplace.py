@@ -245,3 +245,21 @@ def test_a_party_that_is_ended_before_the_rounds_has_spent_nothing(tmp_path):
     assert codes == [130], said
     # The signal may come before or after it has opened its ledger.
     assert not study.ledger(0).exists() or read_ledger(study.ledger(0))["fits"] == []
+
+
+def test_parties_that_are_ended_while_they_connect_say_so_in_one_line(tmp_path):
+    """Two servers wait for the third. What asyncio says of tasks that nobody waits for would be further lines."""
+    study = Study(tmp_path, 3)
+    processes = [start(study, index) for index in range(2)]
+    for process in processes:
+        while "waiting for the other parties" not in process.stdout.readline():
+            assert process.poll() is None
+    time.sleep(0.5)  # connections between the two are made, and others are tried
+    for process, how in zip(processes, (signal.SIGINT, signal.SIGTERM)):
+        process.send_signal(how)
+    codes, said = finish(processes)
+    assert codes == [130, 130], said
+    for index, name in enumerate(("hospital_a", "hospital_b")):
+        cost = f"{name}: nothing was spent, and the plan can run again"
+        assert said[index] == f"skdp party: ended by Ctrl-C or a signal; {cost}\n"
+        assert read_ledger(study.ledger(index))["fits"] == []

@@ -1,14 +1,25 @@
 """The plan: strict, public, complete, and with one hash everywhere."""
 
 import copy
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from skdp.multiparty.party.document import Table
 from skdp.multiparty.party.keys import make_keys
-from skdp.multiparty.party.plan import Feature, PlanError, canonical_hash, parse_plan, read_plan
+from skdp.multiparty.party.plan import (
+    _NOT_IN_A_PLAN,
+    Feature,
+    PlanError,
+    _estimator_class,
+    canonical_hash,
+    parse_plan,
+    read_plan,
+)
 from skdp.multiparty.party.table import DataError, public_rows, read_own_records
 from tests.multiparty.study import document, write_plan
 
@@ -169,6 +180,43 @@ def test_a_file_that_is_no_toml(tmp_path):
         read_plan(tmp_path / "plan.toml")
 
 
+# ---------------------------------------------------------------- the plan of the guide
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+
+
+def test_the_guides_plan_is_one_and_has_every_key_with_its_meaning(monkeypatch):
+    """What the reader asks for is watched, so a new key must come into the guide, too."""
+    tables, usual = [], Table.finish
+    monkeypatch.setattr(Table, "finish", lambda self: (tables.append(self), usual(self)))
+    plan = read_plan(GUIDE / "plan.toml")
+    asked = {(kind(table), key) for table in tables for key in table.read}
+    written = {(kind(table), key) for table in tables for key in table.entries}
+    assert asked == written
+    assert len(asked) > 20
+    assert {*plan.parameters} == {*_estimator_class(plan.estimator)().get_params()} - _NOT_IN_A_PLAN
+
+    lines = (GUIDE / "plan.toml").read_text().splitlines()
+    for key in [key for _, key in asked] + [*plan.parameters]:
+        first = next(
+            i for i, line in enumerate(lines) if re.search(rf"(^|[ [{{]){key}( = |\])", line)
+        )
+        assert "#" in lines[first] or lines[first - 1].startswith("#"), key
+    assert ".. literalinclude:: plan.toml" in (GUIDE / "party.rst").read_text()
+
+
+def kind(table):
+    return re.sub("[0-9]+", "", table.where)
+
+
+def test_the_guides_plan_fits():
+    plan, rng = read_plan(GUIDE / "plan.toml"), np.random.default_rng(0)
+    X = public_rows(rng.uniform(0, 1, (400, 3)), plan.features)
+    model = plan.make_estimator(accountant=False)
+    model.fit(X, X[:, 1] > 0, owners=np.arange(400) % 4, groups=np.arange(400) // 4)
+    assert (model.privacy_.epsilon, model.n_iter_) == (1.0, 40)
+
+
 # ---------------------------------------------------------------- the party's own table
 
 
@@ -176,12 +224,13 @@ def test_public_bounds_clip_map_and_fill():
     X = np.array([[-5.0, 3.0], [np.nan, 4.0], [np.inf, 5.0], [1.0, 6.0]])
     made = public_rows(X, [Feature("a", -2.0, 2.0), Feature("b")])
     np.testing.assert_array_equal(made, [[-1.0, 3.0], [0.0, 4.0], [1.0, 5.0], [0.5, 6.0]])
-    with pytest.raises(DataError, match="'b'"):
-        public_rows(np.array([[0.0, np.nan]]), [Feature("a", -2.0, 2.0), Feature("b")])
+    empty = np.array([[0.0, 1.0], [0.0, np.nan], [0.0, np.inf]])
+    with pytest.raises(DataError, match="2 rows of 3, first row 2"):
+        public_rows(empty, [Feature("a", -2.0, 2.0), Feature("b")])
 
 
 def write_csv(path, rows, header="x2,sick,x0,x1,other"):
-    path.write_text("\n".join([header, *rows]) + "\n")
+    path.write_text("\n".join([header, *rows]) + "\n", "utf-8", "surrogateescape")
     return path
 
 
@@ -205,15 +254,22 @@ def test_columns_are_found_by_name_in_csv_npz_and_parquet(good, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        (["2,1,0,1"], "another number of cells"),
-        (["2,1,0,1,s"], "has 2 records"),
-        (["2,1,0,1,s", "2,3142,0,1,s"], "'sick' has a label"),
-        (["2,1,0,1,s", "2,1,Smith,1,s"], "'x0' has a cell that is not a number"),
-        (["2,1,0,1,s", "2,Smith,0,1,s"], "'sick' has a cell that is not a number"),
-        (["2,1,0,1,s", '2,1,0,"Smith'], "not a table in CSV"),
+        (["2,1,0,1,s", "2,1,0,1"], "another number of cells than its header: 1 row of 2, first row 2"),
+        (["2,1,0,1,s"], "hospital_a has 2 records, and the table has 1$"),
+        (["2,1,0,1,s", "2,3142,0,1,s"], "'sick' has a label .*: 1 row of 2, first row 2"),
+        (["2,3142,0,1,s", "2,,0,1,s"], "'sick' has a label .*: 2 rows of 2, first row 1"),
+        (
+            ["2,1,0,1,s", "2,1,Smith,1,s", "2,1,,1,s", "2,1,Smith,1,s"],
+            "'x0' has a cell that is not a number: 2 rows of 4, first row 2",
+        ),
+        (["2,1,0,1,s", "2,Smith,0,1,s"], "'sick' has a cell that is not a number: 1 row of 2, first row 2"),
+        (["2,1,0,1,s", '2,1,0,"Smith'], "a.csv is not a table in CSV: .* at line 3"),
+        (["2,1,0,1,\udcff"], "a.csv is not a table in UTF-8"),
     ],
-)
-def test_a_table_that_does_not_fit_is_named_by_column_never_by_cell(good, tmp_path, rows, said):
+)  # fmt: skip
+def test_a_table_that_does_not_fit_is_named_by_column_and_row_never_by_cell(
+    good, tmp_path, rows, said
+):
     good["parties"][0]["n_units"] = 2
     with pytest.raises(DataError, match=said) as caught:
         read_own_records(write_csv(tmp_path / "a.csv", rows), parse_plan(good), 0)
@@ -233,6 +289,14 @@ def test_a_missing_column_and_a_file_that_would_be_unpickled(good, tmp_path):
     np.savez(tmp_path / "a.npz", **columns)
     with pytest.raises(DataError, match="plain arrays"):
         read_own_records(tmp_path / "a.npz", plan, 0)
+    columns = {"x0": np.ones(3), "x1": np.ones(2), "x2": np.ones(3), "sick": np.ones(3)}
+    np.savez(tmp_path / "a.npz", **columns)
+    with pytest.raises(DataError, match="'x0' has 3 rows, and column 'x1' has 2"):
+        read_own_records(tmp_path / "a.npz", plan, 0)
+    columns |= {"x1": np.ones((3, 2))}
+    np.savez(tmp_path / "a.npz", **columns)
+    with pytest.raises(DataError, match="'x1' is not a column of numbers"):
+        read_own_records(tmp_path / "a.npz", plan, 0)
     with pytest.raises(DataError, match=r"\.csv, \.npz or \.parquet"):
         read_own_records(tmp_path / "a.txt", plan, 0)
 
@@ -248,8 +312,18 @@ def test_a_group_counts_persons_and_texts_are_labels_too(good, tmp_path):
     )
     assert y.tolist() == ["yes", "no", "no"]
     assert groups.tolist() == ["anna", "otto", "anna"]
-    with pytest.raises(DataError, match="has 2 groups, and the table has another number"):
+    with pytest.raises(DataError, match="has 2 groups, and the table has 1, in rows: 1"):
         read_own_records(write_csv(tmp_path / "a.csv", rows[:1], header), parse_plan(good), 0)
+
+
+def test_a_target_that_is_empty_is_refused_with_its_row(good, tmp_path):
+    del good["data"]["classes"]
+    good["parameters"]["y_bounds"] = [0.0, 9.0]
+    plan = parse_plan({**good, "estimator": "MPCGradientPerturbationRegressor"})
+    rows = ["2,1,0,1,s", "2,,0,1,s", "2,inf,0,1,s"]
+    with pytest.raises(DataError, match="2 rows of 3, first row 2") as caught:
+        read_own_records(write_csv(tmp_path / "a.csv", rows), plan, 0)
+    assert str(caught.value).startswith("column 'sick' has a cell that is empty or not finite")
 
 
 def test_importing_the_library_loads_none_of_this():

@@ -10,6 +10,7 @@ from skdp.multiparty.party.keys import fingerprint_of, make_keys
 from skdp.multiparty.party.plan import Party
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.hello import Hello, Role
+from skdp.multiparty.transport.links import abort_all
 from skdp.multiparty.transport.memory import memory_pair
 from skdp.multiparty.transport.network import READY_TAG
 from skdp.multiparty.transport.tls import Identity, _Calls, connect_all, listen_on
@@ -263,3 +264,22 @@ def test_a_port_in_use_is_named(town):
     first = listen_on("127.0.0.1", town.parties[0].port)
     with first, pytest.raises(OSError, match=f"127.0.0.1:{town.parties[0].port}"):
         listen_on("127.0.0.1", town.parties[0].port)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyboardInterrupt(), Reason.ENDED),
+        (asyncio.CancelledError(), Reason.ENDED),  # an interrupt reaches a task as this
+        (ValueError("records of Smith"), Reason.STOPPED),
+    ],
+)
+def test_a_peer_hears_whether_somebody_ended_this_party_or_it_failed(error, reason):
+    async def told():
+        mine, theirs = memory_pair(("p0", 0), ("p1", 1))
+        await abort_all([mine], error)
+        with pytest.raises(PartyError, match="p0: ") as caught:
+            await theirs.receive(READY_TAG)
+        return caught.value.reason
+
+    assert asyncio.run(told()) is reason

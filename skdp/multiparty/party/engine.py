@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 # Rounds whose noise is laid at once, at most: the first batches are small, since few rounds may follow.
 _MOST_ROUNDS = 64
+# Seconds that interrupted calls have to end: longer than `Network.stop` waits for its peers.
+_FAREWELL = 5.0
 
 
 def check_installed(plan: Plan, index: int) -> None:
@@ -46,9 +48,7 @@ class Bridge:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="skdp-party", daemon=True
-        )
+        self._thread = threading.Thread(target=self._work, name="skdp-party", daemon=True)
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; an interrupt here cancels it."""
@@ -67,6 +67,25 @@ class Bridge:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def _work(self) -> None:
+        self._loop.run_forever()
+        self._loop.run_until_complete(_end_tasks())
+
+
+async def _end_tasks() -> None:
+    """Let every task end before its loop is closed.
+
+    A call that was interrupted has been cancelled, and may still tell the other parties why it ends. So it has
+    some seconds before what is left is cancelled once more.
+    """
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks:
+        await asyncio.wait(tasks, timeout=_FAREWELL)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 class NetworkEngine:

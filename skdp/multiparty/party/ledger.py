@@ -1,4 +1,8 @@
-"""A party's own ledger: the plan is charged to it once, before the first share of its input leaves the process."""
+"""A party's own ledger: the plan is charged to it once, before the first share of its input leaves the process.
+
+The charge is the plan's claim, which protects one unit at one owner. A person with records at h owners is one unit
+in the ledger of each of them. No ledger knows of the others, so none shows the h-fold loss: the report tells it.
+"""
 
 import os
 from pathlib import Path

@@ -93,6 +93,13 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
     PartyError
         If another party failed; the message names it. There is no output.
+    KeyboardInterrupt
+        If somebody ended this party. The others were told.
+
+    Notes
+    -----
+    From the moment when the ledger is open, every error has a note (``__notes__``) that says whether the plan was
+    charged.
     """
     plan = read_plan(options.config)
     say(
@@ -108,17 +115,36 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         )
     check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
+    try:
+        return _take_part(options, plan, ledger, say)
+    except BaseException as error:
+        if isinstance(error, PartyError) and error.reason is Reason.PLAN:
+            error.add_note(_how_to_compare(options, plan))
+        # Whoever catches the error learns whether it cost anything.
+        error.add_note(_spent(ledger, plan.parties[options.index].name))
+        raise
+
+
+def _how_to_compare(options: Options, plan: Plan) -> str:
+    """What people do whose plans differ."""
+    return (
+        f"the plan here, {options.config}, has the hash {plan.hash}\n"
+        "to compare: each party runs `skdp party check PLAN` on its own file, and reads its hash to the others by "
+        "telephone. All must have the same file: send it again to whoever has another hash"
+    )
+
+
+def _take_part(
+    options: Options, plan: Plan, ledger: PlanLedger, say: Callable[[str], None]
+) -> Path:
+    """Connect, fit, and write the model; returns its path."""
     out = _folder(options.out)
     me = plan.parties[options.index].name
     with _identity(options, plan) as identity, Bridge() as bridge:
         say(
             f"{me}: waiting for the other parties, {options.timeout or plan.connect:g} seconds at most"
         )
-        try:
-            network = _connect(bridge, plan, identity, options)
-        except BaseException:
-            say(_spent(ledger, me))
-            raise
+        network = _connect(bridge, plan, identity, options)
         say(f"{me}: connected to all, and all plans are the same")
         try:
             X, y, groups = read_own_records(options.data, plan, options.index)
@@ -127,7 +153,6 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
             bridge.call(network.barrier(DONE_TAG))
         except BaseException as error:
             cause = _stopped(bridge, network, plan, error)
-            say(_spent(ledger, me))
             if cause is error:
                 raise
             raise cause from None
@@ -234,7 +259,7 @@ def _folder(out: str | os.PathLike[str]) -> Path:
 def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     """Write the model and its report; a reader never sees half a file."""
     name = f"{plan.id}.{plan.parties[index].name}"
-    _replace(folder / f"{name}.report.json", model.privacy_.to_dict())
+    _replace(folder / f"{name}.report.json", _report(plan, model))
     document = {
         "plan": plan.id,
         "plan_hash": plan.hash,
@@ -251,6 +276,17 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     path = folder / f"{name}.model.json"
     _replace(path, document)
     return path
+
+
+def _report(plan: Plan, model: Any) -> dict[str, Any]:
+    """The report of the fit, and what this party's ledger cannot know."""
+    unit = plan.parameters["unit"]
+    report: dict[str, Any] = model.privacy_.to_dict()
+    charged = (
+        f"the ledger of each owner is charged for one {unit}. A person with records at h owners is one unit in "
+        "each of h ledgers, and no ledger adds them up"
+    )
+    return {**report, "assumptions": [*report["assumptions"], charged]}
 
 
 def _replace(path: Path, document: object) -> None:

@@ -1,7 +1,8 @@
 """A party's own records, read from a file and checked against the plan.
 
 Every check is of one record, or of the public number of units. A message names the column and what kind of thing
-is wrong, never a cell.
+is wrong, how many rows have it and which is the first, but never a cell. Numbers of rows are private too: a
+message is for the owner's own terminal. The other parties get a code that says "its data do not fit the plan".
 """
 
 import csv
@@ -19,7 +20,7 @@ __all__ = ["DataError", "public_rows", "read_own_records"]
 
 
 class DataError(ValueError):
-    """The data do not fit the plan: nothing was sent or spent."""
+    """The data do not fit the plan: nothing was sent or spent. The message is for their owner only."""
 
 
 def read_own_records(
@@ -48,7 +49,7 @@ def read_own_records(
         If the file cannot be read.
     DataError
         If a column is missing or of another kind, if a label is not in the plan's classes, or if the number of
-        units is not the plan's.
+        units is not the plan's. The message counts rows: it is private.
     """
     columns = _read(Path(path), plan)
     cells = [_numbers(feature.name, columns[feature.name]) for feature in plan.features]
@@ -85,11 +86,10 @@ def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[
     for place, feature in enumerate(features):
         column = X[:, place]
         if feature.low is None or feature.high is None:
-            if not np.isfinite(column).all():
-                raise DataError(
-                    f"column {feature.name!r} has a cell that is empty or not finite: only columns with "
-                    "'bounds' may"
-                )
+            _refuse(
+                ~np.isfinite(column),
+                f"column {feature.name!r} has a cell that is empty or not finite, and no 'bounds' in the plan",
+            )
             made[:, place] = column
             continue
         middle, half = (
@@ -108,7 +108,8 @@ def _check_units(plan: Plan, index: int, n_rows: int, groups: NDArray[Any] | Non
     found = n_rows if groups is None else len(np.unique(groups))
     if found != party.n_units:
         raise DataError(
-            f"the plan says that {party.name} has {party.n_units} {unit}s, and the table has another number"
+            f"the plan says that {party.name} has {party.n_units} {unit}s, and the table has {found}"
+            + (f", in rows: {n_rows}" if unit == "group" else "")
         )
 
 
@@ -116,29 +117,49 @@ def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
     """y, of the kind of the plan's classes, or numbers."""
     if plan.classes is None:
         y = _numbers(plan.target, cells)
-        if not np.isfinite(y).all():
-            raise DataError(f"column {plan.target!r} has a cell that is empty or not finite")
+        _refuse(~np.isfinite(y), f"column {plan.target!r} has a cell that is empty or not finite")
         return y
     labels = np.asarray(plan.classes)
     if isinstance(plan.classes[0], str):
         y = np.asarray([str(cell) for cell in cells])
     else:
         y = _numbers(plan.target, cells)
-    if not np.isin(y, labels).all():
-        raise DataError(f"column {plan.target!r} has a label that is not among the plan's classes")
+    _refuse(
+        ~np.isin(y, labels),
+        f"column {plan.target!r} has a label that is not among the plan's classes",
+    )
     return y.astype(labels.dtype)
 
 
 def _numbers(name: str, cells: Any) -> NDArray[np.float64]:
     """A column as float64; empty cells are nan."""
+    numbers = _as_numbers(cells)
+    if numbers is None:
+        wrong = [_as_numbers([cell]) is None for cell in cells]
+        _refuse(np.array(wrong), f"column {name!r} has a cell that is not a number")
+    if numbers is None or numbers.ndim != 1:
+        raise DataError(f"column {name!r} is not a column of numbers")
+    return numbers
+
+
+def _as_numbers(cells: Any) -> NDArray[np.float64] | None:
+    """Cells as float64; None if one of them is no number."""
     try:
         array = np.asarray([cell or "nan" if isinstance(cell, str) else cell for cell in cells])
-        numbers = array.astype(np.float64)
+        return array.astype(np.float64)
     except (TypeError, ValueError):
-        numbers = None
-    if numbers is None or numbers.ndim != 1:
-        raise DataError(f"column {name!r} has a cell that is not a number")
-    return numbers
+        return None
+
+
+def _refuse(wrong: NDArray[np.bool_], what: str) -> None:
+    """Say what is wrong, in how many rows, and which is the first, if it is so in any."""
+    count = int(np.count_nonzero(wrong))
+    if count:
+        rows = "row" if count == 1 else "rows"
+        raise DataError(
+            f"{what}: {count} {rows} of {len(wrong)}, first row {int(np.argmax(wrong)) + 1} "
+            "(row 1 is the first below the header)"
+        )
 
 
 # ---------------------------------------------------------------- files
@@ -155,8 +176,12 @@ def _read(path: Path, plan: Plan) -> Mapping[str, Any]:
     missing = [name for name in wanted if name not in columns]
     if missing:
         raise DataError(f"the table has no column {', '.join(map(repr, missing))}")
-    if len({len(columns[name]) for name in wanted}) > 1:
-        raise DataError("the columns of the table have different lengths")
+    for name in wanted[1:]:
+        if len(columns[name]) != len(columns[wanted[0]]):
+            raise DataError(
+                f"column {wanted[0]!r} has {len(columns[wanted[0]])} rows, and column {name!r} has "
+                f"{len(columns[name])}"
+            )
     return columns
 
 
@@ -167,15 +192,19 @@ def _read_csv(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
             header = next(rows, [])
             places = {name: header.index(name) for name in wanted if name in header}
             made: dict[str, list[str]] = {name: [] for name in places}
+            odd = []
             for row in rows:
-                if len(row) != len(header):
-                    raise DataError(
-                        "the table has a row with another number of cells than the header"
-                    )
-                for name, place in places.items():
-                    made[name].append(row[place])
-        except (csv.Error, UnicodeDecodeError):
-            raise DataError(f"{path.name} is not a table in CSV and UTF-8") from None
+                odd.append(len(row) != len(header))
+                if not odd[-1]:
+                    for name, place in places.items():
+                        made[name].append(row[place])
+        except csv.Error:
+            raise DataError(
+                f"{path.name} is not a table in CSV: it ends, or has a stray quote, at line {rows.line_num}"
+            ) from None
+        except UnicodeDecodeError:
+            raise DataError(f"{path.name} is not a table in UTF-8") from None
+    _refuse(np.array(odd, bool), "the table has another number of cells than its header")
     return made
 
 

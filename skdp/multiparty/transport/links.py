@@ -143,13 +143,13 @@ class BaseLink:
 async def abort_all(links: Iterable[Link], error: BaseException) -> None:
     """Tell every peer why this party stops, as far as they can still be reached.
 
-    An error that names a party travels with its number. An interrupt is "ended", and anything else is "stopped",
-    without a word more.
+    An error that names a party travels with its number. An interrupt is "ended", also one that has cancelled a
+    task. Anything else is "stopped", without a word more.
     """
     reason, index = Reason.STOPPED, None
     if isinstance(error, PartyError):
         reason, index = error.reason, error.index
-    elif isinstance(error, KeyboardInterrupt):
+    elif isinstance(error, KeyboardInterrupt | asyncio.CancelledError):
         reason = Reason.ENDED
     payload = pack_abort(reason, index)
 
