@@ -221,7 +221,9 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
     party.add_argument("--data", metavar="FILE", help="its table: .csv, .npz or .parquet")
     party.add_argument("--key", metavar="FILE", help="default: NAME.key beside the plan")
     party.add_argument("--certificate", metavar="FILE", help="default: the one in the plan")
-    party.add_argument("--ledger", metavar="FILE", help="default: NAME.ledger beside the plan")
+    party.add_argument(
+        "--ledger", metavar="FILE", help="one for all plans of this party; default: beside the key"
+    )
     party.add_argument(
         "--ceiling",
         nargs=2,

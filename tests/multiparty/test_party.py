@@ -311,6 +311,18 @@ def test_data_that_do_not_fit_stop_everybody_and_nothing_is_spent(tmp_path, monk
     assert all(not isinstance(result, BaseException) for result in found.values()), found
 
 
+def test_the_ledger_stays_with_the_key_so_a_copied_plan_does_not_run_twice(tmp_path):
+    study = Study(tmp_path)
+    assert not any(isinstance(one, BaseException) for one in study.together().values())
+    copied = tmp_path / "copy" / "plan.toml"
+    copied.parent.mkdir()
+    copied.write_bytes((tmp_path / "plan.toml").read_bytes())
+    keys = [tmp_path / f"{party['name']}.key" for party in study.document["parties"]]
+    found = study.together({i: {"config": copied, "key": key} for i, key in enumerate(keys)})
+    assert all(isinstance(one, PrivacyBudgetExceeded) for one in found.values()), found
+    assert spent(study, 0) == spent(study, 1) == spent(study, 2)
+
+
 def test_a_ledger_that_is_full_stops_everybody_before_anything_is_spent(tmp_path):
     study = Study(tmp_path)
     found = study.together({2: {"ceiling": (0.5, 1e-6)}})

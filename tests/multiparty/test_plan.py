@@ -106,6 +106,7 @@ def test_every_value_of_another_type_is_refused(good):
         (("parameters", "noise"), "uniform", "gaussian, laplace"),
         (("parameters", "delta"), 0.0, "delta"),
         (("parameters", "unit"), "group", "group"),
+        (("parameters", "unit"), "owner", "'n_units' must be 1"),
         (("data", "group"), "person", "group"),
         (("data", "target"), "x0", "twice"),
         (("data", "classes"), [0, "1"], "all integers"),
@@ -314,6 +315,21 @@ def test_a_group_counts_persons_and_texts_are_labels_too(good, tmp_path):
     assert groups.tolist() == ["anna", "otto", "anna"]
     with pytest.raises(DataError, match="has 2 groups, and the table has 1, in rows: 1"):
         read_own_records(write_csv(tmp_path / "a.csv", rows[:1], header), parse_plan(good), 0)
+
+
+@pytest.mark.parametrize("nobody", ["", "  "])
+def test_a_row_of_nobody_is_refused_because_all_of_them_would_be_one_person(good, tmp_path, nobody):
+    good["data"] = {**good["data"], "group": "who"}
+    good["parameters"]["unit"] = "group"
+    good["parties"][0]["n_units"] = 2
+    rows = ["2,1,0,1,anna", f"2,0,0,1,{nobody}", "2,0,0,1,otto", f"2,0,0,1,{nobody}"]
+    path = write_csv(tmp_path / "a.csv", rows, "x2,sick,x0,x1,who")
+    with pytest.raises(DataError, match="'who' has an empty cell.*2 rows of 4, first row 2"):
+        read_own_records(path, parse_plan(good), 0)
+    columns = {name: np.zeros(3) for name in ("x0", "x1", "x2", "sick")}
+    np.savez(tmp_path / "a.npz", who=np.array([1.0, np.nan, 2.0]), **columns)
+    with pytest.raises(DataError, match="'who' has an empty cell"):
+        read_own_records(tmp_path / "a.npz", parse_plan(good), 0)
 
 
 def test_a_target_that_is_empty_is_refused_with_its_row(good, tmp_path):

@@ -48,7 +48,8 @@ class Options:
     certificate : path-like or None
         Its certificate; None is the one in the plan.
     ledger : path-like or None
-        Its ledger; None is NAME.ledger beside the plan.
+        Its ledger; None is beside the key, with the suffix ``.ledger``: the key stays with the party, whatever plan
+        comes, and so does the ledger.
     ceiling : (epsilon, delta) or None
         Of a new ledger; None is the plan's budget.
     out : path-like
@@ -201,12 +202,13 @@ async def _close(network: Network) -> None:
 
 
 def _open_ledger(options: Options, plan: Plan) -> PlanLedger:
-    path = options.ledger or _beside(options, f"{plan.parties[options.index].name}.ledger")
+    path = options.ledger or _key(options, plan).with_suffix(".ledger")
     return open_ledger(path, plan, options.ceiling)
 
 
-def _beside(options: Options, name: str) -> Path:
-    return Path(options.config).resolve().parent / name
+def _key(options: Options, plan: Plan) -> Path:
+    name = plan.parties[options.index].name
+    return Path(options.key or Path(options.config).resolve().parent / f"{name}.key")
 
 
 @contextmanager
@@ -215,7 +217,7 @@ def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
     me = plan.parties[options.index]
     for party in plan.parties:
         check_dates(party.certificate, party.name)
-    key = options.key or _beside(options, f"{me.name}.key")
+    key = _key(options, plan)
     if options.certificate is not None:
         shown = fingerprint_of(Path(options.certificate).read_text())
         if shown != me.fingerprint:

@@ -55,7 +55,7 @@ def read_own_records(
     cells = [_numbers(feature.name, columns[feature.name]) for feature in plan.features]
     X = public_rows(np.column_stack(cells), plan.features)
     y = _targets(plan, columns[plan.target])
-    groups = None if plan.group is None else np.asarray(columns[plan.group])
+    groups = None if plan.group is None else _groups(plan.group, columns[plan.group])
     if not len(y):
         raise DataError("the table has no rows")
     _check_units(plan, index, len(y), groups)
@@ -111,6 +111,14 @@ def _check_units(plan: Plan, index: int, n_rows: int, groups: NDArray[Any] | Non
             f"the plan says that {party.name} has {party.n_units} {unit}s, and the table has {found}"
             + (f", in rows: {n_rows}" if unit == "group" else "")
         )
+
+
+def _groups(name: str, cells: Any) -> NDArray[Any]:
+    """Who each row belongs to; rows of nobody would count as one person."""
+    groups = np.asarray(cells)
+    empty = [cell is None or cell != cell or str(cell).strip() == "" for cell in groups.tolist()]
+    _refuse(np.array(empty, bool), f"column {name!r} has an empty cell: a row of nobody")
+    return groups
 
 
 def _targets(plan: Plan, cells: Any) -> NDArray[Any]:
