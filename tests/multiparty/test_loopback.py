@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import gc
 import os
 import pickle
 import signal
@@ -272,3 +273,20 @@ def test_a_module_in_the_working_folder_takes_no_ones_place(tmp_path, monkeypatc
     with LoopbackEngine(1) as engine:
         engine.open([np.zeros(2, dtype=np.int64)], 2.0**20)
     assert not (tmp_path / "seen").exists()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_closed_engine_leaves_no_socket_open(killed):
+    """Sockets of an event loop that is closed before them warn when they are collected."""
+    gc.collect()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with LoopbackEngine(2, deadline=5.0) as engine:
+            engine.open(X[:2], SIGMA)
+            if killed:
+                os.kill(servers_of(engine)[1], signal.SIGKILL)
+                with pytest.raises(PartyError):
+                    engine.open(X[:2], SIGMA)
+        del engine
+        gc.collect()
+    assert [str(one.message) for one in said if one.category is ResourceWarning] == []

@@ -1,6 +1,7 @@
 """The processes and connections of the loopback engine, and the thread in which they live."""
 
 import asyncio
+import contextlib
 import json
 import secrets
 import subprocess
@@ -47,6 +48,7 @@ _LIMIT = 2**27  # bytes of a frame: eleven million values; a choice, not tuned
 _PATIENT = 3600
 _STARTUP = 60.0  # seconds in which all parties must be connected; a choice, not tuned
 _AT_ONCE = 100  # connections that are made together
+_GOODBYE = 5.0  # seconds that a process, the links or the thread have to end; a choice, not tuned
 
 
 class Parties:
@@ -58,6 +60,7 @@ class Parties:
         self.token = secrets.token_bytes(TOKEN_BYTES)
         self.processes: list[subprocess.Popen[str]] = []
         self.links: list[list[StreamLink]] = []  # of each owner to each server, then of the caller
+        self.connected: list[StreamLink] = []  # all links, also where not all could be made
         self.commands = self.rounds = 0
         self.traffic = Traffic(0, 0)
         self.streams = KeyStream()
@@ -65,7 +68,7 @@ class Parties:
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         # Whatever happens, also when the interpreter ends: the processes do not outlive this object.
-        self.clean = weakref.finalize(self, _clean, self.processes, self.loop, self.thread)
+        self.clean = weakref.finalize(self, _clean, self.processes, self.connected, self.loop, self.thread)
         try:
             self.start()
         except BaseException:
@@ -116,10 +119,12 @@ class Parties:
                 reader, writer = await asyncio.open_connection(HOST, ports[position], limit=BUFFER)
             greet(writer, self.token, number)
             server = self.n_owners + position
-            return StreamLink(
+            made = StreamLink(
                 reader, writer, self.names[server], server, deadline=self.deadline, limit=_LIMIT,
                 names=self.names,
             )  # fmt: skip
+            self.connected.append(made)
+            return made
 
         parties = [*range(self.n_owners), self.n_owners + self.n_servers]
         pairs = [(number, position) for number in parties for position in range(self.n_servers)]
@@ -189,6 +194,7 @@ class Parties:
 
 def _clean(
     processes: "list[subprocess.Popen[str]]",
+    links: list[StreamLink],
     loop: asyncio.AbstractEventLoop,
     thread: threading.Thread,
 ) -> None:
@@ -199,20 +205,27 @@ def _clean(
                 stream.close()
     for process in processes:
         try:
-            process.wait(timeout=5.0)
+            process.wait(timeout=_GOODBYE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    loop.call_soon_threadsafe(_end_tasks, loop)
-    thread.join(timeout=5.0)
+    with contextlib.suppress(TimeoutError):
+        asyncio.run_coroutine_threadsafe(_end(links), loop).result(_GOODBYE)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(timeout=_GOODBYE)
     if not thread.is_alive():
         loop.close()
 
 
-def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
-    for task in asyncio.all_tasks(loop):
+async def _end(links: list[StreamLink]) -> None:
+    """End the tasks and the connections. A socket that outlives its loop is never closed."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
         task.cancel()
-    loop.call_soon(loop.stop)
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for link in links:
+        link.close()
+    await asyncio.gather(*(link.wait_closed() for link in links))
 
 
 def _allow_files(needed: int) -> None:

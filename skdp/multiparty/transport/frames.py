@@ -1,6 +1,7 @@
 """Frames on a stream: 4 bytes of length, 8 bytes of tag, payload. Also the link that speaks them."""
 
 import asyncio
+import contextlib
 import struct
 from collections.abc import Mapping
 
@@ -60,3 +61,8 @@ class StreamLink(BaseLink):
     def close(self) -> None:
         """End the connection."""
         self._writer.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection has ended, after `close`."""
+        with contextlib.suppress(OSError):  # a peer that is gone ends it, too
+            await self._writer.wait_closed()
