@@ -17,6 +17,7 @@ __all__ = ["party"]
 def party(arguments: argparse.Namespace) -> None:
     """Run a party, or prepare a run."""
     from skdp.multiparty.party.keys import CertificateError
+    from skdp.multiparty.party.ledger import LedgerError
     from skdp.multiparty.party.plan import PlanError
     from skdp.multiparty.party.table import DataError
     from skdp.multiparty.transport.errors import PartyError
@@ -32,7 +33,14 @@ def party(arguments: argparse.Namespace) -> None:
         raise
     except (PartyError, PrivacyBudgetExceeded) as error:
         raise Failed(_with_notes(error)) from error
-    except (PlanError, CertificateError, DataError, OSError, ImportError) as error:
+    except (
+        PlanError,
+        CertificateError,
+        DataError,
+        LedgerError,
+        OSError,
+        ImportError,
+    ) as error:
         raise BadInput(_with_notes(error)) from error
 
 
@@ -87,17 +95,21 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> None:
+    from skdp.multiparty.party.hints import hints
     from skdp.multiparty.party.plan import read_plan
 
     plan = read_plan(arguments.config)
     if arguments.json:
         parties = [{"name": p.name, "fingerprint": p.fingerprint} for p in plan.parties]
-        print(dumps({"id": plan.id, "hash": plan.hash, "parties": parties}))
+        found = {"id": plan.id, "hash": plan.hash, "parties": parties, "hints": hints(plan)}
+        print(dumps(found))
         return
     print(f"plan  {plan.id}\nhash  {plan.hash}")
     for index, one in enumerate(plan.parties):
         print(f"{index:4d}  {one.name}  {one.n_units} units  {one.fingerprint}")
     print("\nEvery party must see this hash, and its own fingerprint behind its name.")
+    for hint in hints(plan):
+        print(f"hint: {hint}")
 
 
 def _keys(arguments: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
 """The plan: strict, public, complete, and with one hash everywhere."""
 
 import copy
+import json
 import re
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skdp.cli import main
 from skdp.multiparty.party.document import Table
+from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import (
     _NOT_IN_A_PLAN,
@@ -80,8 +83,6 @@ def test_every_key_may_be_missing_only_where_that_is_said_and_never_misspelt(goo
 
 def test_every_value_of_another_type_is_refused(good):
     for path in paths(good):
-        if path[0] == "parameters" and path[-1] not in ("epsilon", "parameters"):
-            continue  # the estimator checks its own parameters
         for wrong in (None, True, b"x", {"a": 1} if not isinstance(at(good, path), dict) else 5):
             changed = copy.deepcopy(good)
             at(changed, path[:-1])[path[-1]] = wrong
@@ -105,6 +106,16 @@ def test_every_value_of_another_type_is_refused(good):
         (("parameters", "epsilon"), float("inf"), "finite"),
         (("parameters", "noise"), "uniform", "gaussian, laplace"),
         (("parameters", "delta"), 0.0, "delta"),
+        (("parameters", "weighting"), "records", "weighting must be one of"),
+        (("parameters", "adjacency"), "add-remove", "adjacency='add-remove' makes"),
+        (("parameters", "adjacency"), "replace_one", "adjacency"),
+        (("parameters", "unit"), "person", "unit must be one of"),
+        (("parameters", "alpha"), -1.0, "alpha must be > 0"),
+        (("parameters", "row_norm"), "long", "row_norm must be a number or 'auto'"),
+        (("parameters", "max_iter"), 0, "max_iter must be >= 1"),
+        (("parameters", "learning_rate"), "fast", "learning_rate"),
+        (("parameters", "clip_norm"), [1.0, 2.0], "clip_norm"),
+        (("parameters", "fit_intercept"), 1, "fit_intercept"),
         (("parameters", "unit"), "group", "group"),
         (("parameters", "unit"), "owner", "'n_units' must be 1"),
         (("data", "group"), "person", "group"),
@@ -152,6 +163,81 @@ def test_two_parties_cannot_share_a_certificate_and_a_server_needs_an_address(go
     hidden["parties"][0]["address"] = "[::1]:7000"
     plan = parse_plan(hidden)  # an owner that is no server needs none
     assert (plan.parties[0].host, plan.parties[3].host) == ("::1", None)
+
+
+def test_servers_listen_at_addresses_of_their_own(good):
+    good["parties"][3]["address"] = good["parties"][0][
+        "address"
+    ]  # no server: nobody connects to it
+    parse_plan(good)
+    host, port = good["parties"][0]["address"].split(":")
+    good["parties"][0]["address"] = f"Host:{port}"
+    good["parties"][2]["address"] = f"host:{port}"
+    with pytest.raises(PlanError, match="hospital_a and hospital_c have the same 'address'"):
+        parse_plan(good)
+
+
+def test_a_regression_has_no_classes_and_a_range(good):
+    regression = {**good, "estimator": "MPCGradientPerturbationRegressor"}
+    with pytest.raises(PlanError, match=r"Regressor takes no 'classes' in \[data\]"):
+        parse_plan(regression)
+    del good["data"]["classes"]
+    with pytest.raises(PlanError, match=r"Classifier needs 'classes' in \[data\]"):
+        parse_plan(good)
+    assert parse_plan(regression).classes is None
+    for wrong in ([1.0, 0.0], [1.0], "wide"):
+        with pytest.raises(PlanError, match="y_bounds"):
+            parse_plan({**regression, "parameters": {**good["parameters"], "y_bounds": wrong}})
+
+
+# ---------------------------------------------------------------- the deadline of Laplace noise, and hints
+
+
+def with_laplace(good, seconds, **parameters):
+    return {
+        **good,
+        "parameters": {**good["parameters"], "noise": "laplace", **parameters},
+        "deadlines": {**good["deadlines"], "round": seconds},
+    }
+
+
+def test_a_deadline_in_which_no_machine_makes_the_noise_is_refused(good):
+    good["data"]["features"] = [{"name": f"x{j}", "bounds": [0, 1]} for j in range(199)]
+    good["max_payload"] = 2**24
+    assert parse_plan(with_laplace(good, 1.0)).n_values == 200
+    with pytest.raises(PlanError, match=r"'round' .* has 200 values\. Give at least 60 "):
+        parse_plan(with_laplace(good, 0.99))
+    assert parse_plan(with_laplace(good, 0.996, fit_intercept=False)).n_values == 199
+    good["deadlines"]["round"] = 0.1
+    parse_plan(good)  # Gaussian noise takes no time
+    good["data"]["classes"] = [0, 1, 2]
+    assert parse_plan(with_laplace(good, 3.0)).n_values == 600
+    with pytest.raises(PlanError, match=r"'round' .* Give at least 72 "):
+        parse_plan(with_laplace(good, 2.99))
+
+
+def test_hints_are_of_short_deadlines_and_of_rows_whose_length_nobody_gave(good, tmp_path, capsys):
+    assert hints(parse_plan(good)) == []
+    assert hints(parse_plan(with_laplace(good, 60.0))) == []
+    (said,) = hints(parse_plan(with_laplace(good, 59.5)))
+    assert "'round' is 59.5 seconds: Laplace noise of 4 values" in said
+    assert "60 seconds are safe" in said
+    del good["data"]["features"][1]["bounds"]
+    assert hints(parse_plan(good)) == []  # row_norm is given
+    del good["parameters"]["row_norm"]
+    (said,) = hints(parse_plan(good))
+    assert said.startswith(
+        "no bounds for 'x1', and no row_norm: such columns must be standardized by public"
+    )
+    assert "sqrt(n_features) = 1.73" in said
+    assert hints(
+        parse_plan({**good, "parameters": {**good["parameters"], "row_norm": "auto"}})
+    ) == [said]
+    write_plan(tmp_path / "plan.toml", good)
+    assert main(["party", "check", str(tmp_path / "plan.toml")]) == 0
+    assert f"hint: {said}\n" in capsys.readouterr().out
+    assert main(["party", "check", "--json", str(tmp_path / "plan.toml")]) == 0
+    assert json.loads(capsys.readouterr().out)["hints"] == [said]
 
 
 def test_the_hash_is_that_of_the_content(good):
@@ -290,6 +376,10 @@ def test_a_missing_column_and_a_file_that_would_be_unpickled(good, tmp_path):
     np.savez(tmp_path / "a.npz", **columns)
     with pytest.raises(DataError, match="plain arrays"):
         read_own_records(tmp_path / "a.npz", plan, 0)
+    good_file = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "a.npz").write_bytes(good_file[: len(good_file) // 2])
+    with pytest.raises(DataError, match="plain arrays"):
+        read_own_records(tmp_path / "a.npz", plan, 0)
     columns = {"x0": np.ones(3), "x1": np.ones(2), "x2": np.ones(3), "sick": np.ones(3)}
     np.savez(tmp_path / "a.npz", **columns)
     with pytest.raises(DataError, match="'x0' has 3 rows, and column 'x1' has 2"):
@@ -324,7 +414,7 @@ def test_a_row_of_nobody_is_refused_because_all_of_them_would_be_one_person(good
     good["parties"][0]["n_units"] = 2
     rows = ["2,1,0,1,anna", f"2,0,0,1,{nobody}", "2,0,0,1,otto", f"2,0,0,1,{nobody}"]
     path = write_csv(tmp_path / "a.csv", rows, "x2,sick,x0,x1,who")
-    with pytest.raises(DataError, match="'who' has an empty cell.*2 rows of 4, first row 2"):
+    with pytest.raises(DataError, match=r"'who' has an empty cell.*2 rows of 4, first row 2"):
         read_own_records(path, parse_plan(good), 0)
     columns = {name: np.zeros(3) for name in ("x0", "x1", "x2", "sick")}
     np.savez(tmp_path / "a.npz", who=np.array([1.0, np.nan, 2.0]), **columns)

@@ -68,7 +68,9 @@ class Parties:
         self.thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self.thread.start()
         # Whatever happens, also when the interpreter ends: the processes do not outlive this object.
-        self.clean = weakref.finalize(self, _clean, self.processes, self.connected, self.loop, self.thread)
+        self.clean = weakref.finalize(
+            self, _clean, self.processes, self.connected, self.loop, self.thread
+        )
         try:
             self.start()
         except BaseException:

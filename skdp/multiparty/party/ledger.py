@@ -5,14 +5,25 @@ in the ledger of each of them. No ledger knows of the others, so none shows the 
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.plan import Plan
 from skdp.privacy import BudgetAccountant, Reservation, read_ledger
+from skdp.privacy.budget.filters import check_charge
+from skdp.privacy.budget.plans import PlanRunsOnce, labelled
 
-__all__ = ["PlanLedger", "open_ledger"]
+__all__ = ["LedgerError", "LedgerFull", "PlanLedger", "open_ledger"]
+
+
+class LedgerError(ValueError):
+    """This party's ledger cannot be opened as it was asked for: nothing was read, sent or spent."""
+
+
+class LedgerFull(PrivacyBudgetExceeded):
+    """This party's ledger does not hold the plan: nothing was read or spent."""
 
 
 class PlanLedger(BudgetAccountant):
@@ -22,20 +33,59 @@ class PlanLedger(BudgetAccountant):
     ----------
     epsilon, delta : float
         Ceiling of the ledger.
-    path : str or path-like
+    path : str or path-like, default=None
+        None uses a temporary file.
     plan : Plan
     """
 
     def __init__(
-        self, epsilon: float, delta: float, *, path: str | os.PathLike[str], plan: Plan
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        plan: Plan,
     ) -> None:
         super().__init__(epsilon, delta, path=path)
         self._plan = plan
 
     def reserve(self, *, estimator: str, **charge: Any) -> Reservation:  # type: ignore[override]
-        """Charge the plan, as `BudgetAccountant.reserve`; the row shows the plan's id and hash."""
+        """Charge the plan, as `BudgetAccountant.reserve`; the row shows the plan's id and hash.
+
+        Raises
+        ------
+        LedgerFull
+            If the ledger does not hold the plan; the message says what is left and what to do.
+        PlanRunsOnce
+            If the plan is charged already.
+        """
         name = f"{estimator} {self._plan.hash[:12]}"
-        return super().reserve(estimator=name, plan=self._plan.id, **charge)
+        try:
+            return self._charge(estimator=name, plan=self._plan.id, **charge)
+        except PlanRunsOnce:
+            raise
+        except PrivacyBudgetExceeded as error:
+            epsilon, delta = self.remaining()
+            raise LedgerFull(
+                f"the ledger {self.path} does not hold the plan {self._plan.id}. {error}\n"
+                f"left in this ledger: epsilon {epsilon:.6g}, delta {delta:g}, for one fit of the same "
+                "adjacency and unit\n"
+                "to go on: agree on a new plan that costs no more than that. Or begin another ledger with "
+                "--ledger FILE and --ceiling EPSILON DELTA, if your rules allow it: it does not count what this "
+                "one has spent"
+            ) from None
+
+    def _charge(self, **charge: Any) -> Reservation:
+        return super().reserve(**charge)
+
+    def check_holds(self) -> None:
+        """Raise what the fit's own reservation would raise. The file stays as it is.
+
+        The charge follows from the plan alone, so this can be asked before anybody is connected.
+        """
+        trial = _Trial(self.epsilon, self.delta, path=self.path, plan=self._plan)
+        with suppress(_Held):
+            self._plan.make_estimator(accountant=trial)._open_session()
 
     def charged_since(self) -> str | None:
         """When the plan was charged; None if it is not, also where there is no ledger yet."""
@@ -45,6 +95,34 @@ class PlanLedger(BudgetAccountant):
             if fit["state"] == "spent" and f"(plan {self._plan.id})" in fit["estimator"]:
                 return str(fit["time"])
         return None
+
+
+class _Held(Exception):
+    """The ledger holds the plan: undoes the transaction that asked."""
+
+
+class _Trial(PlanLedger):
+    """Asks whether a reservation would be made, and makes none."""
+
+    def _charge(  # type: ignore[override]
+        self,
+        *,
+        estimator: str,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        unit: str,
+        mu: float | None,
+        noise_error: tuple[float, float],
+        seeded: bool,
+        plan: str,
+    ) -> NoReturn:
+        assert not seeded  # a plan has no seed
+        fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
+        with self._transaction("nothing is charged", write=True) as (connection, ceiling):
+            name = labelled(estimator, plan)
+            self._check_admitted(connection, ceiling, name, fit, adjacency, unit, plan)
+            raise _Held
 
 
 def open_ledger(
@@ -65,20 +143,52 @@ def open_ledger(
 
     Raises
     ------
+    LedgerError
+        If the file is no ledger or has another ceiling, or the ceiling is none.
     PrivacyBudgetExceeded
-        If the plan is charged already.
+        If the plan is charged already, or the ledger does not hold it.
     """
-    if Path(path).exists():
-        book = read_ledger(path)
-        ends = (book["epsilon"], book["delta"]) if ceiling is None else ceiling
-    else:
-        parameters = plan.parameters
-        ends = (parameters["epsilon"], parameters["delta"]) if ceiling is None else ceiling
-    made = PlanLedger(*ends, path=path, plan=plan)
+    try:
+        made = _opened(path, plan, ceiling)
+    except PrivacyBudgetExceeded:
+        raise
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"the ledger {os.fspath(path)} cannot be opened: {error}") from error
     since = made.charged_since()
     if since is not None:
         raise PrivacyBudgetExceeded(
             f"The plan {plan.id} is charged already, since {since}. A plan runs once, whether it gave "
             "an output or not: make a new plan with another id. Nothing was read or charged."
         )
+    made.check_holds()
     return made
+
+
+def _opened(
+    path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
+) -> PlanLedger:
+    own = (plan.parameters["epsilon"], plan.parameters["delta"])
+    if Path(path).exists():
+        book = read_ledger(path)
+        kept = (book["epsilon"], book["delta"])
+        if ceiling not in (None, kept):
+            raise ValueError(
+                f"it has the ceiling {kept[0]!r} {kept[1]!r} since it was made. Leave out --ceiling, "
+                "or give another --ledger"
+            )
+        return PlanLedger(*kept, path=path, plan=plan)
+    if ceiling is not None:
+        _check_new(ceiling, plan)
+    return PlanLedger(*(ceiling or own), path=path, plan=plan)
+
+
+def _check_new(ceiling: tuple[float, float], plan: Plan) -> None:
+    """Refuse a ceiling that does not hold the plan, before a file is made that would then be in the way."""
+    try:
+        PlanLedger(*ceiling, plan=plan).check_holds()
+    except LedgerFull:
+        raise LedgerFull(
+            f"a new ledger with --ceiling {ceiling[0]:g} {ceiling[1]:g} does not hold the plan {plan.id}, which "
+            f"costs epsilon {plan.parameters['epsilon']:g}, delta {plan.parameters['delta']:g}. Give a "
+            "ceiling of at least that"
+        ) from None

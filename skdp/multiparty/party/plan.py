@@ -36,6 +36,7 @@ __all__ = [
     "make_estimator",
     "parse_plan",
     "read_plan",
+    "recommended_round",
 ]
 
 PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
@@ -43,6 +44,9 @@ _ESTIMATORS_OF = "skdp.multiparty."
 # What the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
 _LARGEST_PAYLOAD = 2**31  # bytes; a frame's length has four
+# Seconds that one value of Laplace noise takes: measured on two busy cores, and less than any machine needs.
+USUAL_SECONDS, LEAST_SECONDS = 0.06, 0.005
+COMPILE_SECONDS = 60.0  # that a first round may take on a busy machine, whatever its noise
 _LONGEST = 7 * 24 * 3600.0  # seconds that a deadline may be long
 
 
@@ -117,6 +121,13 @@ class Plan:
     def noise(self) -> str:
         """ "gaussian" or "laplace"."""
         return str(self.parameters.get("noise", "gaussian"))
+
+    @property
+    def n_values(self) -> int:
+        """Number of values that a round opens."""
+        of_classes = len(self.classes) if self.classes and len(self.classes) > 2 else 1
+        intercept = bool(self.parameters.get("fit_intercept", True))
+        return (len(self.features) + intercept) * of_classes
 
     def make_estimator(self, **more: Any) -> Any:
         """The unfitted estimator of this plan; ``more`` are the parameters that a run sets itself."""
@@ -282,9 +293,15 @@ def _check_parties(plan: Plan) -> None:
     ):
         if len({*values}) < len(values):
             raise PlanError(f"two parties have the same {what}")
+    servers: dict[tuple[str, int | None], str] = {}
     for party in plan.parties[: plan.n_servers]:
         if party.host is None:
             raise PlanError(f"{party.name} is a server and has no 'address'")
+        other = servers.setdefault((party.host.lower(), party.port), party.name)
+        if other != party.name:
+            raise PlanError(
+                f"{other} and {party.name} have the same 'address': each server listens at one of its own"
+            )
 
 
 def _check_columns(plan: Plan) -> None:
@@ -297,8 +314,9 @@ def _check_columns(plan: Plan) -> None:
 def _check_estimator(plan: Plan) -> None:
     from sklearn.base import is_classifier
 
-    known = _estimator_class(plan.estimator)().get_params()
-    unknown = sorted(set(plan.parameters) - (set(known) - _NOT_IN_A_PLAN))
+    unfitted = _estimator_class(plan.estimator)()
+    known = set(unfitted.get_params()) - _NOT_IN_A_PLAN
+    unknown = sorted(set(plan.parameters) - known)
     if unknown:
         raise PlanError(f"[parameters] has unknown keys: {', '.join(map(repr, unknown))}")
     for needed in ("epsilon", "delta", "adjacency", "unit"):
@@ -310,13 +328,14 @@ def _check_estimator(plan: Plan) -> None:
     delta = plan.parameters["delta"]
     if type(delta) not in (int, float) or not 0 < delta < 1:
         raise PlanError("'delta' of [parameters] must be a number in (0, 1): no noise here is pure")
-    estimator = plan.make_estimator()
-    if is_classifier(estimator) != (plan.classes is not None):
+    if is_classifier(unfitted) != (plan.classes is not None):
         word = "needs" if plan.classes is None else "takes no"
         raise PlanError(f"{plan.estimator} {word} 'classes' in [data]")
     if plan.noise not in NOISES:
         raise PlanError(f"'noise' of [parameters] must be one of {', '.join(NOISES)}")
+    _check_values(plan)
     _check_payload(plan)
+    _check_round(plan)
     if plan.parameters["unit"] == "owner" and any(party.n_units != 1 for party in plan.parties):
         raise PlanError(
             "'n_units' must be 1 for every party with unit = \"owner\": an owner is one unit, and how many records it "
@@ -324,6 +343,35 @@ def _check_estimator(plan: Plan) -> None:
         )
     if (plan.parameters["unit"] == "group") != (plan.group is not None):
         raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
+
+
+def _check_values(plan: Plan) -> None:
+    """The estimator's own checks of its parameters, which a fit would make after all are connected."""
+    groups = () if plan.parameters["unit"] == "group" else None
+    try:
+        model = plan.make_estimator(accountant=False)
+        model._check_before_data(groups)
+        with model._open_session():
+            pass
+    except (TypeError, ValueError) as error:
+        raise PlanError(f"[parameters] cannot be used: {error}") from error
+
+
+def _check_round(plan: Plan) -> None:
+    """Refuse a deadline in which no machine makes the Laplace noise of a round."""
+    if plan.noise == "laplace" and plan.round < LEAST_SECONDS * plan.n_values:
+        raise PlanError(
+            f"'round' of [deadlines] is too short: it is {plan.round:g} seconds, and the Laplace noise of a round "
+            f"has {plan.n_values} values. Give at least {recommended_round(plan):g} seconds"
+        )
+
+
+def recommended_round(plan: Plan) -> float:
+    """Seconds of the deadline ``round`` that are enough for Laplace noise on busy machines.
+
+    Twice the usual time, for finer grids; and the first round also compiles.
+    """
+    return max(COMPILE_SECONDS, math.ceil(2 * USUAL_SECONDS * plan.n_values))
 
 
 def _check_payload(plan: Plan) -> None:

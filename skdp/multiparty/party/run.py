@@ -18,11 +18,12 @@ from typing import Any
 
 from skdp._version import __version__
 from skdp.multiparty.party.engine import Bridge, NetworkEngine, check_installed
+from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.keys import CertificateError, check_dates, check_key, fingerprint_of
-from skdp.multiparty.party.ledger import PlanLedger, open_ledger
+from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.model import model_document
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
-from skdp.multiparty.party.table import DataError, read_own_records
+from skdp.multiparty.party.table import DataError, check_file_type, read_own_records
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import DONE_TAG, Network
@@ -48,8 +49,8 @@ class Options:
     certificate : path-like or None
         Its certificate; None is the one in the plan.
     ledger : path-like or None
-        Its ledger; None is beside the key, with the suffix ``.ledger``: the key stays with the party, whatever plan
-        comes, and so does the ledger.
+        Its ledger; None is beside the key, with the suffix ``.ledger``: the key stays with the party, whatever
+        plan comes, and so does the ledger.
     ceiling : (epsilon, delta) or None
         Of a new ledger; None is the plan's budget.
     out : path-like
@@ -88,7 +89,7 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
 
     Raises
     ------
-    PlanError, CertificateError, DataError, OSError, ImportError
+    PlanError, CertificateError, DataError, LedgerError, OSError, ImportError
         If something of this party is wrong. Nothing is spent.
     PrivacyBudgetExceeded
         If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
@@ -110,10 +111,13 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         raise PlanError(
             f"the plan has parties 0..{len(plan.parties) - 1}, got index {options.index}"
         )
+    for hint in hints(plan):
+        say(f"hint: {hint}")
     if not Path(options.data).is_file():
         raise FileNotFoundError(
             f"there is no table {options.data}; give this party's own with --data"
         )
+    check_file_type(options.data)
     check_installed(plan, options.index)
     ledger = _open_ledger(options, plan)
     try:
@@ -187,10 +191,11 @@ def _fit(
 
 def _stopped(bridge: Bridge, network: Network, plan: Plan, error: BaseException) -> BaseException:
     """Tell the others, and return what went wrong: this party's own error, or the party that failed first."""
-    if isinstance(error, DataError):
-        me = plan.parties[network.own].name
-        bridge.call(network.stop(PartyError(me, Reason.DATA, index=network.own)))
-        return error
+    for kind, reason in ((DataError, Reason.DATA), (LedgerFull, Reason.LEDGER)):
+        if isinstance(error, kind):
+            me = plan.parties[network.own].name
+            bridge.call(network.stop(PartyError(me, reason, index=network.own)))
+            return error
     return bridge.call(network.stop(error))
 
 
@@ -219,8 +224,7 @@ def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
         check_dates(party.certificate, party.name)
     key = _key(options, plan)
     if options.certificate is not None:
-        shown = fingerprint_of(Path(options.certificate).read_text())
-        if shown != me.fingerprint:
+        if _shown(options.certificate) != me.fingerprint:
             raise CertificateError(
                 f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
             )
@@ -236,6 +240,16 @@ def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
             deadline=options.timeout or plan.connect,
             limit=plan.max_payload,
         )
+
+
+def _shown(certificate: str | os.PathLike[str]) -> str:
+    """The fingerprint of this party's certificate file."""
+    try:
+        return fingerprint_of(Path(certificate).read_text())
+    except ValueError as error:  # no certificate, or no text
+        raise CertificateError(
+            f"{os.fspath(certificate)} is no certificate in PEM form: give the one that `skdp party keys` wrote"
+        ) from error
 
 
 def _connect(bridge: Bridge, plan: Plan, identity: Identity, options: Options) -> Network:

@@ -7,6 +7,8 @@ message is for the owner's own terminal. The other parties get a code that says 
 
 import csv
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,9 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.party.plan import Feature, Plan
 
-__all__ = ["DataError", "public_rows", "read_own_records"]
+__all__ = ["DataError", "check_file_type", "public_rows", "read_own_records"]
+
+_SUFFIXES = (".csv", ".npz", ".parquet")
 
 
 class DataError(ValueError):
@@ -60,6 +64,15 @@ def read_own_records(
         raise DataError("the table has no rows")
     _check_units(plan, index, len(y), groups)
     return X, y, groups
+
+
+def check_file_type(path: str | os.PathLike[str]) -> None:
+    """Raise DataError if the file's name has not one of the suffixes that are read. Nothing is opened."""
+    name = Path(path).name
+    if Path(path).suffix not in _SUFFIXES:
+        raise DataError(
+            f"the table must be a .csv, .npz or .parquet file, got {name!r}: save it as one of these"
+        )
 
 
 def public_rows(X: NDArray[np.float64], features: Sequence[Feature]) -> NDArray[np.float64]:
@@ -177,9 +190,8 @@ def _read(path: Path, plan: Plan) -> Mapping[str, Any]:
     """The columns that the plan names."""
     wanted = [feature.name for feature in plan.features] + [plan.target]
     wanted += [] if plan.group is None else [plan.group]
+    check_file_type(path)
     readers = {".csv": _read_csv, ".npz": _read_npz, ".parquet": _read_parquet}
-    if path.suffix not in readers:
-        raise DataError(f"the table must be a .csv, .npz or .parquet file, got {path.name!r}")
     columns = readers[path.suffix](path, wanted)
     missing = [name for name in wanted if name not in columns]
     if missing:
@@ -220,7 +232,7 @@ def _read_npz(path: Path, wanted: Sequence[str]) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in wanted if name in file}
-    except (ValueError, EOFError):
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error):
         raise DataError(f"{path.name} is not a file of numpy.savez with plain arrays") from None
 
 

@@ -30,6 +30,7 @@ class Reason(IntEnum):
     ABSENT = 13
     REFUSED = 14
     ENDED = 15
+    LEDGER = 16
 
 
 _TEXTS = {
@@ -48,6 +49,7 @@ _TEXTS = {
     Reason.ABSENT: "it was not connected within the deadline",
     Reason.REFUSED: "it hung up before its first word: it may have refused this party's certificate",
     Reason.ENDED: "somebody ended it there (Ctrl-C, or a signal)",
+    Reason.LEDGER: "its ledger does not hold the plan",
 }
 
 

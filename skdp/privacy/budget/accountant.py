@@ -297,13 +297,7 @@ class BudgetAccountant:
         with self._transaction("the fit is refused", write=True) as (connection, ceiling):
             if seeded:
                 estimator = _seeded_name(estimator, ceiling)
-            if plan is not None:
-                hand_back_dead(connection, _MADE_HERE.get(self._id, ()))
-                check_once(connection, plan)
-            check_kind(connection, adjacency, unit)
-            charged = charged_fits(connection)
-            if not admits([*charged, fit], ceiling):
-                raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
+            self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
             row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
@@ -311,6 +305,25 @@ class BudgetAccountant:
             assert number is not None
             _MADE_HERE.setdefault(self._id, set()).add(number)
         return Reservation(self, number)
+
+    def _check_admitted(
+        self,
+        connection: sqlite3.Connection,
+        ceiling: Ceiling,
+        estimator: str,
+        fit: Charge,
+        adjacency: str,
+        unit: str,
+        plan: str | None,
+    ) -> None:
+        """Raise PrivacyBudgetExceeded unless the ledger holds this fit; in a transaction that writes."""
+        if plan is not None:
+            hand_back_dead(connection, _MADE_HERE.get(self._id, ()))
+            check_once(connection, plan)
+        check_kind(connection, adjacency, unit)
+        charged = charged_fits(connection)
+        if not admits([*charged, fit], ceiling):
+            raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
 
     def spent(self) -> tuple[float, float]:
         """What everything charged costs together.

@@ -14,9 +14,13 @@ from collections.abc import Collection
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.ledger_file import returned_state
 
-__all__ = ["check_once", "hand_back_dead", "labelled"]
+__all__ = ["PlanRunsOnce", "check_once", "hand_back_dead", "labelled"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class PlanRunsOnce(PrivacyBudgetExceeded):
+    """The plan is charged already, or is running; how much budget is left does not matter."""
 
 
 def labelled(estimator: str, plan: str) -> str:
@@ -42,7 +46,7 @@ def check_once(connection: sqlite3.Connection, plan: str) -> None:
         if state == "spent"
         else f"is being run by process {pid} since {time}"
     )
-    raise PrivacyBudgetExceeded(
+    raise PlanRunsOnce(
         f"The plan {plan} {how}. A plan runs once, whether it gave an output or not: make a new plan"
         " with another id. Nothing was read or charged."
     )
