@@ -23,7 +23,8 @@ from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party import load_model
 from skdp.multiparty.party.engine import Bridge, NetworkEngine
-from skdp.multiparty.party.ledger import open_ledger
+from skdp.multiparty.party.hints import hints
+from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.plan import read_plan
 from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
@@ -31,7 +32,7 @@ from skdp.multiparty.transport.frames import StreamLink
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
 from skdp.multiparty.transport.tls import Identity, connect_all
-from skdp.privacy import PrivacyReport, accounting, read_ledger
+from skdp.privacy import BudgetAccountant, PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
 from tests.multiparty.study import SIZES, Study, document, in_processes, write_plan
 
@@ -323,13 +324,120 @@ def test_the_ledger_stays_with_the_key_so_a_copied_plan_does_not_run_twice(tmp_p
     assert spent(study, 0) == spent(study, 1) == spent(study, 2)
 
 
-def test_a_ledger_that_is_full_stops_everybody_before_anything_is_spent(tmp_path):
+def other_study(study, **parameters):
+    """A second plan of the same parties, and so on the same ledgers."""
+    changed = {**study.document, "id": "study-2"}
+    changed["parameters"] = {**study.document["parameters"], **parameters}
+    study.plan = write_plan(study.folder / "plan.toml", changed)
+
+
+def spend(study, index, epsilon, ceiling=None, unit="record"):
+    """Charge something to a party's ledger; as large as the plan's budget, if no ceiling is given."""
+    made = BudgetAccountant(*(ceiling or (10.0, 1e-6)), path=study.ledger(index))
+    mu = accounting.gaussian_mu(epsilon, 1e-6)
+    made.reserve(
+        estimator="before", epsilon=epsilon, delta=1e-6, mu=mu, unit=unit, adjacency="replace-one"
+    ).commit()
+
+
+def test_a_ledger_that_is_full_is_found_before_anybody_is_connected(tmp_path, monkeypatch, capsys):
+    study, called = Study(tmp_path), []
+    monkeypatch.setattr(runs, "connect_all", lambda *args: called.append(args))
+    spend(study, 0, 4.0)
+    before = read_ledger(study.ledger(0))
+    with pytest.raises(LedgerFull, match="does not hold the plan study-1") as caught:
+        runs.run(study.options(0))
+    assert called == []
+    assert read_ledger(study.ledger(0)) == before  # not even a write
+    left = before["remaining"][0]
+    for said in (str(study.ledger(0)), f"left in this ledger: epsilon {left:.6g}, delta 1e-06",
+                 "(4, 1e-06) spent by 1 fits", "--ledger FILE and --ceiling EPSILON DELTA"):  # fmt: skip
+        assert said in str(caught.value)
+    # What the message says is left is what a new plan may cost.
+    other_study(study, epsilon=left * 0.999)
+    open_ledger(study.ledger(0), study.plan, None)
+    other_study(study, epsilon=left * 1.001)
+    with pytest.raises(LedgerFull):
+        open_ledger(study.ledger(0), study.plan, None)
+    words = ["--config", tmp_path / "plan.toml", "--index", 0, "--data", study.options(0).data]
+    assert main(["party", *map(str, words)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"skdp party: failed: the ledger {study.ledger(0)} does not hold the plan"
+    )
+
+
+def test_a_ledger_of_another_unit_is_found_before_anybody_is_connected(tmp_path):
     study = Study(tmp_path)
-    found = study.together({2: {"ceiling": (0.5, 1e-6)}})
-    assert isinstance(found[2], PrivacyBudgetExceeded)
+    spend(study, 0, 0.1, (100.0, 1e-4), unit="group")
+    with pytest.raises(
+        LedgerFull, match="holds fits with .* unit='group'; this one has .* unit='record'"
+    ):
+        runs.run(study.options(0))
+
+
+def test_a_new_ledger_whose_ceiling_is_below_the_plan_is_not_made(tmp_path):
+    study = Study(tmp_path)
+    with pytest.raises(
+        LedgerFull,
+        match="--ceiling 0.5 1e-06 does not hold the plan study-1, which costs epsilon 10",
+    ):
+        runs.run(study.options(0, ceiling=(0.5, 1e-6)))
+    assert not study.ledger(0).exists()
+
+
+@pytest.mark.parametrize(
+    "estimator", ["MPCGradientPerturbationClassifier", "MPCOutputPerturbationClassifier"]
+)
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_the_check_before_connecting_says_what_the_reservation_will(tmp_path, estimator, noise):
+    """From the same ledger, filled more and more; the charge of the check is that of the fit."""
+    parameters = {
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "adjacency": "replace-one",
+        "unit": "record",
+        "noise": noise,
+    }
+    study, answers = Study(tmp_path, estimator=estimator, parameters=parameters), []
+    for spent_before in (0.0, 9.0, 9.6, 9.79, 9.81, 9.9):
+        study.ledger(0).unlink(missing_ok=True)
+        if spent_before:
+            spend(study, 0, spent_before)
+        try:
+            book = open_ledger(study.ledger(0), study.plan, (10.0, 1e-6))
+            checked = True
+        except LedgerFull:
+            book, checked = PlanLedger(10.0, 1e-6, path=study.ledger(0), plan=study.plan), False
+        try:
+            with study.plan.make_estimator(accountant=book)._open_session():
+                reserved = True
+        except LedgerFull:
+            reserved = False
+        assert checked is reserved, spent_before
+        answers.append(checked)
+    assert {*answers} == {True, False}
+
+
+def test_a_ledger_that_is_filled_after_the_check_stops_everybody_before_anything_is_spent(
+    tmp_path, monkeypatch
+):
+    study, usual = Study(tmp_path), runs.read_own_records
+
+    def read(path, plan, index):
+        if index == 2:
+            spend(study, 2, 9.0)
+        return usual(path, plan, index)
+
+    monkeypatch.setattr(runs, "read_own_records", read)
+    found = study.together()
+    assert isinstance(found[2], LedgerFull), found
+    assert str(study.ledger(2)) in str(found[2])
     for index in (0, 1):
-        check_named(found[index], "hospital_c", Reason.STOPPED)
+        check_named(found[index], "hospital_c", Reason.LEDGER)
+        assert "hospital_c: its ledger does not hold the plan" in str(found[index])
         assert states(study, index) == ["returned"]
+    assert states(study, 2) == ["spent"]  # the other study's
 
 
 def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch, capsys):
@@ -550,6 +658,7 @@ def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
     assert study.plan.hash in said
     assert all(party.fingerprint in said for party in study.plan.parties)
     table = str(tmp_path / "hospital_a.npz")
+    (tmp_path / "a.xlsx").touch()
     for words, wanted in [
         ([], "--config"),
         (["--config", plan, "--index", "0"], "--data"),
@@ -559,15 +668,41 @@ def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
          "does not belong to the certificate of hospital_a"),
         (["--config", plan, "--index", "0", "--data", table,
           "--certificate", str(tmp_path / "hospital_b.crt")], "not the one that the plan has"),
+        (["--config", plan, "--index", "0", "--data", table, "--certificate", plan],
+         "is no certificate in PEM form"),
+        (["--config", plan, "--index", "0", "--data", table, "--certificate", table],
+         "is no certificate in PEM form"),
+        (["--config", plan, "--index", "0", "--data", table, "--ceiling", "50", "1e-5"],
+         "has the ceiling 10.0 1e-06 since it was made. Leave out --ceiling, or give another --ledger"),
+        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan], "is not a ledger"),
+        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan + "x", "--ceiling", "0", "1e-5"],
+         "epsilon must be positive"),
+        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan + "x", "--ceiling", "20", "2"],
+         "delta must be at least 0 and below 1"),
+        (["--config", plan, "--index", "0", "--data", str(tmp_path / "a.xlsx")],
+         ".csv, .npz or .parquet file, got 'a.xlsx'"),
     ]:  # fmt: skip
         assert main(["party", *words]) == 2
-        assert wanted in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert wanted in said
+        assert said.startswith("skdp party: error: ")
+    assert not (tmp_path / "plan.tomlx").exists()
     # Nobody else comes: a failure that is not this user's.
     assert (
         main(["party", "--config", plan, "--index", "0", "--data", table, "--timeout", "0.3"]) == 1
     )
     assert "hospital_b: it was not connected within the deadline" in capsys.readouterr().err
     assert states(study, 0) == []
+
+
+def test_a_run_says_the_hints_of_its_plan_first(tmp_path):
+    data = {**document([])["data"], "features": [{"name": f"x{j}"} for j in range(3)]}
+    parameters = {**document([])["parameters"], "row_norm": "auto"}
+    study, said = Study(tmp_path, data=data, parameters=parameters), []
+    with pytest.raises(FileNotFoundError):
+        runs.run(study.options(0, data="nothing.csv"), said.append)
+    assert said[1:] == [f"hint: {hint}" for hint in hints(study.plan)]
+    assert len(said) == 2
 
 
 def test_readme_has_the_commands_of_the_example():

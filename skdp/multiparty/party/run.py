@@ -223,11 +223,10 @@ def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
     for party in plan.parties:
         check_dates(party.certificate, party.name)
     key = _key(options, plan)
-    if options.certificate is not None:
-        if _shown(options.certificate) != me.fingerprint:
-            raise CertificateError(
-                f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
-            )
+    if options.certificate is not None and _shown(options.certificate) != me.fingerprint:
+        raise CertificateError(
+            f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
+        )
     check_key(key, me.certificate, me.name)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "certificate.pem")  # the ssl module reads files only
