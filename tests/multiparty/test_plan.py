@@ -324,7 +324,7 @@ def test_a_row_of_nobody_is_refused_because_all_of_them_would_be_one_person(good
     good["parties"][0]["n_units"] = 2
     rows = ["2,1,0,1,anna", f"2,0,0,1,{nobody}", "2,0,0,1,otto", f"2,0,0,1,{nobody}"]
     path = write_csv(tmp_path / "a.csv", rows, "x2,sick,x0,x1,who")
-    with pytest.raises(DataError, match="'who' has an empty cell.*2 rows of 4, first row 2"):
+    with pytest.raises(DataError, match=r"'who' has an empty cell.*2 rows of 4, first row 2"):
         read_own_records(path, parse_plan(good), 0)
     columns = {name: np.zeros(3) for name in ("x0", "x1", "x2", "sick")}
     np.savez(tmp_path / "a.npz", who=np.array([1.0, np.nan, 2.0]), **columns)

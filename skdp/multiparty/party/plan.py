@@ -319,8 +319,8 @@ def _check_estimator(plan: Plan) -> None:
     _check_payload(plan)
     if plan.parameters["unit"] == "owner" and any(party.n_units != 1 for party in plan.parties):
         raise PlanError(
-            "'n_units' must be 1 for every party with unit = \"owner\": an owner is one unit, and how many records it "
-            "has is private"
+            "'n_units' must be 1 for every party with unit = \"owner\": an owner is one unit, and how many "
+            "records it has is private"
         )
     if (plan.parameters["unit"] == "group") != (plan.group is not None):
         raise PlanError("'group' of [data] belongs to unit = \"group\", and only to it")
