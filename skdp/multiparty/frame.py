@@ -161,7 +161,7 @@ class MultipartyFit(LinearFit):
     def _warn_unequal(self, problem: Problem) -> None:
         """Warn where a small owner makes the noise large."""
         part = self._part(problem)
-        if part < 0.5 and "weighting" in self.get_params(deep=False):
+        if part < 1 / 3 and "weighting" in self.get_params(deep=False):
             owners: Any = problem.records
             warn_user(
                 f"the smallest owner has {min(owners.sizes)} of {owners.shape.n_units} {self.unit}s. With "

@@ -111,8 +111,8 @@ class _LocalObjectiveFit(MultipartyFit):
         if not session.exact and times > LARGE_PENALTY:
             warn_user(
                 f"the proof needs a penalty {times:.2g} times that of alpha={self.alpha:g} for the smallest "
-                f"owner, of {min(owners.sizes)} records: coefficients are about so much too small. Use larger owners or "
-                "a larger epsilon",
+                f"owner, of {min(owners.sizes)} records: coefficients are about so much too small. Use larger "
+                "owners or a larger epsilon",
                 UtilityWarning,
             )
 
