@@ -8,10 +8,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import Solution, check_number
-from skdp.exceptions import UtilityWarning
 from skdp.linear_model.coordinates import from_theta
 from skdp.linear_model.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
@@ -26,10 +24,6 @@ from skdp.multiparty.release import Release, opened_engine
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegressor"]
-
-# The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
-# bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
-LARGE_PART = 0.1
 
 
 class _GradientFit(MultipartyFit):
@@ -78,10 +72,6 @@ class _GradientFit(MultipartyFit):
         """Another way to release the owners' statistics, of a baseline."""
         return None
 
-    def _widening(self, problem: Problem) -> float:
-        """How much larger the noise of the whole sum is than that which the budget asks for."""
-        return 1.0
-
     def _settings(self, session: PrivacySession, problem: Problem) -> DescentSettings:
         clip = self.clip_norm
         owners: Any = problem.records
@@ -98,24 +88,13 @@ class _GradientFit(MultipartyFit):
             widening=self._widening(problem),
         )  # fmt: skip
 
-    def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
-        """Warn if the noise of predictions is a large part of the range of the targets; public numbers."""
-        super()._warn_mean(session, mass, problem)
-        noise = self._prediction_noise(session, problem)
-        if noise > LARGE_PART * self._reach:
-            warn_user(
-                f"the noise moves the predictions by about {noise:.2g}, in units of y. Unless the targets vary "
-                "by much more than that, the model is worse than their mean. Give narrower y_bounds, use more "
-                f"{self.unit}s, fewer features or a larger epsilon",
-                UtilityWarning,
-            )
-
     def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
-        """Standard deviation that the noise gives to a prediction for standardized, uncorrelated features."""
+        """For standardized features that are not correlated; other warnings are about classifiers."""
+        if is_classifier(self):
+            return 0.0
         owners: Any = problem.records
         settings, length = self._settings(session, problem), owners.row_norm
-        features = owners.shape.n_features
-        curvature = length**2 / features
+        curvature = length**2 / owners.shape.n_features
         noise = length * averaged_noise(settings, curvature)
         if self.fit_intercept:
             noise = math.hypot(noise, length * averaged_noise(settings, length**2))
@@ -207,6 +186,8 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
+    row_norm_ : float
+        The length given, or the one that "auto" became; public.
     learning_rate_ : float
         The step size given, or the one that "auto" took.
     clip_norm_ : float
@@ -316,10 +297,11 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {row_norm_}
     prediction_noise_ : float
         Standard deviation that the noise gives to predictions for standardized features that are not correlated,
-        in units of y. It follows from public numbers. The fit warns where it is above a twentieth of the width
-        of ``y_bounds``.
+        in units of y. It follows from public numbers. The fit warns where it is above a 40th of the width of
+        ``y_bounds``.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -5,13 +5,15 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
 
 from skdp._compat import warn_user
 from skdp.base import check_number
 from skdp.base.parameters import check_choice
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.kernels import is_cupy
-from skdp.linear_model.frame import FEW, LinearFit
+from skdp.linear_model.frame import FEW, LinearFit, Solution
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
@@ -19,6 +21,12 @@ from skdp.multiparty.release import NOISES, check_engine, is_plain
 from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
+
+# The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
+# bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
+LARGE_PART = 0.05
+LARGE_SCORE = 0.5  # the same for the scores of a classifier: of 1, the odds are e to 1
+LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
 
 class MultipartyFit(LinearFit):
@@ -32,6 +40,19 @@ class MultipartyFit(LinearFit):
 
     _pooled = False  # whether the method can use one statistic of all records
     _reach = 1.0  # units of y in which the targets of the fit are measured
+
+    @property
+    def _cures(self) -> str:
+        """What makes the noise of predictions smaller."""
+        return f"more {self.unit}s, fewer features or a larger epsilon"
+
+    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
+        """Standard deviation that the noise gives to predictions, from public numbers; 0 where it is not known."""
+        return 0.0
+
+    def _widening(self, problem: Problem) -> float:
+        """How much larger the noise of the whole sum is than that which the budget asks for."""
+        return 1.0
 
     def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
         """Theta in units of y, for an intercept's feature of 1."""
@@ -118,17 +139,54 @@ class MultipartyFit(LinearFit):
 
     # ---------------------------------------------------------------- warnings and report
 
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        if not session.exact:
+            self._warn_unequal(problem)
+            self._warn_noise(session, problem)
+
     def _warn_few(self, mass: float, problem: Problem) -> bool:
         mass *= self._part(problem)
         if mass >= FEW:
             return False
-        shape = problem.records.shape
+        n_units = problem.records.shape.n_units
+        what = f"{n_units} {self.unit}s" if n_units > 1 else f"1 {self.unit}"
         warn_user(
-            f"{shape.counted()} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; "
+            f"{what} at epsilon={self.epsilon:g} are few: the sums that are opened are mostly noise; "
             f"use more {self.unit}s or a larger epsilon",
             UtilityWarning,
         )
         return True
+
+    def _warn_unequal(self, problem: Problem) -> None:
+        """Warn where a small owner makes the noise large."""
+        part = self._part(problem)
+        if part < 1 / 3 and "weighting" in self.get_params(deep=False):
+            owners: Any = problem.records
+            warn_user(
+                f"the smallest owner has {min(owners.sizes)} of {owners.shape.n_units} {self.unit}s. With "
+                "weighting='owner' all noise is as large as if every owner were so small: "
+                f"{1 / part:.3g} times that of weighting='record'",
+                UtilityWarning,
+            )
+
+    def _warn_noise(self, session: PrivacySession, problem: Problem) -> None:
+        """Warn if noise is a large part of the predictions; public numbers."""
+        noise = self._prediction_noise(session, problem)
+        if is_classifier(self):
+            if noise > LARGE_SCORE:
+                warn_user(
+                    f"the noise moves the scores by about {noise:.2g}: labels and probabilities are of little "
+                    f"use. Use {self._cures}",
+                    UtilityWarning,
+                )
+        elif noise > LARGE_PART * self._reach:
+            warn_user(
+                f"the noise moves the predictions by about {noise:.2g}, in units of y. Unless the targets vary "
+                "by much more than that, the model is worse than their mean. Give narrower y_bounds, or use "
+                f"{self._cures}",
+                UtilityWarning,
+            )
 
     def _warn_many(self, mass: float, problem: Problem) -> None:
         super()._warn_many(mass * self._part(problem), problem)
@@ -233,7 +291,30 @@ class _OfOwners:
             raise ValueError("epsilon=inf adds nothing of the owners in other processes")
 
 
-class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
+class _OfRows:
+    """Predictions for rows that may be longer than those of the fit."""
+
+    row_norm_: float
+
+    def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
+        owners: Any = problem.records
+        return {**super()._fitted(problem, solution), "row_norm_": owners.row_norm}  # type: ignore[misc]
+
+    def _filled(self, X: Any) -> Any:
+        """X as it is, with a warning if most rows are longer than those of the fit could be."""
+        if not is_cupy(X) and X.shape[0]:
+            square = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+            if np.median(np.asarray(square)) > (LONG * self.row_norm_) ** 2:
+                warn_user(
+                    f"most rows of X are longer than row_norm={self.row_norm_:g}, to which the fit scales long "
+                    "rows: predictions for them are too large. Standardize the columns by public numbers "
+                    "(PublicScaler), or give the length of usual rows as row_norm=",
+                    UtilityWarning,
+                )
+        return X
+
+
+class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
     """Logistic and softmax regression of several owners."""
 
     def _check_own_process(self) -> None:
@@ -242,7 +323,7 @@ class MultipartyClassifier(_OfOwners, GLMClassifier, MultipartyFit):
             raise ValueError("declare classes=: labels of one owner say nothing of the others'")
 
 
-class MultipartyRegressor(_OfOwners, GLMRegressor, MultipartyFit):
+class MultipartyRegressor(_OfOwners, _OfRows, GLMRegressor, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
     y_bounds: tuple[float, float] | None

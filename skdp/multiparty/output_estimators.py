@@ -1,16 +1,16 @@
 """Estimators of output perturbation; the algorithm is in `output`."""
 
+import math
 from typing import Any
-
-from sklearn.base import is_classifier
 
 from skdp._docs import document
 from skdp.base import Solution
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.glm import Problem
 from skdp.multiparty.estimators import MPCGradientPerturbationClassifier
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyFit, MultipartyRegressor
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
-from skdp.multiparty.release import opened_engine
+from skdp.multiparty.release import laplace_epsilon, opened_engine
 from skdp.privacy import PrivacySession, factor
 
 __all__ = ["MPCOutputPerturbationClassifier", "MPCOutputPerturbationRegressor"]
@@ -26,13 +26,22 @@ class _OutputFit(MultipartyFit):
         "norm"
     )
 
-    def _noise(self, problem: Problem) -> tuple[float, str]:
-        """What the noise of the average minimiser moves scores of rows by, over what they hold."""
+    @property
+    def _cures(self) -> str:
+        return f"a larger alpha, {super()._cures}"
+
+    def _prediction_noise(self, session: PrivacySession, problem: Problem) -> float:
+        """For a row of the largest length, which the fit takes."""
         owners: Any = problem.records
-        loss = self._convex(problem.loss, owners)
-        moved = loss.lipschitz * owners.radius / self._penalty(owners) * owners.radius
-        least = 1.0 if is_classifier(self) else 0.5  # targets lie in [-1, 1]
-        return factor(self.adjacency) * moved / least, "as large as the scores that it hides"
+        lipschitz = self._convex(problem.loss, owners).lipschitz
+        moved = lipschitz * owners.radius / self._penalty(owners) / owners.divisor
+        moved *= factor(session.adjacency) * self._widening(problem)
+        if self.noise == "laplace":
+            size = math.prod(parameter_shape(owners, problem.loss))
+            moved *= math.sqrt(2.0 * size) / laplace_epsilon(session, 1)
+        else:
+            moved /= session.mu
+        return owners.radius * moved * self._reach
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         owners: Any = problem.records
@@ -76,7 +85,7 @@ class MPCOutputPerturbationClassifier(MultipartyClassifier, _OutputFit):
 
     Attributes
     ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {row_norm_}
     n_iter_ : int
         1, the number of releases.
     {privacy_} {n_features_in_} {feature_names_in_}
@@ -170,7 +179,7 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

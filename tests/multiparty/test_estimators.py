@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from skdp import (
     BudgetAccountant,
+    DPLocalObjectivePerturbationRegressor,
     MPCGradientPerturbationClassifier,
     MPCGradientPerturbationRegressor,
     MPCOutputPerturbationClassifier,
@@ -226,6 +227,65 @@ def test_a_regression_with_wide_bounds_says_how_far_noise_moves_predictions():
     model, said = wide(n=6000)
     assert model.prediction_noise_ < 1e4
     assert not any("in units of y" in one for one in said)
+
+
+def warned(model, Z, y, **more):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(Z, y, **more)
+    return " | ".join(str(one.message) for one in caught)
+
+
+@pytest.mark.parametrize("cls", REGRESSORS)
+def test_raw_columns_are_said_where_the_model_is_used(cls):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(900, 5))
+    model = make(cls, epsilon=2.0).fit(Z, Z[:, 0] / 4, owners=np.arange(900) % 3)
+    assert model.row_norm_ == math.sqrt(5)
+    for usual in (Z, sp.csr_matrix(Z), Z[:0]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            if usual.shape[0]:
+                model.predict(usual)
+    for raw in (100 * Z, sp.csr_matrix(100 * Z)):
+        with pytest.warns(UtilityWarning, match="longer than row_norm"):
+            model.predict(raw)
+
+
+def test_a_small_owner_is_named_as_the_cause():
+    Z = np.random.default_rng(0).normal(size=(900, 3))
+    holders = np.repeat(["a", "b"], [10, 890])
+    said = warned(make(MPCGradientPerturbationClassifier), Z, (Z[:, 0] > 0) * 1, owners=holders)
+    assert "the smallest owner has 10 of 900 records" in said
+    assert "45 times that of weighting='record'" in said
+    model = make(MPCGradientPerturbationClassifier, weighting="record")
+    assert "smallest owner" not in warned(model, Z, (Z[:, 0] > 0) * 1, owners=holders)
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0])
+def test_output_perturbation_knows_the_noise_of_its_scores(noise, alpha):
+    """The noise of one fit has 5 entries; over 60 fits its size is known up to 25 % (five deviations)."""
+    Z = np.random.default_rng(0).normal(size=(900, 4))
+    Z *= 2.0 / np.linalg.norm(Z, axis=1, keepdims=True)  # of the largest length
+    y, holders = Z[:, 0] / 4, np.arange(900) % 3
+    fits = [
+        make(MPCOutputPerturbationRegressor, alpha=alpha, noise=noise, random_state=seed)
+        for seed in range(60)
+    ]
+    said = {("predictions by about" in warned(model, Z, y, owners=holders)) for model in fits}
+    spread = np.sqrt(np.mean(np.var([model.predict(Z) for model in fits], axis=0)))
+    assert said == {spread > 0.05} or 0.04 < spread < 0.0625
+
+
+def test_an_enlarged_penalty_is_said():
+    Z = np.random.default_rng(0).normal(size=(300, 4))
+    model = DPLocalObjectivePerturbationRegressor(alpha=0.001, random_state=0, y_bounds=(-3, 3))
+    said = warned(model, Z, Z[:, 0], owners=np.arange(300) % 3)
+    times = model.alpha_ / 0.001
+    assert f"needs a penalty {times:.2g} times that of alpha=0.001" in said
+    model.set_params(alpha=100.0)
+    assert "needs a penalty" not in warned(model, Z, Z[:, 0], owners=np.arange(300) % 3)
 
 
 @pytest.mark.parametrize(

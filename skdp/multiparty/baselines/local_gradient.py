@@ -76,6 +76,7 @@ class DPLocalGradientPerturbationClassifier(MultipartyClassifier, _LocalGradient
     Attributes
     ----------
     {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {learning_rate_} {clip_norm_}
+    {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -167,6 +168,7 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {row_norm_}
     prediction_noise_ : float
         Standard deviation that the noise gives to predictions for standardized features that are not correlated,
         in units of y. It follows from public numbers.

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._compat import warn_user
 from skdp._docs import document
 from skdp.base import Solution
-from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting
+from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting, UtilityWarning
 from skdp.linear_model.amp import require_two
 from skdp.linear_model.glm import Problem
 from skdp.losses import Loss
@@ -31,6 +32,7 @@ __all__ = ["DPLocalObjectivePerturbationClassifier", "DPLocalObjectivePerturbati
 # Share of (epsilon, delta) for the random linear term. The rest covers the distance between the computed and the
 # exact minimiser, which is tiny.
 ASIDE = 0.95
+LARGE_PENALTY = 2.0  # a penalty that is so many times the one asked for warns
 
 
 def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
@@ -101,6 +103,19 @@ class _LocalObjectiveFit(MultipartyFit):
             own.report()  # rechecks the ledger
         return theta
 
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        owners: Any = problem.records
+        least = least_penalty(problem.loss, owners.radius, ASIDE * self.epsilon)
+        times = least / (min(owners.sizes) * self._penalty(owners))
+        if not session.exact and times > LARGE_PENALTY:
+            warn_user(
+                f"the proof needs a penalty {times:.2g} times that of alpha={self.alpha:g} for the smallest "
+                f"owner, of {min(owners.sizes)} records: coefficients are about so much too small. Use larger "
+                "owners or a larger epsilon",
+                UtilityWarning,
+            )
+
     def _several_owners(self) -> str:
         # The owners release by themselves, and objective perturbation has no mu: basic composition.
         return "a person with one record at each of h owners is protected with h times epsilon and h times delta"
@@ -130,7 +145,7 @@ class DPLocalObjectivePerturbationClassifier(MultipartyClassifier, _LocalObjecti
 
     Attributes
     ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
     alpha_ : float
         The penalty of the smallest owner.
     {privacy_} {n_features_in_} {feature_names_in_}
@@ -227,7 +242,7 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {alpha_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {alpha_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

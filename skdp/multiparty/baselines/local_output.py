@@ -4,6 +4,7 @@ The baseline "Local Out P" of Wang (2021), Table 6.1: output perturbation of Cha
 (2011) by each owner, with the noise of the right norm.
 """
 
+import math
 from typing import Any
 
 from skdp._docs import document
@@ -35,6 +36,10 @@ class _LocalOutputFit(_OutputFit):
         release = release_with_own_noise(session, ratios, noise=self.noise, releases=1)
         return Solution(self._rescaled(release(statistics), owners))
 
+    def _widening(self, problem: Problem) -> float:
+        owners: Any = problem.records
+        return math.hypot(*map(owners.weight, range(owners.n_owners)))
+
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
         return (*super()._assumptions(problem), OWN_NOISE)
 
@@ -56,7 +61,7 @@ class DPLocalOutputPerturbationClassifier(MultipartyClassifier, _LocalOutputFit)
 
     Attributes
     ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -143,7 +148,7 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -16,12 +16,14 @@ corrected version calibrates to the l1 norm and keeps the rest of the rule: scal
 epsilon / m.
 """
 
+import math
 from typing import Any
 
 from skdp._docs import document
 from skdp.base import Solution
 from skdp.base.parameters import check_choice
 from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.glm import Problem
 from skdp.multiparty.frame import MultipartyClassifier, MultipartyRegressor
 from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier, _OutputFit
@@ -73,6 +75,13 @@ class _PathakFit(_OutputFit):
             )
         return cost
 
+    def _widening(self, problem: Problem) -> float:
+        owners: Any = problem.records
+        if self.version == "corrected":
+            return float(owners.n_owners)
+        size = math.prod(parameter_shape(owners, problem.loss))
+        return owners.n_owners / math.sqrt(size)
+
     def _public(self, problem: Problem) -> dict[str, Any]:
         return {**super()._public(problem), "version": self.version}
 
@@ -100,7 +109,7 @@ class MPCPathakClassifier(MultipartyClassifier, _PathakFit):
 
     Attributes
     ----------
-    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_}
+    {coef_.classifier} {intercept_.classifier} {support_} {classes_} {n_iter_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -181,7 +190,7 @@ class MPCPathakRegressor(MultipartyRegressor, _PathakFit):
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_}
+    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

@@ -49,7 +49,7 @@ class Options:
     certificate : path-like or None
         Its certificate; None is the one in the plan.
     ledger : path-like or None
-        Its ledger; None is beside the key, with the suffix ``.ledger``: the key stays with the party, whatever
+        Its ledger; None is beside the key, with the suffix ``.ledger``. The key stays with the party, whatever
         plan comes, and so does the ledger.
     ceiling : (epsilon, delta) or None
         Of a new ledger; None is the plan's budget.
