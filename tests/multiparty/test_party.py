@@ -371,7 +371,7 @@ def test_a_ledger_of_another_unit_is_found_before_anybody_is_connected(tmp_path)
     study = Study(tmp_path)
     spend(study, 0, 0.1, (100.0, 1e-4), unit="group")
     with pytest.raises(
-        LedgerFull, match="holds fits with .* unit='group'; this one has .* unit='record'"
+        LedgerFull, match=r"holds fits with .* unit='group'; this one has .* unit='record'"
     ):
         runs.run(study.options(0))
 
@@ -380,7 +380,7 @@ def test_a_new_ledger_whose_ceiling_is_below_the_plan_is_not_made(tmp_path):
     study = Study(tmp_path)
     with pytest.raises(
         LedgerFull,
-        match="--ceiling 0.5 1e-06 does not hold the plan study-1, which costs epsilon 10",
+        match=r"--ceiling 0\.5 1e-06 does not hold the plan study-1, which costs epsilon 10",
     ):
         runs.run(study.options(0, ceiling=(0.5, 1e-6)))
     assert not study.ledger(0).exists()

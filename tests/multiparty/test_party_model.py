@@ -99,6 +99,8 @@ def test_predictions_are_those_of_the_estimator_that_was_fitted(
             np.testing.assert_array_equal(getattr(read, name)(raw), getattr(fitted, name)(rows))
     assert read.score(raw, wanted) == 1.0
     assert read[-1].get_params()["alpha"] == COMMON["alpha"]
+    assert read[-1].row_norm_ == fitted.row_norm_
+    assert not hasattr(read[-1], "privacy_")  # the report is a file of its own
     # A twin that does not map the rows predicts something else.
     filled = np.nan_to_num(raw)
     assert not np.array_equal(read[-1].predict(filled), read.predict(filled))

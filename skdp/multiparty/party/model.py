@@ -113,6 +113,8 @@ def load_model(path: str | os.PathLike[str]) -> Pipeline:
 
     Notes
     -----
+    The model of the pipeline has no ``privacy_``: the report is a file of its own, ``ID.NAME.report.json``.
+
     ``row_norm`` scales the rows of a fit. Rows that are predicted keep their length: the predictions are those of
     the same estimator fitted in one process, after the same bounds. So where most rows are longer than
     ``row_norm``, probabilities are more extreme than those that the fit saw.
@@ -169,5 +171,6 @@ def _estimator(document: Mapping[str, Any]) -> Any:
     if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
         raise ValueError("'coef' and 'intercept' must be finite")
     model.coef_, model.intercept_ = coef, intercept if intercept.shape else float(intercept)
+    model.row_norm_ = model._row_norm(size)
     model.n_features_in_, model.n_iter_ = size, int(document["n_iter"])
     return model
