@@ -18,6 +18,7 @@ from skdp.privacy.budget import BudgetAccountant as BudgetAccountant
 from skdp.privacy.budget import Reservation as Reservation
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
+from skdp.privacy.check_places import check_places as check_places
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
 from skdp.privacy.pieces import Vectors as Vectors

@@ -37,11 +37,10 @@ def run_means(
 
 def _means(
     piece: Piece, weights: NDArray[np.float64], spans: Sequence[slice]
-) -> NDArray[np.floating]:
+) -> NDArray[np.float64]:
     array = piece.values if isinstance(piece, Vectors) else piece.right
     found = np.empty((len(spans), piece.n_entries), dtype=array.dtype)
-    factors = weights.astype(array.dtype).reshape(-1, *[1] * (array.ndim - 1))
-    scaled = factors * array
+    scaled = (array.T * weights.astype(array.dtype)).T
     for out, span in zip(found, spans):
         if isinstance(piece, Vectors):
             np.add.reduce(scaled[span], axis=0, out=out)
