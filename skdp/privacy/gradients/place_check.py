@@ -67,7 +67,7 @@ def check_places(
             raise UnsupportedAccounting(
                 "a row's gradient changed its last bits with the row's place, in a batch of "
                 f"{len(order)} rows: one record would then change what others add. Compute products of a fixed "
-                "number of rows, or of one record, at a time, as the layers of skdp.nn do. If nothing else is "
+                "number of rows, or of one record, at a time, as the ready layers do. If nothing else is "
                 "used, this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
             )
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.batches import Batch, number_of_places
+from skdp.privacy.gradients.function import GradientFunction
+from skdp.privacy.gradients.microbatches import run_means
+from skdp.privacy.gradients.parts import HALF_ULP, Part, kept_rows, parts_of
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.gradient_function import GradientFunction
-from skdp.privacy.statistics.gradient_parts import HALF_ULP, Part, kept_rows, parts_of
-from skdp.privacy.statistics.microbatches import run_means
 
 __all__ = ["BLOCK", "BlockSum", "Places", "places_of"]
 
@@ -154,6 +154,8 @@ class BlockSum:
                 return [piece.sum(weights) for piece in parts]
             factors = clip_factors(parts, weights, limit, self.function.size)
             kept = factors > 0
+            if not kept.any():
+                return []
             if not kept.all():
                 few = [kept_rows(piece, kept) for piece in pieces]
                 parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
