@@ -62,17 +62,20 @@ def likelihood_ratios(seen, std, signs):
     return (likelihoods[1] - likelihoods[0]).sum(axis=0)
 
 
-def shown(adjacency, clipping="materialized", runs=RUNS):
-    """The epsilon that was shown, and the one that is claimed, at a large delta."""
+def shown(adjacency, clipping="materialized", threshold=1.5):
+    """The epsilon that was shown, and the one that is claimed, at a large delta.
+
+    The attacker's threshold was chosen on other seeds, for the noise that the attack is meant for.
+    """
     signs, found = {"zero-out": (0, 1), "replace-one": (-1, 1)}[adjacency], []
     for k, sign in enumerate(signs):
         trials = []
-        for seed in range(runs):
+        for seed in range(RUNS):
             seen, std, session = run(sign, 2 * seed + k, adjacency, clipping)
             trials.append(likelihood_ratios(seen, std, signs))
         found.append(np.concatenate(trials))
     claimed = session.report().epsilon_at(LARGE)
-    return epsilon_lower(*found, LARGE, 0.8 * claimed), claimed
+    return epsilon_lower(*found, LARGE, threshold), claimed
 
 
 @pytest.mark.parametrize("clipping", ["materialized", "ghost"])
@@ -88,7 +91,7 @@ def test_a_twin_with_half_the_noise_is_caught(monkeypatch):
     monkeypatch.setattr(
         mechanisms.noise, "rounded_gaussian", lambda *args: np.rint(honest(*args) / 2).astype(int)
     )
-    seen, claimed = shown("zero-out")
+    seen, claimed = shown("zero-out", threshold=0.5)
     assert seen > claimed
 
 
