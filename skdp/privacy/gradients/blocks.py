@@ -132,8 +132,13 @@ class BlockSum:
     def _over_blocks(self, add: Callable[[int, int], None]) -> None:
         from skdp.kernels import one_blas_thread, run_blocks
 
-        with one_blas_thread():
-            run_blocks(add, self.places.ends.size, work=self.places.expected * self.function.size)
+        def alone(slot: int, block: int) -> None:
+            with one_blas_thread():
+                add(slot, block)
+
+        work = self.places.expected * self.function.size
+        with one_blas_thread():  # not set and taken back for each block
+            run_blocks(alone, self.places.ends.size, work=work)
 
     def _sums(self, block: int, limit: float) -> list[NDArray[np.float64]]:
         """The sum over a block for each piece, in units of ``limit``."""
