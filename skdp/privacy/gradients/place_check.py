@@ -66,10 +66,10 @@ def check_places(
             part = _numbers(function(X[order], None if y is None else y[order]))
             if not _agree([array[order] for array in whole], part):
                 raise UnsupportedAccounting(
-                    f"a row's gradient changed its last bits with the row's place in a batch of {order.size} rows: "
-                    "one record would then change what others add. Compute products of a fixed number of rows, or "
-                    "of one record, at a time, as the ready layers do. If nothing else is used, this BLAS needs "
-                    "clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
+                    "a row's gradient changed its last bits with the row's place, in a batch of "
+                    f"{order.size} rows: one record would then change what others add. Compute products of a fixed "
+                    "number of rows, or of one record, at a time, as the ready layers do. If nothing else is used, "
+                    "this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
                 )
 
 
