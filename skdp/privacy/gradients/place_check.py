@@ -17,6 +17,12 @@ __all__ = ["check_places"]
 
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
+MOVED = (
+    "a row's gradient changed its last bits with the row's place, in a batch of {} rows: one record would then "
+    "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
+    "layers do. If nothing else is used, this BLAS needs clipping='one-by-one', or another kernel "
+    "(OPENBLAS_CORETYPE=Haswell)"
+)
 SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
 
 
@@ -65,12 +71,7 @@ def check_places(
         for order in _orders(rng):
             part = _numbers(function(X[order], None if y is None else y[order]))
             if not _agree([array[order] for array in whole], part):
-                raise UnsupportedAccounting(
-                    "a row's gradient changed its last bits with the row's place, in a batch of "
-                    f"{order.size} rows: one record would then change what others add. Compute products of a fixed "
-                    "number of rows, or of one record, at a time, as the ready layers do. If nothing else is used, "
-                    "this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
-                )
+                raise UnsupportedAccounting(MOVED.format(order.size))
 
 
 def _agree(wanted: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]]) -> bool:
