@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.pieces import Piece, Vectors
+from skdp.privacy.pieces import OuterSum, Piece, Vectors
 
 __all__ = ["check_places"]
 
@@ -90,9 +90,11 @@ def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
 
 
 def _numbers(pieces: Sequence[Piece]) -> list[NDArray[np.float64]]:
-    """All arrays of the pieces, copied: a function may reuse them."""
+    """All arrays of the pieces, and what is multiplied out of them; copied: a function may reuse them."""
     found = []
     for piece in pieces:
-        arrays = (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)
+        arrays = [piece.values] if isinstance(piece, Vectors) else [piece.left, piece.right]
+        if isinstance(piece, OuterSum):
+            arrays.append(piece.dense())
         found += [array.copy() for array in arrays]
     return found

@@ -283,6 +283,18 @@ def test_a_twin_whose_gram_norm_has_no_error_term_is_caught(monkeypatch):
     assert math.sqrt(max(0.0, in_float32(*grams)[0])) < 0.5 * true
 
 
+@pytest.mark.parametrize("ghost", [False, True])
+def test_norms_have_the_same_bits_at_every_place(ghost):
+    """Else one record would change the factors of others."""
+    left, right = np.random.default_rng(0).normal(size=(2, 64, 33, 21)).astype(np.float32)
+    whole = parts.parts_of([OuterSum(left, right)], ghost=ghost)[0]
+    for order in ([7], [7, 8], range(63, -1, -1), range(1, 64), range(40)):
+        rows = list(order)
+        (part,) = parts.parts_of([OuterSum(left[rows], right[rows])], ghost=ghost)
+        for name in ("squares", "largest", "guard"):
+            assert np.array_equal(getattr(part, name), getattr(whole, name)[rows])
+
+
 @pytest.mark.parametrize("clipping", METHODS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize("at", [0, ENTRIES, ENTRIES + LEFT, -1])
