@@ -1,0 +1,74 @@
+"""Squared norms of records' gradients in float64, and sums that are rounded to a grid. Loaded on first use.
+
+Each record's number is a loop over its own entries: the same bits wherever the record stands.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.kernels.numba_jit import jit, jit_any_order
+
+__all__ = ["add_rounded", "gram_products", "row_squares"]
+
+
+@jit_any_order
+def _row_squares(values, out):
+    # Indices and not slices of rows: only then the compiler takes many entries at once (14 times faster).
+    for i in range(values.shape[0]):
+        total = 0.0
+        for k in range(values.shape[1]):
+            x = np.float64(values[i, k])
+            total += x * x
+        out[i] = total
+
+
+@jit_any_order
+def _row_product(left, right, i, t):
+    total = 0.0
+    for k in range(left.shape[2]):
+        total += left[i, t, k] * right[i, t, k]
+    return total
+
+
+@jit
+def _gram_products(left, right, out):
+    # One row after the other: in any order over T^2 entries the proven error would be larger.
+    for i in range(left.shape[0]):
+        total = 0.0
+        for t in range(left.shape[1]):
+            total += _row_product(left, right, i, t)
+        out[i] = total
+
+
+@jit
+def add_rounded(total, block, scale):
+    """Add the nearest integers of ``scale * block``, computed in float64, to ``total``, of int64."""
+    for k in range(block.size):
+        total[k] += np.int64(np.rint(np.float64(block[k]) * scale))
+
+
+def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the squared norm of every row, added in float64 in any order.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, p)
+        Float32 or float64.
+    """
+    out = np.empty(values.shape[0])
+    _row_squares(np.ascontiguousarray(values), out)
+    return out
+
+
+def gram_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return for every record the sum over both indices of ``left[i] * right[i]``.
+
+    Rows are added in any order, then the rows' sums one after the other: an entry passes at most 2 T additions.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n_records, T, T)
+    """
+    out = np.empty(left.shape[0])
+    _gram_products(np.ascontiguousarray(left), np.ascontiguousarray(right), out)
+    return out
