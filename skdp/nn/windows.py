@@ -17,6 +17,7 @@ __all__ = [
     "columns_of",
     "images_of",
     "max_pool",
+    "relu",
     "relu_gradient",
     "sum_positions",
     "unpool",
@@ -86,17 +87,11 @@ def columns_of(x: Array, windows: Windows) -> Array:
     -------
     array of shape (n_rows, n_windows, window height * window width * channels)
     """
-    n_rows, height, width, n_channels = x.shape
-    n_high, n_wide = windows.counts(height, width)
-    padded, n_cells = _pad(x, windows), windows.size[0] * windows.size[1]
-    found = array_module(x).empty((n_rows, n_high * n_wide, n_cells * n_channels), dtype=x.dtype)
-    if isinstance(x, np.ndarray):
-        _compiled().columns_of(padded, *windows.size, *windows.stride, n_high, n_wide, found)
-        return found
-    cells = found.reshape(n_rows, n_high, n_wide, n_cells, n_channels)
-    for k in range(n_cells):
-        cells[:, :, :, k] = windows.cells(padded, (n_high, n_wide), *divmod(k, windows.size[1]))
-    return found
+    (height, width), (down, right) = windows.size, windows.stride
+    sliding = array_module(x).lib.stride_tricks.sliding_window_view
+    cells = sliding(_pad(x, windows), (height, width), axis=(1, 2))[:, ::down, ::right]
+    n_windows = cells.shape[1] * cells.shape[2]
+    return contiguous(cells.transpose(0, 1, 2, 4, 5, 3)).reshape(len(x), n_windows, -1)
 
 
 def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
@@ -172,6 +167,15 @@ def sum_positions(x: Array) -> Array:
         _compiled().sum_positions(contiguous(x), found)
         return found
     return x.sum(axis=1)
+
+
+def relu(x: Array) -> Array:
+    """Return the larger of ``x`` and 0. NaN stays."""
+    if isinstance(x, np.ndarray):
+        found = np.empty(x.shape, dtype=x.dtype)
+        _compiled().relu(contiguous(x).ravel(), found.ravel())
+        return found
+    return array_module(x).maximum(x, x.dtype.type(0))
 
 
 def relu_gradient(y: Array, dy: Array) -> Array:
