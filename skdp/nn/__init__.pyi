@@ -17,5 +17,4 @@ from skdp.nn.losses import CrossEntropy as CrossEntropy
 from skdp.nn.losses import SquaredError as SquaredError
 from skdp.nn.network import Network as Network
 from skdp.nn.network import Sequential as Sequential
-from skdp.nn.places import check_places as check_places
 from skdp.nn.products import rows_times as rows_times

@@ -1,4 +1,4 @@
-"""Numba's twins of functions in `skdp.nn.windows`: images in C order, channels last.
+"""Numba's twins of functions in `skdp.nn.windows` and `skdp.nn.elementwise`: images in C order, channels last.
 
 Neighbouring windows one pixel apart are taken in one run. So the innermost loops are long. They go over slices
 from 0, which the compiler turns into vector instructions.
@@ -8,7 +8,16 @@ import numpy as np
 
 from skdp.kernels import jit
 
-__all__ = ["add_bias", "images_of", "max_pool", "relu", "relu_gradient", "sum_positions", "unpool"]
+__all__ = [
+    "add_bias",
+    "images_of",
+    "max_pool",
+    "relu",
+    "relu_gradient",
+    "scale_shift",
+    "sum_positions",
+    "unpool",
+]
 
 
 @jit
@@ -113,3 +122,13 @@ def relu_gradient(y, dy, found):
     zero = dy.dtype.type(0)
     for i in range(y.size):
         found[i] = dy[i] if y[i] > 0 else zero
+
+
+@jit
+def scale_shift(x, factor, offset, found):
+    """Multiply each channel by a number of the record, and add one."""
+    for b in range(x.shape[0]):
+        f, o = factor[b], offset[b]
+        for t in range(x.shape[1]):
+            for c in range(x.shape[2]):
+                found[b, t, c] = x[b, t, c] * f[c] + o[c]

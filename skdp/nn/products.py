@@ -4,7 +4,7 @@ BLAS may add the terms of a row in another order where the row stands elsewhere.
 that is drawn or not moves the later ones, so their bits would tell of it. Here each product has 16 rows. They are
 the columns of a product of transposed matrices, and whole multiples of 8 or 16 columns are treated alike. Measured
 with OpenBLAS's kernels for six kinds of x86 processors, in float32 and float64: a row has the same bits in every
-place. Another BLAS may differ. `skdp.nn.places` looks at the one that is there.
+place. Another BLAS may differ. `skdp.privacy.check_places` looks at the one that is there.
 """
 
 from skdp.nn.arrays import Array, array_module, contiguous

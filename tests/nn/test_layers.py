@@ -19,6 +19,7 @@ from skdp.nn import (
     ScaledTanh,
     Sequential,
     Tanh,
+    elementwise,
     rows_times,
     windows,
 )
@@ -230,7 +231,8 @@ def test_compiled_loops_equal_the_plain_ones(layer, shape, dtype, monkeypatch):
     x[2].reshape(-1)[:2] = np.nan
     compiled = numbers(layer, own, x, dy)
     # Arrays of another library than NumPy take the plain functions.
-    monkeypatch.setattr(windows, "np", SimpleNamespace(ndarray=SimpleNamespace))
+    for module in (windows, elementwise):
+        monkeypatch.setattr(module, "np", SimpleNamespace(ndarray=SimpleNamespace))
     for one, other in zip(compiled, numbers(layer, own, x, dy), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_allclose(one, other, rtol=1e-5 if dtype == np.float32 else 1e-12)

@@ -28,7 +28,6 @@ from skdp.nn import (
     Sequential,
     SquaredError,
     Tanh,
-    check_places,
 )
 
 # Odd sizes move the rows of an array to odd addresses; 500 and 130 pass the blocks of BLAS kernels.
@@ -159,8 +158,6 @@ class Careless(Layer):
 def test_careless_layers_are_found(what):
     with pytest.raises(AssertionError):
         look_at_layer(Careless(what), (3,), "float32")
-    with pytest.raises(RuntimeError, match="depend on its place"):
-        check_places(Sequential([Dense(3), Careless(what), Dense(2)]).build((4,)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -182,7 +179,15 @@ def test_whole_nets(dtype, method):
             Dense(1),
         ]
     )
-    check_places(net.build((16, 16, 2), dtype=dtype), method)
+    network, rng = net.build((16, 16, 2), dtype=dtype), np.random.default_rng(0)
+    flat = network.initialize(rng)
+
+    def function(x, slope):
+        pieces = network.record_gradients(flat, x, lambda y: y * slope, method)
+        return [values for piece in pieces for values in vars(piece).values()]
+
+    x, slope = (rng.standard_normal((max(SIZES) + 1, n)).astype(dtype) for n in (512, 1))
+    look(function, [x[0], slope[0]], [x[1:], slope[1:]])
 
 
 def main(core):

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from skdp.nn.arrays import Array
+from skdp.nn.elementwise import relu, relu_gradient
 from skdp.nn.layers.layer import Layer, Parameters, Shape
-from skdp.nn.windows import relu, relu_gradient
 
 __all__ = ["ReLU"]
 
