@@ -122,7 +122,7 @@ def test_losses(loss, dtype):
     look(function, [outputs[0], y[0]], [outputs[1:], y[1:]])
 
 
-@pytest.mark.parametrize("core", ["Haswell", "Zen", "SkylakeX"])
+@pytest.mark.parametrize("core", ["Haswell", "Zen", "SkylakeX", "Sandybridge"])
 def test_layers_with_other_kernels(core):
     environment = {**os.environ, "OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, __file__, core]
