@@ -201,8 +201,9 @@ class Network:
         Returns
         -------
         list of Vectors, Outer or OuterSum
-            To be read only: they share memory with each other and with ``x``. In the order of the flat vector, `n_trainable` entries together. The numbers of a record are a
-            function of this record alone, whatever its place and whatever the number of rows.
+            In the order of the flat vector, `n_trainable` entries together. The numbers of a record are a
+            function of this record alone, whatever its place and whatever the number of rows. Only read them: they
+            share memory with each other and with ``x``.
         """
         if method not in METHODS:
             raise ValueError(f"method must be one of {METHODS}, got {method!r}")
