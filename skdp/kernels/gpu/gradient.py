@@ -18,31 +18,30 @@ from skdp.kernels.gradient.clipped_sums import NO_MASK
 from skdp.kernels.gradient.passes import members
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
-__all__ = ["SOURCE", "GpuGradientKernel", "gpu_gradient_kernel", "preamble"]
+__all__ = ["OPTIONS", "GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
 
-SOURCE = cuda_source("gradient.cu")
-MORE_SOURCE = cuda_source("recursive_and_loss_sums.cu")
+OPTIONS = ("--std=c++14",)
 
 
-def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
-    """The definitions that the source needs for one storage.
+def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
+    """The CUDA program for one storage: definitions, and the sources.
 
-    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp, 32 on a
-    device, and 1 where the tests compile the source for the host.
+    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp.
     """
     names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
     values = {
         "T": names[np.dtype(dtype).name],
         "I": names[np.dtype(index).name],
         "SPARSE": int(sparse),
-        "WARP": warp,
+        "WARP": 32,
         "MODE_PLAIN": PLAIN,
         "MODE_NORMS": NORMS,
         "UNDERFLOW_MARGIN": "1.4916681462400413e-154",
         "SMALLEST_SCALE": "1.0261342003245941e-289",
         "LARGEST": "1.7976931348623157e308",
     }
-    return "".join(f"#define {name} {value}\n" for name, value in values.items())
+    definitions = "".join(f"#define {name} {value}\n" for name, value in values.items())
+    return definitions + cuda_source("gradient.cu") + cuda_source("recursive_and_loss_sums.cu")
 
 
 WARPS_PER_BLOCK = 4  # a choice, not tuned
@@ -60,8 +59,8 @@ class GpuGradientKernel(GradientKernel):
         self._cupy = cupy
         self._storage = storage
         data, indices, _ = storage
-        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE + MORE_SOURCE
-        self._module = cupy.RawModule(code=code, options=("--std=c++14",))
+        code = gradient_program(data.dtype, indices.dtype, sparse)
+        self._module = cupy.RawModule(code=code, options=OPTIONS)
 
     def clipped_sum(
         self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
