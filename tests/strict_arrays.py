@@ -1,9 +1,9 @@
 """An array module that behaves as CuPy does, on NumPy, so that tests run the paths of a device without one.
 
-An array of it never becomes a NumPy array by itself: only ``.get()`` and ``asnumpy`` bring values to the host, and only
-``array`` and ``asarray`` take them to the "device", as a copy. Everything else that meets a NumPy array raises
-TypeError, as CuPy does. Reductions return arrays of no dimension, not scalars. What CuPy 14 lacks is absent, and so are
-its random numbers, because noise is drawn on the host. `skdp.kernels.is_cupy` takes these arrays for CuPy's:
+An array of it never becomes a NumPy array by itself: only ``.get()`` and ``asnumpy`` bring values to the host, and
+only ``array`` and ``asarray`` take them to the "device", as a copy. Everything else that meets a NumPy array raises
+TypeError, as CuPy does. Reductions return arrays of no dimension, not scalars. What CuPy 14 lacks is absent, and so
+are its random numbers, because noise is drawn on the host. `skdp.kernels.is_cupy` takes these arrays for CuPy's:
 
     with strict_arrays.installed() as cupy:     # `import cupy` finds this module in here
         x = cupy.asarray(images)
@@ -19,22 +19,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-# Public names of numpy and of its arrays that CuPy 14.2 has not: dir(numpy) less dir(cupy).
-MISSING = set(
-    "False_ True_ ScalarType asmatrix block bmat bytes_ char character clongdouble complex256 core ctypeslib "
-    "datetime64 dtypes einsum_path emath errstate flexible float128 frompyfunc geomspace geterr histogram_bin_edges "
-    "insert longdouble ma matrix matvec memmap nanpercentile nanquantile ndenumerate nditer nested_iters object_ rec "
-    "recarray seterr spacing str_ strings timedelta64 unstack vecdot vecmat void random testing".split()
-)
-MISSING_LINALG = set("diagonal matrix_norm multi_dot outer svdvals tensordot trace vecdot vector_norm".split())
-METHODS = (
-    "all any argmax argmin argpartition argsort astype choose clip compress conj copy cumprod cumsum diagonal dot "
-    "fill flatten item max mean min nonzero partition prod put ravel repeat reshape round searchsorted sort squeeze "
-    "std sum swapaxes take tobytes tolist trace transpose var view"
-).split()
-OPERATORS = (
-    "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift lt le gt ge eq ne"
-).split()
+# Public names of numpy that CuPy 14.2 has not: dir(numpy) less dir(cupy), and its random numbers.
+MISSING = """
+False_ True_ ScalarType asmatrix block bmat bytes_ char character clongdouble complex256 core ctypeslib
+datetime64 dtypes einsum_path emath errstate flexible float128 frompyfunc geomspace geterr
+histogram_bin_edges insert longdouble ma matrix matvec memmap nanpercentile nanquantile ndenumerate nditer
+nested_iters object_ random rec recarray seterr spacing str_ strings testing timedelta64 unstack vecdot
+vecmat void
+"""
+MISSING_LINALG = "diagonal matrix_norm multi_dot outer svdvals tensordot trace vecdot vector_norm"
+# What an array of CuPy can do, of NumPy's methods and operators.
+METHODS = """
+all any argmax argmin argpartition argsort astype choose clip compress conj copy cumprod cumsum diagonal dot
+fill flatten item max mean min nonzero partition prod put ravel repeat reshape round searchsorted sort
+squeeze std sum swapaxes take tobytes tolist trace transpose var view
+"""
+OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift"
+COMPARISONS = "lt le gt ge eq ne"
 # From the host to the device: the only functions that take NumPy arrays and lists of numbers.
 DOORS = {"array", "asarray", "asanyarray"}
 
@@ -156,14 +157,15 @@ def _in_place(name):
     return operator
 
 
-for _name in METHODS:
+for _name in METHODS.split():
     setattr(ndarray, _name, _method(_name))
-for _name in OPERATORS:
+for _name in OPERATORS.split():
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
-    if _name not in ("lt", "le", "gt", "ge", "eq", "ne"):
-        setattr(ndarray, f"__r{_name}__", _operator(f"__r{_name}__"))
-        if _name != "matmul":
-            setattr(ndarray, f"__i{_name}__", _in_place(f"__i{_name}__"))
+    setattr(ndarray, f"__r{_name}__", _operator(f"__r{_name}__"))
+    if _name != "matmul":  # CuPy has no @=
+        setattr(ndarray, f"__i{_name}__", _in_place(f"__i{_name}__"))
+for _name in COMPARISONS.split():
+    setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in ("neg", "pos", "abs", "invert"):
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
 for _name in ("dtype", "shape", "ndim", "size", "nbytes", "itemsize", "strides"):
@@ -204,14 +206,14 @@ class Module(types.ModuleType):
 
     def __init__(self, name, part, missing):
         super().__init__(name)
-        self._part, self._missing = part, missing
+        self._part, self._missing = part, missing.split()
 
     def __getattr__(self, name):
         if name.startswith("__") or name in self._missing:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         value = getattr(self._part, name)
         if isinstance(value, types.ModuleType):
-            return Module(f"{self.__name__}.{name}", value, set())
+            return Module(f"{self.__name__}.{name}", value, "")
         if isinstance(value, type) or not callable(value):
             return value
         return Function(value, door=name in DOORS)

@@ -1,4 +1,4 @@
-"""Compile the CUDA sources of skdp by NVRTC, on a machine without a GPU or a driver, and check how they are called.
+"""Compile the CUDA sources of skdp by NVRTC, without a GPU or a driver, and check how they are called.
 
     pip install ".[gpu-sources]"
     python tools/nvrtc_check.py        # each program, for each target: seconds and kernels
@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from skdp.kernels.gpu.gradient import OPTIONS, gradient_program
-from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gpu.gradient import gradient_program
+from skdp.kernels.gpu.source import OPTIONS, cuda_source
 
 # Compute capabilities: Pascal, Volta, Ampere, Ada, Hopper, Blackwell.
 TARGETS = ("compute_60", "compute_70", "compute_80", "compute_89", "compute_90", "compute_100")

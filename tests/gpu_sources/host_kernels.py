@@ -1,7 +1,7 @@
 """CUDA sources compiled for the host: stand-ins for ``cupy.RawModule`` that record launches or run them.
 
-`Recorder` writes down what is launched. `OneLane` compiles a program into a library in which one thread is the whole
-grid. `Warps` compiles it into a program with a thread for every lane; see warps.hpp.
+`Recorder` writes down what is launched. `OneLane` compiles a program into a library in which one thread is the
+whole grid. `Warps` compiles it into a program with a thread for every lane; see warps.hpp.
 """
 
 import ctypes
@@ -106,7 +106,7 @@ class Warps(Raw):
     """Runs kernels under ThreadSanitizer, in a process of their own, with a thread for every lane.
 
     ``dropped`` is the number of one `__syncwarp` or `__syncthreads`, in the order of the program's text, that does
-    nothing. ``races`` collects the reports.
+    nothing. ``races`` collects the reports; a kernel that races or never ends leaves its arguments as they were.
     """
 
     def __init__(self, folder, compiler, sanitizer=True):
@@ -135,17 +135,22 @@ class Warps(Raw):
                 file.write(np.int64(values(argument).nbytes).tobytes())
                 file.write(values(argument).tobytes())
         command = [self.programs[code], name, blocks, threads, self.dropped, memory]
-        done = subprocess.run(
-            [str(part) for part in command],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-            env={**os.environ, "TSAN_OPTIONS": "exitcode=66 halt_on_error=0"},
-        )
+        try:
+            done = subprocess.run(
+                [str(part) for part in command],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
+            )
+        except subprocess.TimeoutExpired:
+            self.races.append((name, "the lanes wait for each other"))
+            return
         if "WARNING: ThreadSanitizer: data race" in done.stderr:
             self.races.append((name, done.stderr))
-        elif done.returncode:
+            return
+        if done.returncode:
             raise RuntimeError(f"{name} ended with {done.returncode}: {done.stderr}")
         with memory.open("rb") as file:
             for argument, kind in zip(arguments, kinds, strict=True):

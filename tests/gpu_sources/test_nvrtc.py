@@ -1,7 +1,7 @@
 """Every CUDA program compiles for every target, and its kernels take what the Python code hands over.
 
-Neither a device nor a driver is needed, only the packages of the extra "gpu-sources". .ci/run installs them and sets
-SKDP_REQUIRE_NVRTC=1, so that nothing is skipped there.
+Neither a device nor a driver is needed, only the packages of the extra "gpu-sources". .ci/run installs them and
+sets SKDP_REQUIRE_NVRTC=1, so that nothing is skipped there.
 """
 
 import importlib.util
@@ -29,7 +29,8 @@ def recorded():
             for grouped, weighted in itertools.product((False, True), repeat=2):
                 setting = loss, dtype, storage, cupy, grouped, weighted
                 device, _, theta = launches.kernels(*setting)
-                assert len(list(launches.sums(device, theta))) == 13
+                for rows in (None, np.arange(3)):
+                    assert len(list(launches.sums(device, theta, rows))) == 6
         launches.scan(cupy)
     return recorder.launches
 

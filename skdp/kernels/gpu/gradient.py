@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gpu.source import OPTIONS, cuda_source
 from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.clipped_sums import NO_MASK
 from skdp.kernels.gradient.passes import members
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
-__all__ = ["OPTIONS", "GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
-
-OPTIONS = ("--std=c++14",)
+__all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
 
 
 def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
