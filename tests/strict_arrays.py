@@ -1,9 +1,10 @@
 """An array module that behaves as CuPy does, on NumPy, so that tests run the paths of a device without one.
 
 An array of it never becomes a NumPy array by itself: only ``.get()`` and ``asnumpy`` bring values to the host, and
-only ``array`` and ``asarray`` take them to the "device", as a copy. Everything else that meets a NumPy array raises
-TypeError, as CuPy does. Reductions return arrays of no dimension, not scalars. What CuPy 14 lacks is absent, and so
-are its random numbers, because noise is drawn on the host. `skdp.kernels.is_cupy` takes these arrays for CuPy's:
+only ``array`` and ``asarray`` take them to the "device", as a copy. Everything else that meets a NumPy array
+raises TypeError, as CuPy does. Reductions return arrays of no dimension, not scalars. What CuPy 14 lacks is
+absent, and so are its random numbers, because noise is drawn on the host. `skdp.kernels.is_cupy` takes these
+arrays for CuPy's:
 
     with strict_arrays.installed() as cupy:     # `import cupy` finds this module in here
         x = cupy.asarray(images)
