@@ -265,6 +265,9 @@ class csr_matrix:
     def astype(self, dtype):
         return csr_matrix(self.get().astype(dtype))
 
+    def __getitem__(self, key):
+        return csr_matrix(self.get()[on_host(key)])
+
     def __matmul__(self, other):
         return on_device(self.get() @ on_host(other))
 

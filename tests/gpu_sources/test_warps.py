@@ -64,7 +64,7 @@ def test_lanes_do_not_race_and_give_the_sums_of_the_cpu(warps, cupy, dtype, stor
             assert np.abs(theirs).max() > 0
             # Predictors may differ in their last bits; a rounded sum has 2**30 units.
             tolerance = 300 if kind == "rounded" else 1e-9
-            np.testing.assert_allclose(cupy.asnumpy(ours), theirs, rtol=1e-12, atol=tolerance)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=tolerance)
     assert warps.races == []
 
 

@@ -25,27 +25,14 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture
 def on_host(compiled):
-    """Makes the kernel for a device, compiled for the host, whose results are NumPy arrays."""
+    """Makes the kernel for a device, compiled for the host."""
     with strict_arrays.installed(compiled) as cupy:
 
         def make(X, *rest, **options):
             there = strict_arrays.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
-            return Fetched(gradient_kernel(there, *rest, **options))
+            return gradient_kernel(there, *rest, **options)
 
         yield make
-
-
-class Fetched:
-    """A kernel whose results are brought to the host."""
-
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def __getattr__(self, name):
-        value = getattr(self.kernel, name)
-        if not callable(value):
-            return value
-        return lambda *arguments, **options: value(*arguments, **options).get()
 
 
 def problem(loss, dtype, seed=0):
@@ -209,17 +196,15 @@ def test_device_sums_equal_the_cpu(cupy, loss, storage):
         cpu = gradient_kernel(X, y, loss, groups=groups)
         gpu = gradient_kernel(device(X), cupy.asarray(y), loss, groups=groups)
         result = gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT)
-        np.testing.assert_allclose(result.get(), cpu.clipped_sum(theta, 0.3, UNIT), atol=300)
-        np.testing.assert_array_equal(
-            result.get(), gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT).get()
-        )
-        np.testing.assert_allclose(gpu.plain_sum(theta).get(), cpu.plain_sum(theta), atol=1e-9)
+        np.testing.assert_allclose(result, cpu.clipped_sum(theta, 0.3, UNIT), atol=300)
+        np.testing.assert_array_equal(result, gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT))
+        np.testing.assert_allclose(gpu.plain_sum(theta), cpu.plain_sum(theta), atol=1e-9)
         rows = np.flatnonzero(rng.random(cpu.n_units) < 0.5)
         for ours, theirs in both_sums(gpu, cpu, theta, rows):
-            np.testing.assert_allclose(ours.get(), theirs, atol=300)
-        plain = gpu.plain_sum(theta, rows=rows).get()
+            np.testing.assert_allclose(ours, theirs, atol=300)
+        plain = gpu.plain_sum(theta, rows=rows)
         np.testing.assert_allclose(plain, cpu.plain_sum(theta, rows=rows), atol=1e-9)
-        np.testing.assert_allclose(gpu.norms(theta).get(), cpu.norms(theta), rtol=1e-12)
+        np.testing.assert_allclose(gpu.norms(theta), cpu.norms(theta), rtol=1e-12)
 
 
 @pytest.mark.gpu

@@ -1,4 +1,6 @@
-"""Gradient sums of CuPy arrays: the calls and the contract of the CPU kernels; arrays stay on the device.
+"""Gradient sums of CuPy arrays: the calls and the contract of the CPU kernels.
+
+The records stay on the device. Sums and norms come back as NumPy arrays, because noise is drawn on the host.
 
 Privacy: one warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone. The
 integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
@@ -48,8 +50,8 @@ WARPS_PER_BLOCK = 4  # a choice, not tuned
 class GpuGradientKernel(GradientKernel):
     """Clipped gradient sums of rows on a CuPy device; see :class:`GradientKernel`.
 
-    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats
-    by atomics, so its last bits may differ from call to call.
+    Results are NumPy arrays. ``plain_sum`` adds floats by atomics, so its last bits may differ from
+    call to call.
     """
 
     def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
@@ -69,7 +71,7 @@ class GpuGradientKernel(GradientKernel):
         total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
         rows = self._check_rows(rows)
         self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)
-        return total.view(self._cupy.int64)
+        return self._cupy.asnumpy(total).view(np.int64)
 
     def plain_sum(self, theta: Any, mask: Any = None, rows: Any = None) -> Any:
         """See :meth:`GradientKernel.plain_sum`."""
@@ -80,14 +82,14 @@ class GpuGradientKernel(GradientKernel):
             rows = members(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
         plain = cp.zeros(self.shape)
         self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
-        return plain
+        return cp.asnumpy(plain)
 
     def norms(self, theta: Any) -> Any:
         """See :meth:`GradientKernel.norms`."""
         out = self._cupy.zeros(self.n_units)
         self._sums(theta, self._check_mask(None), None, 0.0, 1.0, NORMS, norms=out)
-        out *= 1.0 + self._margin()
-        return self._cupy.where(self._cupy.isfinite(out), out, np.inf)
+        out = self._cupy.asnumpy(out) * (1.0 + self._margin())
+        return np.where(np.isfinite(out), out, np.inf)
 
     def _check_rows(self, rows: Any) -> Any:
         return super()._check_rows(None if rows is None else self._cupy.asnumpy(rows))
@@ -157,7 +159,7 @@ class GpuGradientKernel(GradientKernel):
         else:
             arguments = (*problem, *units, self._order, self._starts, *tail)
             self._launch("recursive_groups", self._blocks(2), 2, arguments)
-        return total.view(cp.int64)
+        return cp.asnumpy(total).view(np.int64)
 
     def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
         cp = self._cupy
@@ -170,7 +172,7 @@ class GpuGradientKernel(GradientKernel):
         for t, theta in enumerate(thetas):
             arguments = (*self._problem(theta, NO_MASK), *units, *limits, totals[t : t + 1])
             self._launch("losses", self._blocks(0), 0, arguments)
-        return totals.view(cp.int64)
+        return cp.asnumpy(totals).view(np.int64)
 
 
 def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:
