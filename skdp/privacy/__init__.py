@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Outer": "skdp.privacy.pieces",
         "OuterSum": "skdp.privacy.pieces",
         "Partition": "skdp.privacy.batches",
+        "Piece": "skdp.privacy.pieces",
         "PrivacyReport": "skdp.privacy.report",
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",

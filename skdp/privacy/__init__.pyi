@@ -20,6 +20,7 @@ from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
+from skdp.privacy.pieces import Piece as Piece
 from skdp.privacy.pieces import Vectors as Vectors
 from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport
