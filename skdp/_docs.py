@@ -196,15 +196,15 @@ callback : callable, default=None
     Called as ``callback(iteration, coef)`` with each released iterate.""",
     # ---------------------------------------------------------------- nets
     "privacy.net": """\
-**Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm ``clip_norm``,
-and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves the batch's
-sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. The Gaussian noise is
-calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is fixed
+**Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
+``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
+the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. The
+noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is fixed
 before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and averages are
 post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models the same.""",
     "privacy.net_targets": """\
-**Units of y.** A centre and a reach of y are released first, unless ``y_bounds`` gives them, for at least 5 % of the
-budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
+**Units of y.** A centre and a reach of y are released first, unless ``y_bounds`` gives them, for at least 5 % of
+the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line
 through them replaces the predictions, so a net that has learnt nothing predicts about the mean. Predictions stay
 within the range.""",
     "batch_size.net": """\
@@ -227,7 +227,8 @@ schedule : {"linear", "cosine", "constant"}, default="linear"
     Course of the step sizes. The first two fall to 0.""",
     "momentum.net": """\
 momentum : float, default=0.9
-    In [0, 1): ``v <- momentum * v + g``, and a step subtracts v. Adam uses it as the decay of its first moment.""",
+    In [0, 1): ``v <- momentum * v + g``, and a step subtracts v. Adam uses it as the decay of its
+    first moment.""",
     "solver.net": """\
 solver : {"sgd", "adam"}, default="sgd"
     "adam" divides each coordinate by the root of its second moment, with decay 0.999.""",
@@ -240,8 +241,8 @@ average : float, default=None
     A number averages the iterates with weights ``t ** average``. None takes the last iterate.""",
     "clip_norm.net": """\
 clip_norm : float or "adaptive", default="adaptive"
-    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it. "adaptive" is the
-    public constant 0.1, below the gradients of nearly all records, so that they count the same; the product of
+    Largest l2 norm of one record's (or group's) gradient. Longer gradients are scaled down to it. "adaptive" is
+    the public constant 0.1, below the gradients of nearly all records, so that they count the same; the product of
     clip norm and step size decides. Nothing is released for it.""",
     "clipping": """\
 clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one"}, default="auto"

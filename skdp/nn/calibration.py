@@ -1,8 +1,8 @@
 """The last release of a regression: how far its predictions can be trusted.
 
-Let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of (f f, f t, f, t) is
-released. The line of t on f through these moments, its slope shrunk by what the noise could have made of it, replaces
-f. So a net that has learnt nothing predicts about the mean.
+Let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of (f f, f t, f, t)
+is released. The line of t on f through these moments, its slope shrunk by what the noise could have made of it,
+replaces f. So a net that has learnt nothing predicts about the mean.
 """
 
 from typing import Any

@@ -89,7 +89,12 @@ class NetFit(PrivateFit[Problem]):
         return True
 
     def _after(
-        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any, shares: Mapping[str, float]
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        task: NetTask,
+        parameters: Any,
+        shares: Mapping[str, float],
     ) -> dict[str, Any]:
         """Last releases, and what is kept of them."""
         return {}
@@ -105,7 +110,8 @@ class NetFit(PrivateFit[Problem]):
         if self.n_epochs is not None and not isinstance(self.max_iter, str):
             raise ValueError("give max_iter (steps) or n_epochs, not both")
         check_clip("clip_norm", self.clip_norm, self.epsilon)
-        check_number("learning_rate", self.learning_rate, Real, low=0, strict=True, high=1e100, word="auto")  # fmt: skip
+        positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
+        check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
         check_number("momentum", self.momentum, Real, low=0)
         if self.momentum >= 1:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
@@ -175,7 +181,9 @@ class NetFit(PrivateFit[Problem]):
                 f"({n_outputs},): end the net with Dense({n_outputs})"
             )
         if not network.n_trainable:
-            raise ValueError("the net has no parameters that are not frozen, so nothing would be trained")
+            raise ValueError(
+                "the net has no parameters that are not frozen, so nothing would be trained"
+            )
 
     def _plan(
         self, session: PrivacySession, shape: PublicShape, size: int, share: float
@@ -194,13 +202,19 @@ class NetFit(PrivateFit[Problem]):
     def _clipping(self) -> Clipping:
         norm = given(self.clip_norm)
         method = "materialized" if self.clipping == "auto" else self.clipping
-        return Clipping(CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size))
+        return Clipping(
+            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
+        )
 
     def _check_places(self, network: Network, shape: PublicShape) -> None:
         """Refuse a machine on which a row's numbers depend on its place."""
 
     def _inputs(
-        self, session: PrivacySession, problem: Problem, network: Network, shares: Mapping[str, float]
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        network: Network,
+        shares: Mapping[str, float],
     ) -> Inputs:
         """How rows become inputs, by the public range, a released one or none."""
         if "inputs" in shares:
@@ -224,14 +238,18 @@ class NetFit(PrivateFit[Problem]):
 
     def _rule(self) -> Rule:
         average = None if self.average is None else float(self.average)
-        return Rule(self.solver, float(self.momentum), self.schedule, float(self.smoothing), average)
+        return Rule(
+            self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
+        )
 
     @abstractmethod
     def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
         """Score of released parameters on the public validation data."""
 
     def _progress(self, session: PrivacySession, plan: BatchPlan, task: NetTask) -> Progress:
-        score = None if self.validation is None or not self.verbose else partial(self._score_of, task)
+        score = (
+            None if self.validation is None or not self.verbose else partial(self._score_of, task)
+        )
         return Progress(
             type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, score
         )

@@ -1,4 +1,4 @@
-"""From rows of a table to the inputs of a net: shifted, scaled, clipped, shaped. Each row by itself, to the last bit."""
+"""From rows of a table to inputs of a net: shifted, scaled, clipped, shaped. Each row is treated by itself."""
 
 import math
 from collections.abc import Iterable
@@ -56,9 +56,7 @@ def public_inputs(
     return Inputs(low, high - low, (0.0, 1.0), shape)
 
 
-def released_inputs(
-    session: PrivacySession, records: PrivateRecords, share: float
-) -> Inputs:
+def released_inputs(session: PrivacySession, records: PrivateRecords, share: float) -> Inputs:
     """Inputs in [-1, 1]: a window is released for each column, which is not centred for CSR rows."""
     window = released_window(
         session, records, share, tail=WINDOW_TAIL, centered=records.shape.container != "csr"
@@ -70,7 +68,9 @@ def check_image_shape(image_shape: object) -> None:
     """Raise unless ``image_shape`` is None, (height, width) or (height, width, channels)."""
     if image_shape is None:
         return
-    wrong = "image_shape must be None, (height, width) or (height, width, channels), whole numbers >= 1"
+    wrong = (
+        "image_shape must be None, (height, width) or (height, width, channels), whole numbers >= 1"
+    )
     if isinstance(image_shape, (str, bytes)) or not isinstance(image_shape, Iterable):
         raise TypeError(f"{wrong}; got {type(image_shape).__name__}")
     sizes = list(image_shape)

@@ -7,20 +7,20 @@ from typing import Any
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.nn.architectures import ACTIVATIONS, default_mlp
-from skdp.nn.model import NetClassifier, NetModel, NetRegressor
+from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network
 
 __all__ = ["DPMLPClassifier", "DPMLPRegressor"]
 
 
-class DenseNet(NetModel):
-    """A net of dense layers."""
+class DenseNet:
+    """A net of dense layers; a mixin before the kind of net."""
 
     hidden_layer_sizes: Any
     activation: str
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]
         check_choice("activation", self.activation, tuple(ACTIVATIONS))
         for size in self._sizes():
             check_number("hidden_layer_sizes", size, Integral, low=1)

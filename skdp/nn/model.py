@@ -30,11 +30,14 @@ from skdp.privacy import PrivacySession
 __all__ = ["NetClassifier", "NetModel", "NetRegressor"]
 
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
-CALIBRATION, CALIBRATION_ANSWERS = 0.1, 60  # least part of mu^2 for the calibration; `grown_share` of so many
+CALIBRATION, CALIBRATION_ANSWERS = (
+    0.1,
+    60,
+)  # least part of mu^2 for the calibration; `grown_share` of so many
 
 
-class NetModel(NetFit):
-    """What fitted nets share."""
+class NetModel:
+    """What fitted nets share; a mixin before their fit."""
 
     network_: Network
     parameters_: NDArray[np.float32]
@@ -79,7 +82,7 @@ class NetModel(NetFit):
         return self
 
 
-class NetClassifier(NetModel, LabelModel):
+class NetClassifier(NetModel, LabelModel, NetFit):
     """Softmax over the outputs of a net."""
 
     def _loss(self, problem: Problem) -> CrossEntropy:
@@ -98,7 +101,7 @@ class NetClassifier(NetModel, LabelModel):
         return float(np.mean(classes[found.argmax(axis=1)] == np.asarray(y)))
 
 
-class NetRegressor(NetModel, NumberModel):
+class NetRegressor(NetModel, NumberModel, NetFit):
     """One output, in units of the reach of the targets about their centre."""
 
     y_bounds: Any
@@ -123,7 +126,11 @@ class NetRegressor(NetModel, NumberModel):
         shares, n_units = super()._shares(session, problem), problem.records.n_units
         if isinstance(self.y_bounds, str):
             shares["targets"] = grown_share(
-                session, n_units, RANGE_SEARCHES * RANGE_QUESTIONS, SMALLEST_SHARE, largest=LARGEST_RANGE
+                session,
+                n_units,
+                RANGE_SEARCHES * RANGE_QUESTIONS,
+                SMALLEST_SHARE,
+                largest=LARGEST_RANGE,
             )
         if not session.exact:
             shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
@@ -139,7 +146,12 @@ class NetRegressor(NetModel, NumberModel):
         return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
 
     def _after(
-        self, session: PrivacySession, problem: Problem, task: NetTask, parameters: Any, shares: Mapping[str, float]
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        task: NetTask,
+        parameters: Any,
+        shares: Mapping[str, float],
     ) -> dict[str, Any]:
         line = (1.0, 0.0)
         if "calibration" in shares:
@@ -150,7 +162,9 @@ class NetRegressor(NetModel, NumberModel):
             "line_": line,
         }
 
-    def _predicted(self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]) -> Any:
+    def _predicted(
+        self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]
+    ) -> Any:
         slope, shift = line
         return targets.back(slope * np.clip(outputs[:, 0], -1.0, 1.0) + shift)
 

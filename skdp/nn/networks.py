@@ -5,7 +5,7 @@ from typing import Any
 from skdp._docs import document
 from skdp.nn.architectures import default_mlp
 from skdp.nn.inputs import check_image_shape, image_of
-from skdp.nn.model import NetClassifier, NetModel, NetRegressor
+from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 
 __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
@@ -13,14 +13,14 @@ __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
 HIDDEN, ACTIVATION = (64,), "tanh"  # of the default, that of `DPMLPClassifier`
 
 
-class GivenNet(NetModel):
-    """A net that the user gives."""
+class GivenNet:
+    """A net that the user gives; a mixin before the kind of net."""
 
     network: Any
     image_shape: Any
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]
         check_image_shape(self.image_shape)
         if self.network is not None and not isinstance(self.network, Sequential):
             raise TypeError(
@@ -31,7 +31,9 @@ class GivenNet(NetModel):
         return self.image_shape is None
 
     def _network(self, n_features: int, n_outputs: int) -> Network:
-        shape = (n_features,) if self.image_shape is None else image_of(self.image_shape, n_features)
+        shape = (
+            (n_features,) if self.image_shape is None else image_of(self.image_shape, n_features)
+        )
         net = self.network or default_mlp(HIDDEN, ACTIVATION, n_outputs)
         return net.build(shape)
 

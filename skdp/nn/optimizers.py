@@ -45,7 +45,7 @@ class Rule:
 
 
 def rate_factor(schedule: str, t: int, n_iter: int) -> float:
-    """Step size over the first, of step t = 0, 1, ... of ``n_iter``; a course that falls would reach 0 in step n_iter."""
+    """Step size over the first, in step t = 0, 1, ...; a course that falls would be 0 in step ``n_iter``."""
     if schedule == "constant":
         return 1.0
     done = t / n_iter

@@ -91,7 +91,7 @@ class NetTask:
         return flat
 
     def gradients_at(self, method: str) -> Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]:
-        """Of trained parameters: the function that `PrivateRecords.gradient_sum` calls, with pieces of a method."""
+        """Of trained parameters: what `PrivateRecords.gradient_sum` calls, with the pieces of a method."""
 
         def at(theta: Vector) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
@@ -123,6 +123,7 @@ def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:
     flat = np.array(parameters_init, dtype=np.float32)
     if flat.shape != (network.n_parameters,) or not np.isfinite(flat).all():
         raise ValueError(
-            f"parameters_init must be {network.n_parameters} finite numbers, or a file of them, got shape {flat.shape}"
+            f"parameters_init must be {network.n_parameters} finite numbers, or a file of them, "
+            f"got shape {flat.shape}"
         )
     return flat

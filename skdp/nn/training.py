@@ -40,6 +40,11 @@ class Clipping:
     method: str = "materialized"
     microbatch_size: int = 1
 
+    @property
+    def pieces(self) -> str:
+        """What the layers give: "ghost" or "materialized"."""
+        return "ghost" if self.method == "ghost" else "materialized"
+
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `PrivateRecords.gradient_sum`."""
         found: dict[str, Any] = {"clipping": self.method}
@@ -100,7 +105,7 @@ def train(
     optimizer = Optimizer(settings.rule, settings.learning_rate, plan.releases, tensors)
     kept = Average(settings.rule.average)
     for t in range(plan.releases):
-        batch = session.draw(plan, records)
+        batch = session.draw(plan, records, places=True)
         total = records.gradient_sum(
             gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
         )
@@ -108,8 +113,8 @@ def train(
         theta = theta - optimizer.of(gradient)
         if not np.isfinite(theta).all():
             raise FloatingPointError(
-                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released before "
-                "stays paid for"
+                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
+                "before stays paid for"
             )
         kept.add(theta)
         if monitor is not None:
