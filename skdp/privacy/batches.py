@@ -310,7 +310,7 @@ def number_of_places(plan: BatchPlan, count: int) -> int:
     --------
     >>> from skdp.privacy.batches import BatchPlan, number_of_places
     >>> number_of_places(BatchPlan(1, "Poisson", 256 / 60000, 256, 60000, 1.0, 1.0), 60000)
-    491
+    496
     """
     if plan.sampling != POISSON:
         return plan.batch_size

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Outer", "OuterSum", "Piece", "Vectors"]
 
-Floats = NDArray[np.floating]
+Floats = NDArray[np.float64]  # or float32
 
 
 @dataclass(frozen=True, eq=False)

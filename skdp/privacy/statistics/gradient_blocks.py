@@ -135,7 +135,7 @@ class BlockSum:
         with one_blas_thread():
             run_blocks(add, self.places.ends.size, work=self.places.expected * self.function.size)
 
-    def _sums(self, block: int, limit: float) -> list[NDArray[np.floating]]:
+    def _sums(self, block: int, limit: float) -> list[NDArray[np.float64]]:
         """The sum over a block for each piece, in units of ``limit``."""
         ends = self.places.ends
         at = slice(ends[block - 1] if block else 0, ends[block])
@@ -162,9 +162,10 @@ class BlockSum:
 
 def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:
     """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
-    norms = np.sqrt(sum(part.squares for part in parts)) * (1 + (size + 16) * 2.0**-52)
+    none = np.zeros(weights.size)
+    norms = np.sqrt(sum((part.squares for part in parts), none)) * (1 + (size + 16) * 2.0**-52)
+    guards = sum((part.guard for part in parts), none)
     factors = 1.0 / np.maximum(norms, limit / weights)
-    guards = sum((part.guard for part in parts), np.zeros(norms.size))
     factors = np.minimum(factors, GHOST / (2 * (BLOCK + 2) * BLOCK * 2.0**-53) / guards)
     kept = np.isfinite(norms) & (factors <= LARGEST_FACTOR)
     for part in parts:

@@ -56,7 +56,7 @@ class GradientFunction:
         y = None if rows.y is None else np.asarray(rows.y)[part]
         return self._called(X, y, part.size)
 
-    def dense(self, X: Matrix, y: NDArray[np.float64] | None) -> NDArray[np.floating]:
+    def dense(self, X: Matrix, y: NDArray[np.float64] | None) -> Matrix:
         """The gradients, a row each."""
         pieces = self._called(X, y, X.shape[0])
         with np.errstate(all="ignore"):
@@ -66,19 +66,18 @@ class GradientFunction:
         """What the function gives, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
-        if not isinstance(found, (list, tuple)) or not found:
-            raise TypeError("function must return a list of pieces: Vectors, Outer or OuterSum")
-        pieces = list(found)
-        if not all(isinstance(piece, (Vectors, Outer, OuterSum)) for piece in pieces):
+        pieces = [piece for piece in found if isinstance(piece, (Vectors, Outer, OuterSum))]
+        if len(pieces) != len(found):
             raise TypeError("function must return a list of pieces: Vectors, Outer or OuterSum")
         if any(piece.n_rows != count for piece in pieces):
             raise ValueError(
                 "function must return pieces with a row for each row that it was given"
             )
-        total = sum(piece.n_entries for piece in pieces)
-        if total != self.size:
+        entries = [piece.n_entries for piece in pieces]
+        if sum(entries) != self.size or 0 in entries:
             raise ValueError(
-                f"function must return pieces of {self.size} entries together, got {total}"
+                f"function must return pieces of {self.size} entries together, and none without entries; got "
+                f"{entries}"
             )
         if self.kinds and [_kind(piece) for piece in pieces] != self.kinds:
             raise ValueError(

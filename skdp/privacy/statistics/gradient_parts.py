@@ -14,7 +14,7 @@ from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
 __all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
 
 Array = NDArray[np.float64]
-Floats = NDArray[np.floating]
+Floats = NDArray[np.float64]  # or float32
 
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
@@ -28,14 +28,14 @@ class Part(Protocol):
         Computed squared norm of each record's entries.
     largest : ndarray of shape (n_rows,)
         A number that exceeds the squared norm of each array that the entries are made of.
-    guard : ndarray of shape (n_rows,) or float
+    guard : ndarray of shape (n_rows,)
         What, times the factor of the record, bounds the error of its terms in units of 66 half ulps of float64.
         0 where the squared norm bounds it.
     """
 
     squares: Array
     largest: Array
-    guard: Array | float
+    guard: Array
 
     def sum(self, factors: Array) -> Floats:
         """Sum over the records of factor times entries: one BLAS product."""
@@ -44,13 +44,12 @@ class Part(Protocol):
 class _Entries:
     """Entries that are there one by one."""
 
-    guard = 0.0
-
     def __init__(self, piece: Vectors) -> None:
         from skdp.kernels import row_squares
 
         self._values = piece.values
         self.squares = self.largest = row_squares(piece.values)
+        self.guard = np.zeros(piece.n_rows)
 
     def sum(self, factors: Array) -> Floats:
         return np.asarray(factors.astype(self._values.dtype) @ self._values)
@@ -59,14 +58,13 @@ class _Entries:
 class _Product:
     """One outer product a record: its norm is the product of the norms."""
 
-    guard = 0.0
-
     def __init__(self, piece: Outer) -> None:
         from skdp.kernels import row_squares
 
         self._left, self._right = piece.left, piece.right
         left, right = row_squares(piece.left), row_squares(piece.right)
         self.squares, self.largest = left * right, np.maximum(left, right)
+        self.guard = np.zeros(piece.n_rows)
 
     def sum(self, factors: Array) -> Floats:
         scaled = factors.astype(self._right.dtype)[:, None] * self._right

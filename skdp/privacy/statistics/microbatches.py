@@ -31,22 +31,23 @@ def run_means(
         With a row for each run. It is computed from the rows of this run alone, by products of their own.
     """
     begins = np.flatnonzero(np.diff(run, prepend=-1))
-    spans = [slice(a, b) for a, b in zip(begins, [*begins[1:], run.size])]
-    return [Vectors(_means(piece, weights / length, spans)) for piece in pieces]
+    return [Vectors(_means(piece, weights / length, begins)) for piece in pieces]
 
 
 def _means(
-    piece: Piece, weights: NDArray[np.float64], spans: Sequence[slice]
-) -> NDArray[np.floating]:
+    piece: Piece, weights: NDArray[np.float64], begins: NDArray[np.int64]
+) -> NDArray[np.float64]:
     array = piece.values if isinstance(piece, Vectors) else piece.right
-    found = np.empty((len(spans), piece.n_entries), dtype=array.dtype)
-    factors = weights.astype(array.dtype).reshape(-1, *[1] * (array.ndim - 1))
-    scaled = factors * array
-    for out, span in zip(found, spans):
+    found = np.empty((begins.size, piece.n_entries), dtype=array.dtype)
+    scaled = (array.T * weights.astype(array.dtype)).T
+    for out, begin, end in zip(found, begins, [*begins[1:], piece.n_rows]):
         if isinstance(piece, Vectors):
-            np.add.reduce(scaled[span], axis=0, out=out)
-            continue
-        q = array.shape[-1]
-        left = piece.left[span].reshape(-1, piece.left.shape[-1])
-        np.matmul(left.T, scaled[span].reshape(-1, q), out=out.reshape(-1, q))
+            out[:] = scaled[begin:end].sum(axis=0)
+        else:
+            left, right = (_flat(factor[begin:end]) for factor in (piece.left, scaled))
+            out[:] = (left.T @ right).ravel()
     return found
+
+
+def _flat(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    return factor.reshape(-1, factor.shape[-1])
