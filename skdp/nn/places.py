@@ -1,8 +1,7 @@
 """A look at whether a net's numbers depend on a record's place, with the BLAS and the shapes at hand.
 
 Under Poisson sampling a record that is drawn or not moves others. If their bits changed, the sum would change by
-more than the clip norm. Slabs, and products of one record, avoid that with OpenBLAS. This looks at the BLAS that is
-there.
+more than the clip norm. Slabs, and products of one record, avoid that with OpenBLAS. Another BLAS may differ.
 """
 
 import numpy as np
