@@ -199,9 +199,9 @@ callback : callable, default=None
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
 the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. The
-noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is fixed
-before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and averages are
-post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models the same.""",
+noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
+fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
+averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models the same.""",
     "privacy.net_targets": """\
 **Units of y.** A centre and a reach of y are released first, unless ``y_bounds`` gives them, for at least 5 % of
 the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line

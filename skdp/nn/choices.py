@@ -15,8 +15,8 @@ FEWEST, MOST = 30, 1000  # steps
 NOISE = 1.5  # wanted noise multiplier; smaller batches would make amplification by sampling weak
 EXACT_BATCH = 2048  # without noise
 ADAM_STEP = 1e-3  # Adam's, as published
-STEP = 0.5  # first step over (1 - momentum), in clip norms, without noise
-WALK = 2.0  # largest length of the noise of all steps together
+STEP = 5.0  # first step over (1 - momentum), in clip norms, without noise
+WALK = 0.1  # largest standard deviation that the noise of all steps gives an entry
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,7 @@ def chosen_run(
     return Run(size, n_iter)
 
 
-def chosen_rate(
-    noise_std: float, clip_norm: float, n_parameters: int, n_iter: int, rule: Rule
-) -> float:
+def chosen_rate(noise_std: float, clip_norm: float, n_iter: int, rule: Rule) -> float:
     """Step size of the first step: as long as the signal asks, and no longer than the noise allows.
 
     Parameters
@@ -89,9 +87,9 @@ def chosen_rate(
     """
     squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
     if rule.solver == "adam":  # its steps have size 1 in every entry
-        return min(ADAM_STEP, WALK / math.sqrt(squares * n_parameters))
+        return min(ADAM_STEP, WALK / math.sqrt(squares))
     rate = STEP / clip_norm
-    length = noise_std * math.sqrt(n_parameters * squares)
+    length = noise_std * math.sqrt(squares)
     if length > 0:
         rate = min(rate, WALK / length)
     return (1 - rule.momentum) * rate

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -24,7 +25,7 @@ from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
-from skdp.nn.task import NetTask, Targets, start_of
+from skdp.nn.task import NetTask, Targets, require_places, start_of
 from skdp.nn.training import Clipping, Training, train
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
 
@@ -145,28 +146,39 @@ class NetFit(PrivateFit[Problem]):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
-        records, shape = problem.records, problem.records.shape
-        loss = self._loss(problem)
-        network = self._network(shape.n_features, loss.n_outputs)
-        self._check_outputs(network, loss.n_outputs)
-        clipping, shares = self._clipping(), self._shares(session, problem)
+        shape, loss, clipping = problem.records.shape, self._loss(problem), self._clipping()
+        network = self._built(shape.n_features, loss.n_outputs)
+        start = None if self.parameters_init is None else start_of(self.parameters_init, network)
+        shares = self._shares(session, problem)
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
-        self._check_places(network, shape)
+        if clipping.method != "one-by-one":
+            require_places(network.sequential, network.shapes[0], clipping.pieces, shape.dtype)
+        if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
+            few = session.limit_rows(problem.records, int(self.max_rows_per_group))
+            problem = replace(problem, records=few)
         inputs = self._inputs(session, problem, network, shares)
         targets = self._targets(session, problem, shares)
-        rng = np.random.default_rng(session.integers(2**63 - 1, 4).tolist())
-        task = NetTask(network, loss, inputs, targets, self._start(network, rng))
-        settings = Training(clipping, self._rate(plan, clipping, network.n_trainable), self._rule())
+        if start is None:
+            start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
+        task = NetTask(network, loss, inputs, targets, start)
+        return self._trained(session, problem, task, plan, clipping, shares)
+
+    def _trained(
+        self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
+        shares: Mapping[str, float],
+    ) -> Solution:  # fmt: skip
+        """Take the steps, and the last releases."""
+        settings = Training(clipping, self._rate(plan, clipping), self._rule())
         with self._progress(session, plan, task) as monitor:
             theta = train(
-                session, records, task.gradients_at(clipping.pieces), task.trained(task.start), plan, settings,
-                tensors=task.tensors, monitor=monitor,
+                session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
+                settings, tensors=task.tensors, monitor=monitor,
             )  # fmt: skip
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
-            "network_": network,
-            "inputs_": inputs,
+            "network_": task.network,
+            "inputs_": task.inputs,
             "clip_norm_": clipping.norm,
             "learning_rate_": settings.learning_rate,
             "batch_size_": plan.batch_size,
@@ -174,7 +186,9 @@ class NetFit(PrivateFit[Problem]):
         }
         return Solution(theta, plan.releases, attributes)
 
-    def _check_outputs(self, network: Network, n_outputs: int) -> None:
+    def _built(self, n_features: int, n_outputs: int) -> Network:
+        """The net for rows of so many features, with an output for each that the loss has."""
+        network = self._network(n_features, n_outputs)
         if network.shapes[-1] != (n_outputs,):
             raise ValueError(
                 f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
@@ -184,6 +198,7 @@ class NetFit(PrivateFit[Problem]):
             raise ValueError(
                 "the net has no parameters that are not frozen, so nothing would be trained"
             )
+        return network
 
     def _plan(
         self, session: PrivacySession, shape: PublicShape, size: int, share: float
@@ -206,9 +221,6 @@ class NetFit(PrivateFit[Problem]):
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
         )
 
-    def _check_places(self, network: Network, shape: PublicShape) -> None:
-        """Refuse a machine on which a row's numbers depend on its place."""
-
     def _inputs(
         self,
         session: PrivacySession,
@@ -221,20 +233,37 @@ class NetFit(PrivateFit[Problem]):
             return released_inputs(session, problem.records, shares["inputs"])
         return public_inputs(self.input_range, network.shapes[0], problem.records.n_features)
 
-    def _start(self, network: Network, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Parameters to start from: drawn, or those of a released model."""
-        if self.parameters_init is None:
-            return network.initialize(rng)
-        return start_of(self.parameters_init, network)
-
-    def _rate(self, plan: BatchPlan, clipping: Clipping, size: int) -> float:
+    def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
         moves = 2.0 if clipping.method == "microbatch" else factor(self.adjacency)
         noise = plan.noise_multiplier * moves * clipping.norm / plan.batch_size
-        return chosen_rate(noise, clipping.norm, size, plan.releases, self._rule())
+        return chosen_rate(noise, clipping.norm, plan.releases, self._rule())
+
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
+        clipping = self._clipping()
+        facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
+        if clipping.method == "microbatch":
+            facts["microbatch_size"] = clipping.microbatch_size
+            facts["sensitivity"] = "2 clip_norm under every adjacency"
+        if self.max_rows_per_group is not None:
+            facts["max_rows_per_group"] = int(self.max_rows_per_group)
+        if getattr(self, "classes", None) is not None:
+            labels = np.asarray(problem.fitted["classes_"]).tolist()
+            facts["classes"] = [x if isinstance(x, (str, int, float)) else str(x) for x in labels]
+        return facts
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        if self.input_range is None:
+            return ()
+        return ("input_range was not chosen by looking at these records",)
+
+    def _starts_from(self) -> tuple[str, ...]:
+        if self.parameters_init is None:
+            return ()
+        return ("parameters_init is a released model; its own cost is not counted here",)
 
     def _rule(self) -> Rule:
         average = None if self.average is None else float(self.average)

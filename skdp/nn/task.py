@@ -1,9 +1,9 @@
 """The task of a run: the net, how rows and targets become its numbers, its loss, and where it starts."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
+from functools import cached_property, lru_cache
 from os import PathLike
 from typing import Any
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.nn.inputs import Inputs
-from skdp.nn.network import Network
+from skdp.nn.losses import CrossEntropy, SquaredError
+from skdp.nn.network import Network, Sequential
+from skdp.privacy import check_places
 
-__all__ = ["NetTask", "Targets", "outputs_of", "start_of"]
+__all__ = ["NetTask", "Targets", "outputs_of", "require_places", "start_of"]
 
 Vector = NDArray[np.float64]
 ROWS = 512  # rows whose outputs are computed at once; a choice, not tuned
@@ -76,8 +78,8 @@ class NetTask:
         for position, own in enumerate(self.network.parameter_shapes):
             for shape in own.values():
                 if position not in self.network.sequential.frozen:
-                    found.append(slice(first, first + prod(shape)))
-                    first += prod(shape)
+                    found.append(slice(first, first + math.prod(shape)))
+                    first += math.prod(shape)
         return tuple(found)
 
     def trained(self, flat: NDArray[Any]) -> Vector:
@@ -105,6 +107,35 @@ class NetTask:
             return pieces
 
         return at
+
+
+@lru_cache(maxsize=64)
+def require_places(net: Sequential, shape: tuple[int, ...], method: str, dtype: str) -> None:
+    """Refuse a machine on which a row's gradient depends on its place among others, once for each net.
+
+    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of an input.
+    method : {"materialized", "ghost"}
+    dtype : {"float32", "float64"}
+        Of the rows.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If a bit moved.
+    """
+    network = net.build(shape)
+    k = network.shapes[-1][0]
+    inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
+    loss = CrossEntropy(k) if k > 1 else SquaredError()
+    start = network.initialize(np.random.default_rng(0))  # nothing here is private
+    task = NetTask(network, loss, inputs, Targets(), start)
+    function = task.gradients_at(method)(task.trained(start))
+    check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k)
 
 
 def outputs_of(network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any) -> Vector:
