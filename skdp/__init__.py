@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "linear_model",
         "losses",
         "multiparty",
+        "nn",
         "preprocessing",
         "privacy",
         "statistics",

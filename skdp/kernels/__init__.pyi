@@ -1,9 +1,13 @@
 # Written by tools/make_stubs.py.
 
+from skdp.kernels.blas import one_blas_thread as one_blas_thread
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.numba_jit import jit as jit
+from skdp.kernels.record_squares import add_rounded as add_rounded
+from skdp.kernels.record_squares import gram_products as gram_products
+from skdp.kernels.record_squares import row_squares as row_squares
 from skdp.kernels.scores import linear_scores as linear_scores
 from skdp.kernels.smooth.laplacian import laplacian_smooth as laplacian_smooth
 from skdp.kernels.sparse_vector import numeric_sparse as numeric_sparse

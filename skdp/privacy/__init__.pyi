@@ -18,6 +18,11 @@ from skdp.privacy.budget import BudgetAccountant as BudgetAccountant
 from skdp.privacy.budget import Reservation as Reservation
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
+from skdp.privacy.pieces import Outer as Outer
+from skdp.privacy.pieces import OuterSum as OuterSum
+from skdp.privacy.pieces import Piece as Piece
+from skdp.privacy.pieces import Vectors as Vectors
+from skdp.privacy.place_check import check_places as check_places
 from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport
 from skdp.privacy.seed_context import seed_context as seed_context

@@ -36,6 +36,7 @@ __all__ = [
     "batch_slack",
     "draw_units",
     "empty_bits",
+    "number_of_places",
 ]
 
 _WORDS = 5  # words of 64 bits that draw a size
@@ -169,22 +170,29 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
-    __slots__ = ("_counted", "_family", "_plan", "_spent", "_units")
+    __slots__ = ("_counted", "_family", "_places", "_plan", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
     _spent: set[int]  # parts of the plan that it was released with
     _counted: bool  # whether a row of the ledger counts it
     _units: NDArray[np.int64] | None
+    _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
 
     @classmethod
-    def _make(cls, plan: BatchPlan, units: NDArray[np.int64] | None, family: object) -> "Batch":
+    def _make(
+        cls,
+        plan: BatchPlan,
+        units: NDArray[np.int64] | None,
+        family: object,
+        places: NDArray[np.int64] | None = None,
+    ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
-        made._counted = False
+        made._counted, made._places = False, places
         return made
 
     @property
@@ -278,6 +286,36 @@ def draw_units(
         first, thresholds = _binomial(count, plan.batch_size, plan.n_units)
         size = first + bisect_right(thresholds, int.from_bytes(words[:_WORDS].tobytes(), "little"))
     return _subset(count, size, words[_WORDS:], stream, bits)
+
+
+def number_of_places(plan: BatchPlan, count: int) -> int:
+    """Number of places that the units of a batch are spread over: one more than the most that can be drawn.
+
+    A drawn unit gets a place of its own, by an injection that is uniform on all injections. So the places of the
+    others have the same law whether or not a unit was drawn: the restriction of a uniform injection is uniform.
+    The others alone are at most as many as can be drawn, and one more unit finds a free place. The sizes above,
+    which the sampler cuts off, are charged by `batch_slack` already.
+
+    Parameters
+    ----------
+    plan : BatchPlan
+    count : int
+        Number of units, public.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from skdp.privacy.batches import BatchPlan, number_of_places
+    >>> number_of_places(BatchPlan(1, "Poisson", 256 / 60000, 256, 60000, 1.0, 1.0), 60000)
+    496
+    """
+    if plan.sampling != POISSON:
+        return plan.batch_size
+    first, thresholds = _binomial(count, plan.batch_size, plan.n_units)
+    return first + len(thresholds) + 1
 
 
 def empty_bits(count: int) -> NDArray[np.uint64]:

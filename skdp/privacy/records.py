@@ -20,6 +20,7 @@ from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
 from skdp.privacy.statistics.column_sums import column_sums
+from skdp.privacy.statistics.gradient_sum import gradient_sum
 from skdp.privacy.statistics.histogram import histogram
 from skdp.privacy.statistics.magnitude_counts import magnitude_counts
 from skdp.privacy.statistics.mean_gradient import mean_gradient
@@ -225,6 +226,7 @@ class PrivateRecords:
     perturbed_minimizer = Delegated(perturbed_minimizer, "_rows")
     support_votes = Delegated(support_votes, "_rows")
     clipped_sum = Delegated(clipped_sum, "_rows")
+    gradient_sum = Delegated(gradient_sum, "_rows")
     class_counts = Delegated(class_counts, "_rows")
     magnitude_counts = Delegated(magnitude_counts, "_rows")
 

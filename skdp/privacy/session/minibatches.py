@@ -145,7 +145,9 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
     ledger.check_slack((epsilon, delta))
 
 
-def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
+def draw(
+    parts: Parts, plan: BatchPlan, records: "PrivateRecords", *, places: bool = False
+) -> Batch:
     """Draw a fresh batch, for one release with the noise of ``plan``.
 
     Parameters
@@ -153,6 +155,9 @@ def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
     plan : BatchPlan
         Of this session, with a release left.
     records : PrivateRecords
+    places : bool, default=False
+        Whether units get places too, as `PrivateRecords.gradient_sum` needs them. It needs none where it rounds
+        each unit by itself: there none are drawn.
 
     Returns
     -------
@@ -161,7 +166,7 @@ def draw(parts: Parts, plan: BatchPlan, records: "PrivateRecords") -> Batch:
     """
     with parts.door.lock:
         parts.door.check()
-        return parts.sampler.draw(plan, records)
+        return parts.sampler.draw(plan, records, places)
 
 
 def partition(parts: Parts, records: "PrivateRecords", n_blocks: int) -> Partition:

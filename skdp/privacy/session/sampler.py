@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
-from skdp.privacy.batches import Batch, BatchPlan, Partition, draw_units, empty_bits
+from skdp.privacy.batches import (
+    Batch,
+    BatchPlan,
+    Partition,
+    draw_units,
+    empty_bits,
+    number_of_places,
+)
 from skdp.privacy.session.keys import Keys
 from skdp.privacy.session.ledger import Ledger, check_number
 
@@ -23,7 +30,7 @@ class MinibatchSampler:
         self._ledger, self._keys = ledger, keys
         self.bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
 
-    def draw(self, plan: BatchPlan, records: "PrivateRecords") -> Batch:
+    def draw(self, plan: BatchPlan, records: "PrivateRecords", places: bool) -> Batch:
         """Draw the batch of one release; see `PrivacySession.draw`."""
         if not isinstance(plan, BatchPlan):
             raise TypeError("a batch is drawn from a BatchPlan of session.plan_batches")
@@ -36,7 +43,12 @@ class MinibatchSampler:
                 "batches without replacement need the real number of units as n_units, and records "
                 "without n_public"
             )
-        return Batch._make(plan, self.units(plan, rows.n_real_units), rows.family)
+        units, placed = self.units(plan, rows.n_real_units), None
+        if places and units is not None and shape.n_records is not None:
+            # No one may know who shares a block with whom: the places come from the key, like the units.
+            spread = number_of_places(plan, shape.n_records)
+            placed = self._keys.commit().permutation(spread, units.size)
+        return Batch._make(plan, units, rows.family, placed)
 
     def units(self, plan: BatchPlan, count: int) -> NDArray[np.int64] | None:
         """The units of one batch out of ``count``; None for all."""

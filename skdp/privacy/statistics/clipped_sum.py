@@ -13,7 +13,7 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Matrix, issparse
 from skdp.privacy.rows import Rows, canonical
 
-__all__ = ["clipped_sum"]
+__all__ = ["clipped_sum", "sum_of_units"]
 
 Vectors = Callable[[Matrix, NDArray[np.float64] | None], Matrix]
 
@@ -85,15 +85,28 @@ def clipped_sum(
     There the function sees one row at a time, or promises that places do not matter. A group's vectors are added
     in the order of its rows.
     """
+    # Where a unit can come or go, the rows after it would move to other places of what the function is given.
+    fixed = rows.shape.n_records is not None and rows.units_of(batch) is None
+    at_once = CHUNK if rowwise or fixed else 1
+    return sum_of_units(rows, function, clip_norm, size=size, batch=batch, at_once=at_once)
+
+
+def sum_of_units(
+    rows: Rows,
+    function: Vectors,
+    clip_norm: float,
+    *,
+    size: int,
+    batch: Batch | None,
+    at_once: int,
+) -> Bounded:
+    """The same, with the number of rows that the function is given at once."""
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:
         raise ValueError("clip_norm must be > 0 and size at least 1")
     if rows.shape.device != "cpu":
         raise ValueError("vectors of another room's function are summed in the host's memory only")
-    units = rows.units_of(batch)
-    # Where a unit can come or go, the rows after it would move to other places of what the function is given.
-    at_once = CHUNK if rowwise or (rows.shape.n_records is not None and units is None) else 1
-    made = UnitVectors(rows, function, size, units, at_once)
+    made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
     made.probe()
 
     def plain() -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, Standardization
+from skdp.privacy import Bounded, PrivacySession, PrivateRecords, Standardization, Vectors
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -38,6 +38,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
             LogisticLoss(), theta, theta, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1
         ),
         "clipped_sum": lambda: r.clipped_sum(lambda X, y: X * 1.0, 1.0, size=3),
+        "gradient_sum": lambda: r.gradient_sum(lambda X, y: [Vectors(X * 1.0)], 1.0, size=3),
         "mean_losses": lambda: r.mean_losses(LogisticLoss(), theta[None], 1.0),
         "row_norm_count": lambda: r.row_norm_count(1.0),
         "row_sup_norm_count": lambda: r.row_sup_norm_count(1.0),

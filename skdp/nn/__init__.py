@@ -1,0 +1,36 @@
+"""Private nets on NumPy and CuPy: layers, networks and losses.
+
+A layer computes each record's gradient. `skdp.privacy` clips what is added. So the privacy of a fit does not rest
+on the mathematics of a layer.
+"""
+
+from skdp._lazy import lazy_exports
+from skdp.registry import estimators_of
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        **estimators_of(__name__),
+        "ARCHITECTURES": "skdp.nn.architectures",
+        "architecture": "skdp.nn.architectures",
+        "AvgPool2D": "skdp.nn.layers.avg_pool",
+        "BatchNorm": "skdp.nn.layers.batch_norm",
+        "Conv2D": "skdp.nn.layers.conv2d",
+        "CrossEntropy": "skdp.nn.losses",
+        "Dense": "skdp.nn.layers.dense",
+        "Flatten": "skdp.nn.layers.flatten",
+        "GroupNorm": "skdp.nn.layers.group_norm",
+        "Layer": "skdp.nn.layers.layer",
+        "LayerNorm": "skdp.nn.layers.layer_norm",
+        "MaxPool2D": "skdp.nn.layers.max_pool",
+        "Network": "skdp.nn.network",
+        "ReLU": "skdp.nn.layers.relu",
+        "Reshape": "skdp.nn.layers.reshape",
+        "ScaledTanh": "skdp.nn.layers.scaled_tanh",
+        "Sequential": "skdp.nn.network",
+        "SquaredError": "skdp.nn.losses",
+        "Tanh": "skdp.nn.layers.tanh",
+        "check_places": "skdp.nn.places",
+        "rows_times": "skdp.nn.products",
+    },
+)

@@ -1,0 +1,60 @@
+"""The mean of each window."""
+
+from dataclasses import dataclass
+
+from skdp.nn.arrays import Array, array_module
+from skdp.nn.layers.layer import Layer, Parameters, Shape
+from skdp.nn.layers.max_pool import pool_windows, pooled_shape
+
+__all__ = ["AvgPool2D"]
+
+
+@dataclass(frozen=True, repr=False)
+class AvgPool2D(Layer):
+    """The mean of each window, channel by channel.
+
+    Parameters
+    ----------
+    pool_size : int or tuple of (int, int), default=2
+        Height and width of the windows, in pixels.
+    stride : int or tuple of (int, int), default=None
+        Steps between windows. None takes ``pool_size``.
+
+    Notes
+    -----
+    Pixels that fill no window are left out.
+
+    Examples
+    --------
+    >>> from skdp.nn import AvgPool2D
+    >>> AvgPool2D(2).shapes((28, 28, 1))
+    ((14, 14, 1), {})
+    """
+
+    pool_size: int | tuple[int, int] = 2
+    stride: int | tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        pool_windows(self.pool_size, self.stride)
+
+    def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
+        return pooled_shape(pool_windows(self.pool_size, self.stride), input_shape), {}
+
+    def forward(self, parameters: Parameters, x: Array) -> tuple[Array, Shape]:
+        windows = pool_windows(self.pool_size, self.stride)
+        counts, (height, width) = windows.counts(x.shape[1], x.shape[2]), windows.size
+        total = windows.cells(x, counts, 0, 0).copy()
+        for k in range(1, height * width):
+            total += windows.cells(x, counts, *divmod(k, width))
+        total *= x.dtype.type(1 / (height * width))
+        return total, x.shape[1:]
+
+    def backward(self, parameters: Parameters, state: Shape, dy: Array) -> Array:
+        windows = pool_windows(self.pool_size, self.stride)
+        height, width = windows.size
+        share = dy * dy.dtype.type(1 / (height * width))
+        dx = array_module(dy).zeros((len(dy), *state), dtype=dy.dtype)
+        for k in range(height * width):
+            target = windows.cells(dx, dy.shape[1:3], *divmod(k, width))
+            target += share
+        return dx

@@ -1,0 +1,114 @@
+"""What a layer is: functions from a record's numbers to a record's numbers."""
+
+from abc import ABC, abstractmethod
+from dataclasses import Field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from skdp.nn.arrays import Array
+from skdp.privacy import Piece
+
+__all__ = ["Layer", "Parameters", "Shape", "as_pair", "glorot_or_he", "image_shape"]
+
+Shape = tuple[int, ...]
+Parameters = dict[str, Array]
+
+INITIALIZATIONS = ("glorot", "he")
+
+
+class Layer(ABC):
+    """A step of a net that treats each record by itself.
+
+    Layers hold no numbers that `fit` changes: make yours a frozen dataclass of its settings. Shapes leave out the
+    first axis, which counts records. What a layer computes for a record must be a function of this record and of
+    the parameters alone, to the last bit: not of other records, of its place among them, or of their number.
+    """
+
+    def __repr__(self) -> str:
+        """Return how to make this layer, without what is as by default."""
+        own: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        values = {field: getattr(self, field.name) for field in own}
+        changed = [f"{f.name}={value!r}" for f, value in values.items() if value != f.default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @abstractmethod
+    def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
+        """Return the shape of a record's output and the shapes of the parameters by name.
+
+        Raises
+        ------
+        ValueError
+            If inputs of this shape do not fit.
+        """
+
+    def initialize(self, input_shape: Shape, rng: np.random.Generator) -> Parameters:
+        """Return parameters to start from, float32 arrays by name; they must not depend on private data."""
+        return {}
+
+    @abstractmethod
+    def forward(self, parameters: Parameters, x: Array) -> tuple[Array, Any]:
+        """Return the outputs of some records, and what the two functions below need of this call."""
+
+    @abstractmethod
+    def backward(self, parameters: Parameters, state: Any, dy: Array) -> Array:
+        """Return the derivative of each record's loss by its inputs, from that by its outputs."""
+
+    def record_gradients(
+        self, parameters: Parameters, state: Any, dy: Array, method: str = "materialized"
+    ) -> list[Piece]:
+        """Return the gradient of each record's loss by each parameter, in the order of `shapes`.
+
+        Parameters
+        ----------
+        parameters : dict of str to array
+        state : object
+            Of `forward`.
+        dy : array of the shape of the outputs
+        method : {"materialized", "ghost"}, default="materialized"
+            With "ghost" a layer that shares its weights between positions gives their factors.
+
+        Returns
+        -------
+        list of Vectors, Outer or OuterSum
+        """
+        return []
+
+
+def image_shape(input_shape: Shape) -> tuple[int, int, int]:
+    """Return ``input_shape``, which must be that of images."""
+    if len(input_shape) != 3:
+        raise ValueError("inputs must be images of shape (height, width, channels)")
+    return input_shape[0], input_shape[1], input_shape[2]
+
+
+def as_pair(value: Any, name: str, smallest: int = 1) -> tuple[int, int]:
+    """Return an int of at least ``smallest``, or two of them, as two."""
+    pair = value if isinstance(value, tuple) else (value, value)
+    whole = all(isinstance(v, int | np.integer) and not isinstance(v, bool) for v in pair)
+    if len(pair) != 2 or not whole or min(pair) < smallest:
+        raise ValueError(
+            f"{name} must be an int of at least {smallest}, or a tuple of two, got {value!r}"
+        )
+    return int(pair[0]), int(pair[1])
+
+
+def check_positive_int(value: int, name: str) -> None:
+    """Raise ValueError unless ``value`` is an int of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be an int of at least 1, got {value!r}")
+
+
+def check_initialization(value: str) -> None:
+    """Raise ValueError unless ``value`` names a way to start."""
+    if value not in INITIALIZATIONS:
+        raise ValueError(f"initialization must be one of {INITIALIZATIONS}, got {value!r}")
+
+
+def glorot_or_he(
+    initialization: str, shape: Shape, n_in: int, n_out: int, rng: np.random.Generator
+) -> Array:
+    """Draw weights uniformly, with the variance of Glorot & Bengio (2010) or of He et al. (2015)."""
+    variance = 2 / (n_in + n_out) if initialization == "glorot" else 2 / n_in
+    reach = (3 * variance) ** 0.5
+    return rng.uniform(-reach, reach, shape).astype(np.float32)

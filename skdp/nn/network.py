@@ -1,0 +1,297 @@
+"""Nets: layers one after the other, with all their parameters in one flat vector."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from skdp.nn.arrays import Array, array_module
+from skdp.nn.layers.layer import Layer, Parameters, Shape
+from skdp.privacy import Piece
+
+__all__ = ["METHODS", "Network", "Sequential"]
+
+METHODS = ("materialized", "ghost")
+
+
+@dataclass(frozen=True, init=False)
+class Sequential:
+    """Layers one after the other.
+
+    It is a value that holds no parameters: two of equal layers are equal, and no `fit` changes one.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+    frozen : sequence of int, default=()
+        Positions of layers whose parameters stay as they start.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something is no layer, if there is none, or if ``frozen`` names no position.
+
+    Examples
+    --------
+    >>> from skdp.nn import Dense, ReLU, Sequential
+    >>> net = Sequential([Dense(16), ReLU(), Dense(3)])
+    >>> net.build((4,)).n_parameters
+    131
+    """
+
+    layers: tuple[Layer, ...]
+    frozen: tuple[int, ...]
+
+    def __init__(self, layers: Sequence[Layer], *, frozen: Sequence[int] = ()) -> None:
+        for position, layer in enumerate(layers):
+            if not isinstance(layer, Layer):
+                raise TypeError(
+                    f"layers must be instances of skdp.nn.Layer, got {layer!r} at position {position}"
+                )
+        if not layers:
+            raise ValueError("layers must not be empty")
+        for position in frozen:
+            if not 0 <= position < len(layers):
+                raise ValueError(
+                    f"frozen must hold positions from 0 to {len(layers) - 1}, got {position!r}"
+                )
+        object.__setattr__(self, "layers", tuple(layers))
+        object.__setattr__(self, "frozen", tuple(sorted({int(position) for position in frozen})))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(map(repr, self.layers))
+        frozen = f", frozen={list(self.frozen)}" if self.frozen else ""
+        return f"Sequential([{inside}]{frozen})"
+
+    def build(self, input_shape: Shape, *, dtype: str = "float32") -> "Network":
+        """Find the shapes for records of one shape.
+
+        Parameters
+        ----------
+        input_shape : tuple of int
+            Shape of a record, such as (784,) or (28, 28, 1).
+        dtype : {"float32", "float64"}, default="float32"
+            Precision of what the net computes.
+
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        ValueError
+            If a layer does not fit what comes before it.
+        """
+        shapes, parameters = [tuple(int(size) for size in input_shape)], []
+        for position, layer in enumerate(self.layers):
+            try:
+                after, own = layer.shapes(shapes[-1])
+            except ValueError as error:
+                source = (
+                    f"layer {position - 1}, {self.layers[position - 1]!r},"
+                    if position
+                    else "the data"
+                )
+                raise ValueError(
+                    f"layer {position}, {layer!r}, does not fit: it gets records of shape {shapes[-1]} from "
+                    f"{source} but {error}"
+                ) from None
+            shapes.append(after)
+            parameters.append(own)
+        return Network(self, tuple(shapes), tuple(parameters), dtype)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A `Sequential` for records of one shape; made by `Sequential.build`.
+
+    Attributes
+    ----------
+    sequential : Sequential
+    shapes : tuple of tuple of int
+        Shape of a record before the first layer and after each.
+    parameter_shapes : tuple of dict of str to tuple of int
+        Of each layer.
+    dtype : str
+    """
+
+    sequential: Sequential
+    shapes: tuple[Shape, ...]
+    parameter_shapes: tuple[dict[str, Shape], ...]
+    dtype: str
+
+    @property
+    def n_parameters(self) -> int:
+        """Length of the flat vector of all parameters, also those of frozen layers."""
+        return sum(prod(shape) for _, _, shape in self._entries())
+
+    @property
+    def trainable(self) -> np.ndarray:
+        """Which entries of the flat vector belong to layers that are not frozen; bool, (n_parameters,)."""
+        return np.concatenate(
+            [np.zeros(0, dtype=bool)]
+            + [
+                np.full(prod(shape), position not in self.sequential.frozen)
+                for position, _, shape in self._entries()
+            ]
+        )
+
+    @property
+    def n_trainable(self) -> int:
+        """Number of gradient entries that `record_gradients` gives of a record."""
+        return int(self.trainable.sum())
+
+    def views(self, flat: Array) -> list[Parameters]:
+        """Name the parameters of each layer: slices of ``flat``, or of a copy in the dtype of the net."""
+        if flat.shape != (self.n_parameters,):
+            raise ValueError(f"flat must have shape ({self.n_parameters},), got {flat.shape}")
+        flat, first = flat.astype(self.dtype, copy=False), 0
+        found: list[Parameters] = [{} for _ in self.sequential.layers]
+        for position, name, shape in self._entries():
+            found[position][name] = flat[first : first + prod(shape)].reshape(shape)
+            first += prod(shape)
+        return found
+
+    def initialize(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw parameters to start from, float32 of shape (n_parameters,)."""
+        flat = np.empty(self.n_parameters, dtype=np.float32)
+        first = 0
+        for layer, shape in zip(self.sequential.layers, self.shapes):
+            for values in layer.initialize(shape, rng).values():
+                flat[first : first + values.size] = values.ravel()
+                first += values.size
+        return flat
+
+    def forward(self, flat: Array, x: Array) -> Array:
+        """Compute the outputs of some records.
+
+        Parameters
+        ----------
+        flat : array of shape (n_parameters,)
+        x : array of shape (n_rows, ...)
+            Records, flat or of the shape that the net was built for.
+
+        Returns
+        -------
+        array of shape (n_rows, ...)
+        """
+        with np.errstate(all="ignore"):
+            y = self._records(x)
+            for layer, parameters in zip(self.sequential.layers, self.views(flat)):
+                y, _ = layer.forward(parameters, y)
+        return y
+
+    def record_gradients(
+        self,
+        flat: Array,
+        x: Array,
+        output_derivative: Callable[[Array], Array],
+        method: str = "materialized",
+    ) -> list[Piece]:
+        """Compute the gradient of each record's loss by the parameters of layers that are not frozen.
+
+        Parameters
+        ----------
+        flat : array of shape (n_parameters,)
+        x : array of shape (n_rows, ...)
+        output_derivative : callable
+            From the outputs to the derivative of each record's loss by them, such as
+            ``lambda outputs: loss.derivative(outputs, y)``.
+        method : {"materialized", "ghost"}, default="materialized"
+
+        Returns
+        -------
+        list of Vectors, Outer or OuterSum
+            In the order of the flat vector, `n_trainable` entries together. The numbers of a record are a
+            function of this record alone, whatever its place and whatever the number of rows.
+        """
+        if method not in METHODS:
+            raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+        layers, views = self.sequential.layers, self.views(flat)
+        learning = [
+            i
+            for i, own in enumerate(self.parameter_shapes)
+            if own and i not in self.sequential.frozen
+        ]
+        states, pieces = [], []
+        with np.errstate(all="ignore"):  # a warning would tell of a record's numbers
+            y = self._records(x)
+            for layer, parameters in zip(layers, views):
+                y, state = layer.forward(parameters, y)
+                states.append(state)
+            dy = output_derivative(y)
+            for i in reversed(range(min(learning, default=len(layers)), len(layers))):
+                if i in learning:
+                    own = layers[i].record_gradients(views[i], states[i], dy, method)
+                    pieces.append(own)
+                if i > learning[0]:
+                    dy = layers[i].backward(views[i], states[i], dy)
+                states[i] = None  # frees the layer's memory
+        return [piece for own in reversed(pieces) for piece in own]
+
+    def summary(self) -> str:
+        """Return a table of the layers, their shapes and their numbers of parameters."""
+        rows = [("", "layer", "output shape", "parameters")]
+        for position, layer in enumerate(self.sequential.layers):
+            count = sum(prod(shape) for shape in self.parameter_shapes[position].values())
+            note = " (frozen)" if count and position in self.sequential.frozen else ""
+            rows.append(
+                (str(position), repr(layer), str(self.shapes[position + 1]), f"{count:,}{note}")
+            )
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
+            for row in rows
+        ]
+        return "\n".join(
+            [*lines, f"{self.n_parameters:,} parameters, {self.n_trainable:,} trainable"]
+        )
+
+    def save(self, path: str | PathLike[str], flat: Array) -> None:
+        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``."""
+        arrays: dict[str, Any] = {
+            f"{position}.{name}": values
+            for position, own in enumerate(self.views(flat))
+            for name, values in own.items()
+        }
+        np.savez(path, **arrays)
+
+    def load(self, path: str | PathLike[str]) -> np.ndarray:
+        """Read what `save` wrote, float32 of shape (n_parameters,).
+
+        Raises
+        ------
+        ValueError
+            If names or shapes are not those of this net.
+        """
+        with np.load(path, allow_pickle=False) as stored:
+            expected = {f"{position}.{name}": shape for position, name, shape in self._entries()}
+            if set(stored.files) != set(expected):
+                raise ValueError(
+                    f"the file holds {sorted(stored.files)}, but this net has {sorted(expected)}"
+                )
+            for name, shape in expected.items():
+                if stored[name].shape != shape:
+                    raise ValueError(
+                        f"{name} has shape {stored[name].shape} in the file, but {shape} in this net"
+                    )
+            values = [stored[name].ravel() for name in expected]
+        return np.concatenate([np.zeros(0), *values]).astype(np.float32)
+
+    def _entries(self) -> list[tuple[int, str, Shape]]:
+        """Position of the layer, name and shape of each parameter, in the order of the flat vector."""
+        return [
+            (position, name, shape)
+            for position, own in enumerate(self.parameter_shapes)
+            for name, shape in own.items()
+        ]
+
+    def _records(self, x: Array) -> Array:
+        """Return ``x`` in the net's dtype, each record in the shape that the net was built for."""
+        xp = array_module(x)
+        return xp.ascontiguousarray(x.astype(self.dtype, copy=False)).reshape(
+            len(x), *self.shapes[0]
+        )

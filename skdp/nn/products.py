@@ -1,0 +1,40 @@
+"""Matrix products in which a record's numbers do not depend on its place in the batch.
+
+BLAS may add the terms of a row in another order where the row stands elsewhere. Under Poisson sampling a record
+that is drawn or not moves the later ones, so their bits would tell of it. Measured with OpenBLAS (kernels for
+Haswell, Zen and SkylakeX, float32 and float64): rows of slabs of 8 have the same bits in every place, rows of
+larger slabs do not. Another BLAS may differ. `skdp.nn.places` looks at the one that is there.
+"""
+
+from skdp.nn.arrays import Array, array_module, contiguous
+
+__all__ = ["SLAB", "rows_times"]
+
+SLAB = 8  # rows of one product
+
+
+def rows_times(x: Array, W: Array) -> Array:
+    """Return ``x @ W``, where a row's bits are a function of this row and of ``W``.
+
+    Parameters
+    ----------
+    x : array of shape (n_rows, p)
+    W : array of shape (p, q)
+
+    Returns
+    -------
+    array of shape (n_rows, q)
+    """
+    xp = array_module(x)
+    n_rows, p = x.shape
+    q = W.shape[1]
+    if q == 1:  # BLAS would take a product of a matrix and a vector, in which places matter
+        return rows_times(x, xp.concatenate([W, xp.zeros_like(W)], axis=1))[:, :1].copy()
+    x, full = contiguous(x), n_rows - n_rows % SLAB
+    found = xp.empty((n_rows, q), dtype=x.dtype)
+    found[:full] = xp.matmul(x[:full].reshape(-1, SLAB, p), W).reshape(full, q)
+    if full < n_rows:
+        last = xp.zeros((SLAB, p), dtype=x.dtype)
+        last[: n_rows - full] = x[full:]
+        found[full:] = xp.matmul(last, W)[: n_rows - full]
+    return found

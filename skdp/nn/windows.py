@@ -1,0 +1,184 @@
+"""Windows that slide over images: gathered, put back, and pooled.
+
+Images have shape (n_rows, height, width, channels). NumPy arrays go to compiled loops. Arrays of other libraries
+take the plain functions here, which give the same numbers.
+"""
+
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from skdp.nn.arrays import Array, array_module, contiguous
+
+__all__ = [
+    "Windows",
+    "add_bias",
+    "columns_of",
+    "images_of",
+    "max_pool",
+    "relu_gradient",
+    "sum_positions",
+    "unpool",
+]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Size and steps of windows, and the padding of the images around which they slide.
+
+    Attributes
+    ----------
+    size : tuple of (int, int)
+        Height and width of a window.
+    stride : tuple of (int, int)
+        Steps downward and to the right.
+    padding : tuple of four int, default=(0, 0, 0, 0)
+        Zeros above, below, left and right of an image.
+    """
+
+    size: tuple[int, int]
+    stride: tuple[int, int]
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+    def padded(self, height: int, width: int) -> tuple[int, int]:
+        """Return height and width of a padded image."""
+        above, below, left, right = self.padding
+        return height + above + below, width + left + right
+
+    def counts(self, height: int, width: int) -> tuple[int, int]:
+        """Return how many windows stand below and beside each other; 0 or less where none fits."""
+        high, wide = self.padded(height, width)
+        return (high - self.size[0]) // self.stride[0] + 1, (wide - self.size[1]) // self.stride[
+            1
+        ] + 1
+
+    def cells(self, x: Array, counts: tuple[int, int], u: int, v: int) -> Array:
+        """View the pixels at row ``u`` and column ``v`` of every window of padded images."""
+        (down, right), (n_high, n_wide) = self.stride, counts
+        return x[
+            :, u : u + down * (n_high - 1) + 1 : down, v : v + right * (n_wide - 1) + 1 : right
+        ]
+
+
+def _compiled() -> ModuleType:
+    from skdp.nn import compiled  # numba is loaded here, when a net first computes
+
+    return compiled
+
+
+def _pad(x: Array, windows: Windows) -> Array:
+    if not any(windows.padding):
+        return contiguous(x)
+    n_rows, height, width, n_channels = x.shape
+    padded = array_module(x).zeros(
+        (n_rows, *windows.padded(height, width), n_channels), dtype=x.dtype
+    )
+    above, _, left, _ = windows.padding
+    padded[:, above : above + height, left : left + width] = x
+    return padded
+
+
+def columns_of(x: Array, windows: Windows) -> Array:
+    """Gather the windows of images.
+
+    Returns
+    -------
+    array of shape (n_rows, n_windows, window height * window width * channels)
+    """
+    n_rows, height, width, n_channels = x.shape
+    n_high, n_wide = windows.counts(height, width)
+    padded, n_cells = _pad(x, windows), windows.size[0] * windows.size[1]
+    found = array_module(x).empty((n_rows, n_high * n_wide, n_cells * n_channels), dtype=x.dtype)
+    if isinstance(x, np.ndarray):
+        _compiled().columns_of(padded, *windows.size, *windows.stride, n_high, n_wide, found)
+        return found
+    cells = found.reshape(n_rows, n_high, n_wide, n_cells, n_channels)
+    for k in range(n_cells):
+        cells[:, :, :, k] = windows.cells(padded, (n_high, n_wide), *divmod(k, windows.size[1]))
+    return found
+
+
+def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
+    """Add windows up where they stood in images of shape ``image``: the transpose of `columns_of`."""
+    n_rows, (height, width, n_channels) = len(columns), image
+    n_high, n_wide = windows.counts(height, width)
+    shape = (n_rows, *windows.padded(height, width), n_channels)
+    if isinstance(columns, np.ndarray):
+        found = np.empty(shape, dtype=columns.dtype)
+        columns = contiguous(columns)
+        _compiled().images_of(columns, *windows.size, *windows.stride, n_high, n_wide, found)
+    else:
+        found = array_module(columns).zeros(shape, dtype=columns.dtype)
+        n_cells = windows.size[0] * windows.size[1]
+        cells = columns.reshape(n_rows, n_high, n_wide, n_cells, n_channels)
+        for k in range(n_cells):
+            target = windows.cells(found, (n_high, n_wide), *divmod(k, windows.size[1]))
+            target += cells[:, :, :, k]
+    above, _, left, _ = windows.padding
+    return contiguous(found[:, above : above + height, left : left + width])
+
+
+def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
+    """Return the largest number of each window and its place there.
+
+    Of equal numbers the first counts, row by row. A NaN counts only where it is the first of its window.
+
+    Returns
+    -------
+    largest : array of shape (n_rows, n_high, n_wide, channels)
+    places : array of int32 of the same shape
+    """
+    xp, counts = array_module(x), windows.counts(*x.shape[1:3])
+    shape = (len(x), *counts, x.shape[3])
+    if isinstance(x, np.ndarray):
+        largest, places = np.empty(shape, dtype=x.dtype), np.empty(shape, dtype=np.int32)
+        _compiled().max_pool(contiguous(x), *windows.size, *windows.stride, largest, places)
+        return largest, places
+    largest, places = windows.cells(x, counts, 0, 0), xp.zeros(shape, dtype=xp.int32)
+    for k in range(1, windows.size[0] * windows.size[1]):
+        cell = windows.cells(x, counts, *divmod(k, windows.size[1]))
+        larger = cell > largest
+        largest, places = xp.where(larger, cell, largest), xp.where(larger, xp.int32(k), places)
+    return largest, places
+
+
+def unpool(dy: Array, places: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
+    """Add ``dy`` where `max_pool` found the largest numbers, in images of shape ``image``."""
+    xp, shape = array_module(dy), (len(dy), *image)
+    if isinstance(dy, np.ndarray):
+        found = np.empty(shape, dtype=dy.dtype)
+        _compiled().unpool(contiguous(dy), places, *windows.size, *windows.stride, found)
+        return found
+    found = xp.zeros(shape, dtype=dy.dtype)
+    for k in range(windows.size[0] * windows.size[1]):
+        target = windows.cells(found, dy.shape[1:3], *divmod(k, windows.size[1]))
+        target += xp.where(places == k, dy, xp.zeros_like(dy))
+    return found
+
+
+def add_bias(x: Array, bias: Array) -> None:
+    """Add ``bias`` of shape (channels,) to the last axis of ``x``, in place."""
+    if isinstance(x, np.ndarray):
+        _compiled().add_bias(x.reshape(-1, x.shape[-1]), bias)
+    else:
+        x += bias
+
+
+def sum_positions(x: Array) -> Array:
+    """Sum over the middle axis of (n_rows, positions, channels)."""
+    if isinstance(x, np.ndarray):
+        found = np.empty((x.shape[0], x.shape[2]), dtype=x.dtype)
+        _compiled().sum_positions(contiguous(x), found)
+        return found
+    return x.sum(axis=1)
+
+
+def relu_gradient(y: Array, dy: Array) -> Array:
+    """Return ``dy`` where ``y`` is above 0, and 0 elsewhere."""
+    if isinstance(y, np.ndarray):
+        found = np.empty(y.shape, dtype=dy.dtype)
+        _compiled().relu_gradient(contiguous(y).ravel(), contiguous(dy).ravel(), found.ravel())
+        return found
+    xp = array_module(y)
+    return xp.where(y > 0, dy, xp.zeros_like(dy))

@@ -1,0 +1,170 @@
+"""Pieces: what the layers of a net say of each record's gradient.
+
+The gradient of a record is the concatenation of its entries in all pieces. A Dense layer's weight has a gradient
+of rank one, so its two factors are kept and the matrix is never built. Clipping and adding, on which the privacy
+rests, are `PrivateRecords.gradient_sum`'s.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Outer", "OuterSum", "Piece", "Vectors"]
+
+Floats = NDArray[np.float64]  # or float32
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Entries of each record's gradient, one by one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_entries)
+        Float32 or float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the array has another dtype or number of dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import Vectors
+    >>> Vectors(np.ones((5, 3), dtype=np.float32)).n_entries
+    3
+    """
+
+    values: Floats
+
+    def __post_init__(self) -> None:
+        _check(self.values, 2, "values")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records."""
+        return int(self.values.shape[0])
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of a record's gradient."""
+        return int(self.values.shape[1])
+
+    def dense(self) -> Floats:
+        """The gradients, an array of shape (n_rows, n_entries)."""
+        return self.values
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """Gradients of rank one: record i's is the matrix ``left[i]`` times ``right[i]`` transposed.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_rows, p)
+    right : ndarray of shape (n_rows, q)
+        Float32 or float64, both the same. The p q entries are in C order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has another dtype, number of dimensions or rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import Outer
+    >>> Outer(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])).dense()
+    array([[3., 4., 6., 8.]])
+    """
+
+    left: Floats
+    right: Floats
+
+    def __post_init__(self) -> None:
+        _check(self.left, 2, "left")
+        _check(self.right, 2, "right")
+        _check_pair(self.left, self.right, 1)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records."""
+        return int(self.left.shape[0])
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of a record's gradient."""
+        return int(self.left.shape[1] * self.right.shape[1])
+
+    def dense(self) -> Floats:
+        """The gradients, an array of shape (n_rows, n_entries)."""
+        entries: Floats = self.left[:, :, None] * self.right[:, None, :]
+        return entries.reshape(self.n_rows, self.n_entries)
+
+
+@dataclass(frozen=True, eq=False)
+class OuterSum:
+    """Gradients that are sums of T outer products: record i's is left[i] transposed times right[i].
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_rows, T, p)
+    right : ndarray of shape (n_rows, T, q)
+        Float32 or float64, both the same. The p q entries are in C order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has another dtype, number of dimensions, rows or positions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import OuterSum
+    >>> OuterSum(np.ones((1, 9, 2)), np.ones((1, 9, 1))).dense()
+    array([[9., 9.]])
+    """
+
+    left: Floats
+    right: Floats
+
+    def __post_init__(self) -> None:
+        _check(self.left, 3, "left")
+        _check(self.right, 3, "right")
+        _check_pair(self.left, self.right, 2)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records."""
+        return int(self.left.shape[0])
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of a record's gradient."""
+        return int(self.left.shape[2] * self.right.shape[2])
+
+    def dense(self) -> Floats:
+        """The gradients, an array of shape (n_rows, n_entries): one matrix product a record."""
+        entries: Floats = np.matmul(self.left.transpose(0, 2, 1), self.right)
+        return entries.reshape(self.n_rows, self.n_entries)
+
+
+Piece = Vectors | Outer | OuterSum
+
+
+def _check(array: Floats, dimensions: int, name: str) -> None:
+    if getattr(array, "dtype", None) not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be an array of float32 or float64")
+    if array.ndim != dimensions:
+        raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
+
+
+def _check_pair(left: Floats, right: Floats, same: int) -> None:
+    if left.dtype != right.dtype:
+        raise TypeError(f"left is {left.dtype} and right is {right.dtype}; use one dtype")
+    if left.shape[:same] != right.shape[:same]:
+        raise ValueError(
+            f"left and right must agree in their first {same} dimensions, got {left.shape} and {right.shape}"
+        )

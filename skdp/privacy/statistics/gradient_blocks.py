@@ -1,0 +1,173 @@
+"""Sums of clipped gradients in blocks of places; `gradient_sum` has the proof."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.batches import Batch, number_of_places
+from skdp.privacy.pieces import Piece
+from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.gradient_function import GradientFunction
+from skdp.privacy.statistics.gradient_parts import HALF_ULP, Part, kept_rows, parts_of
+from skdp.privacy.statistics.microbatches import run_means
+
+__all__ = ["BLOCK", "BlockSum", "Places", "places_of"]
+
+BLOCK = 64  # places whose records BLAS adds
+LARGEST_CLIP = 2.0**50  # in units of the grid
+LARGEST_FACTOR = 2.0**30  # of a record
+LARGEST_SQUARE = 2.0**80  # of the arrays that a gradient is made of
+GHOST = 2.0**-10  # what two ghost sums of a block may be off by together, in clip norms
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, repr=False)
+class Places:
+    """Where the units of a sum stand.
+
+    Attributes
+    ----------
+    order : ndarray of int
+        Row numbers, by place.
+    place : ndarray of int
+        Of each of them.
+    ends : ndarray of int
+        Where the rows of each block end. The number of blocks is public.
+    expected : int
+        Public number of rows.
+    """
+
+    order: NDArray[np.int64]
+    place: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    expected: int
+
+
+def places_of(rows: Rows, batch: Batch | None, run: int) -> Places:
+    """The places of a batch's units, in blocks that hold whole runs of ``run`` places."""
+    count, units = rows.shape.n_units, rows.units_of(batch)
+    if batch is None or units is None:
+        order = place = np.arange(count)
+        spread = expected = count
+    elif batch._places is None:
+        raise ValueError("this sum needs the places of the units: draw the batch with places=True")
+    else:
+        by_place = np.argsort(batch._places)
+        order, place = units[by_place], batch._places[by_place]
+        spread, expected = number_of_places(batch._plan, count), batch.batch_size
+    step = run * max(1, BLOCK // run)
+    ends = np.searchsorted(place, np.arange(step, spread + step, step))
+    return Places(order, place, ends, expected)
+
+
+@dataclass(frozen=True, repr=False)
+class BlockSum:
+    """The gradients of some units, added one block of places after the other.
+
+    Attributes
+    ----------
+    rows : Rows
+    function : GradientFunction
+    places : Places
+    ghost : bool
+        Whether sums of outer products are added without multiplying them out.
+    run : int
+        Places of a microbatch, or 0 if each record is clipped.
+    """
+
+    rows: Rows
+    function: GradientFunction
+    places: Places
+    ghost: bool = False
+    run: int = 0
+
+    def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
+        """Sum of the clipped gradients in multiples of ``unit``."""
+        from skdp.kernels import add_rounded
+
+        limit = self._limit(clip_norm / unit)
+        totals: dict[int, NDArray[np.int64]] = {}
+
+        def add(slot: int, block: int) -> None:
+            total = totals.setdefault(slot, np.zeros(self.function.size, dtype=np.int64))
+            first = 0
+            for found in self._sums(block, limit * unit):
+                add_rounded(total[first : first + found.size], found, limit)
+                first += found.size
+
+        self._over_blocks(add)
+        return sum(totals.values(), np.zeros(self.function.size, dtype=np.int64))
+
+    def plain(self) -> Array:
+        """Sum of the gradients as they are."""
+        totals: dict[int, Array] = {}
+
+        def add(slot: int, block: int) -> None:
+            total = totals.setdefault(slot, np.zeros(self.function.size))
+            first = 0
+            for found in self._sums(block, math.inf):
+                total[first : first + found.size] += found
+                first += found.size
+
+        self._over_blocks(add)
+        return sum(totals.values(), np.zeros(self.function.size))
+
+    def _limit(self, clip: float) -> float:
+        """The clip in units of the grid, less what rounding can add; the proof calls it C'."""
+        size = self.function.size
+        half_ulp = max(HALF_ULP[dtype] for dtype in self.function.dtypes(ghost=self.ghost))
+        error = 2 * (BLOCK + 2) * BLOCK * half_ulp * (1 + 2.0**-10) + 2.0**-22
+        limit = (clip - math.sqrt(size) - 2) / (1 + error + GHOST * self.ghost)
+        if not clip / 2 <= limit <= LARGEST_CLIP:
+            raise ValueError(
+                f"clip_norm / unit must exceed {2.1 * math.sqrt(size) + 5:g} and stay below 2**50; use another "
+                "unit"
+            )
+        return limit
+
+    def _over_blocks(self, add: Callable[[int, int], None]) -> None:
+        from skdp.kernels import one_blas_thread, run_blocks
+
+        with one_blas_thread():
+            run_blocks(add, self.places.ends.size, work=self.places.expected * self.function.size)
+
+    def _sums(self, block: int, limit: float) -> list[NDArray[np.float64]]:
+        """The sum over a block for each piece, in units of ``limit``."""
+        ends = self.places.ends
+        at = slice(ends[block - 1] if block else 0, ends[block])
+        part = self.places.order[at]
+        if not part.size:
+            return []
+        weight = self.rows.weight
+        weights = np.ones(part.size) if weight is None else np.asarray(weight, np.float64)[part]
+        pieces: Sequence[Piece] = self.function.of_rows(self.rows, part)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if self.run:
+                pieces = run_means(pieces, weights, self.places.place[at] // self.run, self.run)
+                weights = np.ones(pieces[0].n_rows)
+            parts = parts_of(pieces, ghost=self.ghost)
+            if limit == math.inf:
+                return [piece.sum(weights) for piece in parts]
+            factors = clip_factors(parts, weights, limit, self.function.size)
+            kept = factors > 0
+            if not kept.all():
+                few = [kept_rows(piece, kept) for piece in pieces]
+                parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
+            return [piece.sum(factors) for piece in parts]
+
+
+def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:
+    """One over the larger of the gradient's norm and ``limit``; 0 for what may not enter a sum."""
+    none = np.zeros(weights.size)
+    norms = np.sqrt(sum((part.squares for part in parts), none)) * (1 + (size + 16) * 2.0**-52)
+    guards = sum((part.guard for part in parts), none)
+    factors = 1.0 / np.maximum(norms, limit / weights)
+    factors = np.minimum(factors, GHOST / (2 * (BLOCK + 2) * BLOCK * 2.0**-53) / guards)
+    kept = np.isfinite(norms) & (factors <= LARGEST_FACTOR)
+    for part in parts:
+        kept &= part.largest <= LARGEST_SQUARE
+    return np.where(kept, factors, 0.0)

@@ -1,0 +1,91 @@
+"""The function that gives the pieces of records' gradients, checked at every call."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+from skdp.privacy.protocols import Matrix
+from skdp.privacy.rows import Rows
+
+__all__ = ["GradientFunction", "Pieces"]
+
+Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
+
+
+@dataclass(frozen=True, repr=False)
+class GradientFunction:
+    """A function of rows and targets that returns pieces, and the kinds of pieces that it promised.
+
+    Attributes
+    ----------
+    function : callable
+    size : int
+        Number of entries of all pieces together.
+    kinds : list of (type, dtype, number of entries)
+        Of the pieces. They are filled by `probed` from rows of zeros, so they are public.
+    """
+
+    function: Pieces
+    size: int
+    kinds: list[tuple[type, str, int]] = field(default_factory=list)
+
+    @classmethod
+    def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
+        """Call the function with rows of zeros, so that a wrong one is refused before anything is read."""
+        made = cls(function, size)
+        for count in (1, 3):
+            zeros = np.zeros((count, rows.shape.n_features), dtype=rows.shape.dtype)
+            X = sp.csr_matrix(zeros) if rows.shape.container == "csr" else zeros
+            pieces = made._called(X, None if rows.y is None else np.zeros(count), count)
+            made.kinds[:] = [_kind(piece) for piece in pieces]
+        return made
+
+    def dtypes(self, *, ghost: bool) -> set[str]:
+        """Of what BLAS adds; ghost sums are in float64."""
+        return {"float64" if ghost and kind is OuterSum else dtype for kind, dtype, _ in self.kinds}
+
+    def of_rows(self, rows: Rows, part: NDArray[np.int64]) -> list[Piece]:
+        """The pieces of some rows."""
+        X = rows.matrix[part]
+        # Rows of an array in Fortran order would be in another order than a single row.
+        X = X if rows.shape.container == "csr" else np.ascontiguousarray(X)
+        y = None if rows.y is None else np.asarray(rows.y)[part]
+        return self._called(X, y, part.size)
+
+    def dense(self, X: Matrix, y: NDArray[np.float64] | None) -> Matrix:
+        """The gradients, a row each."""
+        pieces = self._called(X, y, X.shape[0])
+        with np.errstate(all="ignore"):
+            return np.concatenate([piece.dense() for piece in pieces], axis=1)
+
+    def _called(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> list[Piece]:
+        """What the function gives, checked; a message says nothing about the rows."""
+        with np.errstate(all="ignore"):
+            found = self.function(X, y)
+        pieces = [piece for piece in found if isinstance(piece, (Vectors, Outer, OuterSum))]
+        if len(pieces) != len(found):
+            raise TypeError("function must return a list of pieces: Vectors, Outer or OuterSum")
+        if any(piece.n_rows != count for piece in pieces):
+            raise ValueError(
+                "function must return pieces with a row for each row that it was given"
+            )
+        entries = [piece.n_entries for piece in pieces]
+        if sum(entries) != self.size or 0 in entries:
+            raise ValueError(
+                f"function must return pieces of {self.size} entries together, and none without entries; got "
+                f"{entries}"
+            )
+        if self.kinds and [_kind(piece) for piece in pieces] != self.kinds:
+            raise ValueError(
+                "function must return the same kinds of pieces, of the same sizes and dtypes, for all rows"
+            )
+        return pieces
+
+
+def _kind(piece: Piece) -> tuple[type, str, int]:
+    array = piece.values if isinstance(piece, Vectors) else piece.left
+    return type(piece), str(array.dtype), piece.n_entries

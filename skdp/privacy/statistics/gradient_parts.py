@@ -1,0 +1,120 @@
+"""Parts of records' gradients: what each adds to the norms, and the weighted sum over the records.
+
+`skdp.privacy.statistics.gradient_sum` proves what follows from the numbers that are computed here.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+
+__all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.float64]  # or float32
+
+HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
+
+
+class Part(Protocol):
+    """A piece whose norms were computed.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (n_rows,)
+        Computed squared norm of each record's entries.
+    largest : ndarray of shape (n_rows,)
+        A number that exceeds the squared norm of each array that the entries are made of.
+    guard : ndarray of shape (n_rows,)
+        What, times the factor of the record, bounds the error of its terms in units of 66 half ulps of float64.
+        0 where the squared norm bounds it.
+    """
+
+    squares: Array
+    largest: Array
+    guard: Array
+
+    def sum(self, factors: Array) -> Floats:
+        """Sum over the records of factor times entries: one BLAS product."""
+
+
+class _Entries:
+    """Entries that are there one by one."""
+
+    def __init__(self, piece: Vectors) -> None:
+        from skdp.kernels import row_squares
+
+        self._values = piece.values
+        self.squares = self.largest = row_squares(piece.values)
+        self.guard = np.zeros(piece.n_rows)
+
+    def sum(self, factors: Array) -> Floats:
+        return np.asarray(factors.astype(self._values.dtype) @ self._values)
+
+
+class _Product:
+    """One outer product a record: its norm is the product of the norms."""
+
+    def __init__(self, piece: Outer) -> None:
+        from skdp.kernels import row_squares
+
+        self._left, self._right = piece.left, piece.right
+        left, right = row_squares(piece.left), row_squares(piece.right)
+        self.squares, self.largest = left * right, np.maximum(left, right)
+        self.guard = np.zeros(piece.n_rows)
+
+    def sum(self, factors: Array) -> Floats:
+        scaled = factors.astype(self._right.dtype)[:, None] * self._right
+        return np.asarray(self._left.T @ scaled).ravel()
+
+
+class _Products:
+    """T outer products a record, never multiplied out: norms by Gram matrices, all in float64 (finding R2)."""
+
+    def __init__(self, piece: OuterSum) -> None:
+        from skdp.kernels import gram_products, row_squares
+
+        self._left = np.ascontiguousarray(piece.left, dtype=np.float64)
+        self._right = np.ascontiguousarray(piece.right, dtype=np.float64)
+        m, T, p = self._left.shape
+        q = self._right.shape[2]
+        left, right = (
+            row_squares(factor.reshape(m * T, -1)).reshape(m, T)
+            for factor in (self._left, self._right)
+        )
+        spread = np.sqrt(left * right).sum(axis=1)
+        grams = (
+            np.matmul(factor, factor.transpose(0, 2, 1)) for factor in (self._left, self._right)
+        )
+        gram = gram_products(*grams)
+        self.squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
+        self.largest = np.maximum(left.sum(axis=1), right.sum(axis=1))
+        self.guard = T * spread
+
+    def sum(self, factors: Array) -> Floats:
+        m, T, p = self._left.shape
+        scaled = factors[:, None, None] * self._right
+        return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, -1)).ravel()
+
+
+def parts_of(pieces: Sequence[Piece], *, ghost: bool) -> list[Part]:
+    """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out."""
+    return [_part(piece, ghost) for piece in pieces]
+
+
+def _part(piece: Piece, ghost: bool) -> Part:
+    if isinstance(piece, Outer):
+        return _Product(piece)
+    if isinstance(piece, OuterSum):
+        return _Products(piece) if ghost else _Entries(Vectors(piece.dense()))
+    return _Entries(piece)
+
+
+def kept_rows(piece: Piece, kept: NDArray[np.bool_]) -> Piece:
+    """Some records of a piece; the others' rows are gone, and not only their factors: 0 times NaN is NaN."""
+    if isinstance(piece, Vectors):
+        return Vectors(piece.values[kept])
+    return type(piece)(piece.left[kept], piece.right[kept])

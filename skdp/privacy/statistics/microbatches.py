@@ -1,0 +1,53 @@
+"""Mean gradients of microbatches: runs of places."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.pieces import Piece, Vectors
+
+__all__ = ["run_means"]
+
+
+def run_means(
+    pieces: Sequence[Piece], weights: NDArray[np.float64], run: NDArray[np.int64], length: int
+) -> list[Vectors]:
+    """Mean gradient of each run of places that has a row.
+
+    Parameters
+    ----------
+    pieces : list of pieces
+    weights : ndarray of shape (n_rows,)
+        Of the rows.
+    run : ndarray of int of shape (n_rows,)
+        Which run each row is in, ascending.
+    length : int
+        Places of a run. The sums are divided by this public number: places without a row count as 0.
+
+    Returns
+    -------
+    list of Vectors
+        With a row for each run. It is computed from the rows of this run alone, by products of their own.
+    """
+    begins = np.flatnonzero(np.diff(run, prepend=-1))
+    return [Vectors(_means(piece, weights / length, begins)) for piece in pieces]
+
+
+def _means(
+    piece: Piece, weights: NDArray[np.float64], begins: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    array = piece.values if isinstance(piece, Vectors) else piece.right
+    found = np.empty((begins.size, piece.n_entries), dtype=array.dtype)
+    scaled = (array.T * weights.astype(array.dtype)).T
+    for out, begin, end in zip(found, begins, [*begins[1:], piece.n_rows]):
+        if isinstance(piece, Vectors):
+            out[:] = scaled[begin:end].sum(axis=0)
+        else:
+            left, right = (_flat(factor[begin:end]) for factor in (piece.left, scaled))
+            out[:] = (left.T @ right).ravel()
+    return found
+
+
+def _flat(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    return factor.reshape(-1, factor.shape[-1])
