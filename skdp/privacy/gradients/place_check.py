@@ -51,25 +51,32 @@ def check_places(
     >>> from skdp.privacy import Vectors, check_places
     >>> check_places(lambda X, y: [Vectors(np.tanh(X))], n_features=3)
     """
+    from skdp.kernels import one_blas_thread
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, n_features)).astype(dtype)
     y = None if targets is None else np.array(targets, dtype=np.float64)
     if y is not None and y.shape != (ROWS,):
         raise ValueError(f"targets must have shape ({ROWS},), got {y.shape}")
-    # The first call may compile, and then choose other code than later calls.
-    function(X[:1], None if y is None else y[:1])
-    whole = _numbers(function(X, y))
-    for order in _orders(rng):
-        part = _numbers(function(X[order], None if y is None else y[order]))
-        if len(part) != len(whole) or not all(
-            np.array_equal(a[order], b, equal_nan=True) for a, b in zip(whole, part)
-        ):
-            raise UnsupportedAccounting(
-                "a row's gradient changed its last bits with the row's place, in a batch of "
-                f"{len(order)} rows: one record would then change what others add. Compute products of a fixed "
-                "number of rows, or of one record, at a time, as the layers of skdp.nn do. If nothing else is "
-                "used, this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
-            )
+    with one_blas_thread():
+        # The first call may compile, and then choose other code than later calls.
+        function(X[:1], None if y is None else y[:1])
+        whole = _numbers(function(X, y))
+        for order in _orders(rng):
+            part = _numbers(function(X[order], None if y is None else y[order]))
+            if not _agree([array[order] for array in whole], part):
+                raise UnsupportedAccounting(
+                    "a row's gradient changed its last bits with the row's place, in a batch of "
+                    f"{order.size} rows: one record would then change what others add. Compute products of a fixed "
+                    "number of rows, or of one record, at a time, as the ready layers do. If nothing else is used, "
+                    "this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
+                )
+
+
+def _agree(wanted: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]]) -> bool:
+    return len(wanted) == len(found) and all(
+        np.array_equal(a, b, equal_nan=True) for a, b in zip(wanted, found)
+    )
 
 
 def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
