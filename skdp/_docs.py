@@ -201,7 +201,8 @@ callback : callable, default=None
 the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. The
 noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
 fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
-averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models the same.""",
+averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
+the same.""",
     "privacy.net_targets": """\
 **Units of y.** A centre and a reach of y are released first, unless ``y_bounds`` gives them, for at least 5 % of
 the budget (of mu^2). At the end the moments of predictions and targets are released for at least 10 %. The line

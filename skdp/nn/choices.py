@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from skdp.nn.optimizers import Rule, rate_factor
 from skdp.privacy import accounting
 
-__all__ = ["CLIP_NORM", "Run", "chosen_rate", "chosen_run", "signal"]
+__all__ = ["CLIP_NORM", "REGRESSION_WALK", "WALK", "Run", "chosen_rate", "chosen_run", "signal"]
 
 # Chosen on held-out parts of the training data of MNIST and Fashion-MNIST, and of the suite's tables.
 CLIP_NORM = 0.1  # below the gradients of nearly all records, which then count the same
@@ -16,7 +16,8 @@ NOISE = 1.5  # wanted noise multiplier; smaller batches would make amplification
 EXACT_BATCH = 2048  # without noise
 ADAM_STEP = 1e-3  # Adam's, as published
 STEP = 5.0  # first step over (1 - momentum), in clip norms, without noise
-WALK = 0.1  # largest standard deviation that the noise of all steps gives an entry
+# Largest standard deviation that the noise of all steps gives an entry, for classes and for numbers.
+WALK, REGRESSION_WALK = 0.6, 0.3
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ def chosen_run(
     return Run(size, n_iter)
 
 
-def chosen_rate(noise_std: float, clip_norm: float, n_iter: int, rule: Rule) -> float:
+def chosen_rate(
+    noise_std: float, clip_norm: float, n_iter: int, rule: Rule, walk: float = WALK
+) -> float:
     """Step size of the first step: as long as the signal asks, and no longer than the noise allows.
 
     Parameters
@@ -84,12 +87,14 @@ def chosen_rate(noise_std: float, clip_norm: float, n_iter: int, rule: Rule) -> 
         Of an entry of a released mean gradient.
     rule : Rule
         Of the steps.
+    walk : float, default=WALK
+        Largest standard deviation that the noise of all steps gives an entry.
     """
     squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
     if rule.solver == "adam":  # its steps have size 1 in every entry
-        return min(ADAM_STEP, WALK / math.sqrt(squares))
+        return min(ADAM_STEP, walk / math.sqrt(squares))
     rate = STEP / clip_norm
     length = noise_std * math.sqrt(squares)
     if length > 0:
-        rate = min(rate, WALK / length)
+        rate = min(rate, walk / length)
     return (1 - rule.momentum) * rate

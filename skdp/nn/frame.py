@@ -20,7 +20,7 @@ from skdp.linear_model.parts.checks import check_callback, check_clip
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
-from skdp.nn.choices import CLIP_NORM, chosen_rate, chosen_run
+from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run
 from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
@@ -57,6 +57,7 @@ class NetFit(PrivateFit[Problem]):
     callback: Any
     parameters_init: Any
 
+    _walk = WALK
     fit_intercept = False  # of the reading of tables: a net has its own
     _poor_score = True  # on the few hundred rows of scikit-learn's checks
     _free = PrivateFit._free | {"validation"}
@@ -240,7 +241,7 @@ class NetFit(PrivateFit[Problem]):
             return float(rate)
         moves = 2.0 if clipping.method == "microbatch" else factor(self.adjacency)
         noise = plan.noise_multiplier * moves * clipping.norm / plan.batch_size
-        return chosen_rate(noise, clipping.norm, plan.releases, self._rule())
+        return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         clipping = self._clipping()

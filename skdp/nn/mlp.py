@@ -50,8 +50,8 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     {epsilon} {delta}
     hidden_layer_sizes : tuple of int, default=(64,)
         Number of units in each hidden layer. Fewer parameters have less noise.
-    activation : {"relu", "tanh"}, default="tanh"
-        Between the layers. Bounded activations suit clipped gradients.
+    activation : {"relu", "tanh"}, default="relu"
+        Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
     {classes}
@@ -97,7 +97,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         epsilon=1.0,
         delta=1e-5,
         hidden_layer_sizes=(64,),
-        activation="tanh",
+        activation="relu",
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
@@ -164,8 +164,8 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     {epsilon} {delta}
     hidden_layer_sizes : tuple of int, default=(64,)
         Number of units in each hidden layer. Fewer parameters have less noise.
-    activation : {"relu", "tanh"}, default="tanh"
-        Between the layers. Bounded activations suit clipped gradients.
+    activation : {"relu", "tanh"}, default="relu"
+        Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
     {y_bounds.net}
@@ -212,7 +212,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         epsilon=1.0,
         delta=1e-5,
         hidden_layer_sizes=(64,),
-        activation="tanh",
+        activation="relu",
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,

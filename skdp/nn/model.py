@@ -20,6 +20,7 @@ from skdp.linear_model.parts.quantiles import (
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import released_line
+from skdp.nn.choices import REGRESSION_WALK
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
@@ -107,6 +108,7 @@ class NetRegressor(NetModel, NumberModel, NetFit):
     y_bounds: Any
     loss = "squared"
     huber_threshold = 1.0
+    _walk = REGRESSION_WALK
     target_center_: float
     target_reach_: float
     line_: tuple[float, float]
@@ -169,8 +171,9 @@ class NetRegressor(NetModel, NumberModel, NetFit):
         return targets.back(slope * np.clip(outputs[:, 0], -1.0, 1.0) + shift)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
+        outputs = self._outputs(X)
         targets = Targets(self.target_center_, self.target_reach_)
-        return np.asarray(self._predicted(self._outputs(X), targets, self.line_))
+        return np.asarray(self._predicted(outputs, targets, self.line_))
 
     def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
         """R^2 on the public validation data."""

@@ -10,7 +10,7 @@ from skdp.nn.network import Network, Sequential
 
 __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
 
-HIDDEN, ACTIVATION = (64,), "tanh"  # of the default, that of `DPMLPClassifier`
+HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
 
 
 class GivenNet:

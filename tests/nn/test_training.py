@@ -123,7 +123,7 @@ def test_without_noise_the_loop_is_gradient_descent():
 
 
 def test_replay_of_a_private_run(monkeypatch):
-    """With the noise of each release kept, the run is the sum of clipped gradients of its batches, plus that noise."""
+    """Each release is the sum of the clipped gradients of its batch, and noise of the planned size."""
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
     records = PrivateRecords(X, y)
