@@ -83,6 +83,11 @@ class NetFit(PrivateFit[Problem]):
         """Parts of the budget (of mu^2) that are not for the steps, by name."""
         if self.input_range is not None or not self._standardizes():
             return {}
+        if problem.records.shape.device != "cpu":
+            raise ValueError(
+                "the ranges of columns are released on the host only: give their public input_range=, or pass X as a "
+                "NumPy array or a SciPy CSR matrix"
+            )
         n_units = problem.records.n_units
         return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
@@ -148,12 +153,18 @@ class NetFit(PrivateFit[Problem]):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
         shape, loss, clipping = problem.records.shape, self._loss(problem), self._clipping()
+        if shape.device != "cpu" and shape.container == "csr":
+            raise ValueError(
+                "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
+            )
         network = self._built(shape.n_features, loss.n_outputs)
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         shares = self._shares(session, problem)
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
         if clipping.method != "one-by-one":
-            require_places(network.sequential, network.shapes[0], clipping.pieces, shape.dtype)
+            require_places(
+                network.sequential, network.shapes[0], clipping.pieces, shape.dtype, shape.device
+            )
         if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
             few = session.limit_rows(problem.records, int(self.max_rows_per_group))
             problem = replace(problem, records=few)

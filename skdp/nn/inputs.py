@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skdp.base.column_search import released_window
 from skdp.base.columns import per_column
+from skdp.nn.arrays import array_module
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["Inputs", "check_image_shape", "image_of", "public_inputs", "released_inputs"]
@@ -37,12 +38,14 @@ class Inputs:
     bounds: tuple[float, float]
     shape: tuple[int, ...]
 
-    def of(self, X: Any) -> NDArray[np.float32]:
-        """Inputs of shape (n_rows, *shape) of an array or a CSR matrix of some rows."""
+    def of(self, X: Any) -> Any:
+        """Inputs of float32 and shape (n_rows, *shape) of some rows, an array (also of a device) or a CSR matrix."""
         X = X.toarray() if hasattr(X, "toarray") else X
+        xp = array_module(X)
+        center, scale = xp.asarray(self.center), xp.asarray(self.scale)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            x = np.clip((X - self.center) / self.scale, *self.bounds)
-            return np.ascontiguousarray(x, dtype=np.float32).reshape(len(X), *self.shape)
+            x = xp.clip((X - center) / scale, *self.bounds)
+            return xp.ascontiguousarray(x, dtype=np.float32).reshape(len(X), *self.shape)
 
 
 def public_inputs(

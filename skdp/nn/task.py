@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.kernels import is_cupy
+from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
@@ -100,8 +102,9 @@ class NetTask:
 
             def pieces(X: Any, y: Any) -> Sequence[Any]:
                 targets = self.targets.of(y)
+                there = array_module(X).asarray(flat) if is_cupy(X) else flat
                 return self.network.record_gradients(
-                    flat, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
+                    there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
                 )
 
             return pieces
@@ -110,7 +113,9 @@ class NetTask:
 
 
 @lru_cache(maxsize=64)
-def require_places(net: Sequential, shape: tuple[int, ...], method: str, dtype: str) -> None:
+def require_places(
+    net: Sequential, shape: tuple[int, ...], method: str, dtype: str, device: str = "cpu"
+) -> None:
     """Refuse a machine on which a row's gradient depends on its place among others, once for each net.
 
     `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up.
@@ -122,6 +127,8 @@ def require_places(net: Sequential, shape: tuple[int, ...], method: str, dtype: 
     method : {"materialized", "ghost"}
     dtype : {"float32", "float64"}
         Of the rows.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where they lie.
 
     Raises
     ------
@@ -135,15 +142,17 @@ def require_places(net: Sequential, shape: tuple[int, ...], method: str, dtype: 
     start = network.initialize(np.random.default_rng(0))  # nothing here is private
     task = NetTask(network, loss, inputs, Targets(), start)
     function = task.gradients_at(method)(task.trained(start))
-    check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k)
+    check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
 
 
 def outputs_of(network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any) -> Vector:
     """Outputs of shape (n_rows, n_outputs) for a table."""
     found = np.empty((X.shape[0], network.shapes[-1][0]))
+    flat = array_module(X).asarray(parameters) if is_cupy(X) else parameters
     for first in range(0, X.shape[0], ROWS):
         part = slice(first, first + ROWS)
-        found[part] = network.forward(parameters, inputs.of(X[part]))
+        outputs = network.forward(flat, inputs.of(X[part]))
+        found[part] = outputs.get() if is_cupy(outputs) else outputs
     return found
 
 
