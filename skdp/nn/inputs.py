@@ -39,7 +39,7 @@ class Inputs:
     shape: tuple[int, ...]
 
     def of(self, X: Any) -> Any:
-        """Inputs of float32 and shape (n_rows, *shape) of some rows, an array (also of a device) or a CSR matrix."""
+        """Inputs of float32 and shape (n_rows, *shape) of an array (also of a device) or a CSR matrix."""
         X = X.toarray() if hasattr(X, "toarray") else X
         xp = array_module(X)
         center, scale = xp.asarray(self.center), xp.asarray(self.scale)

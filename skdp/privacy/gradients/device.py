@@ -8,6 +8,7 @@ on a device in this release**: the tests run it on arrays that behave as CuPy's.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,10 @@ class ThroughDevice:
     function: Pieces
 
     def __call__(self, X: Matrix, y: Targets) -> list[Piece]:
+        ends = [*range(0, X.shape[0], AT_ONCE), X.shape[0]]
         parts = [
-            self._some(
-                X[first : first + AT_ONCE], None if y is None else y[first : first + AT_ONCE]
-            )
-            for first in range(0, X.shape[0], AT_ONCE)
+            self._some(chosen_rows(X, np.arange(first, last)), None if y is None else y[first:last])
+            for first, last in pairwise(ends)
         ]
         return [
             type(pieces[0])(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, pieces))))
