@@ -72,6 +72,7 @@ html_sidebars = {
         "constants",
         "benchmarks",
         "changelog",
+        "contributing/devices",
         "contributing/house",
         "glossary",
         "references",

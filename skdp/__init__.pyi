@@ -52,6 +52,11 @@ from skdp.multiparty.estimators import MPCGradientPerturbationClassifier as MPCG
 from skdp.multiparty.estimators import MPCGradientPerturbationRegressor as MPCGradientPerturbationRegressor
 from skdp.multiparty.output_estimators import MPCOutputPerturbationClassifier as MPCOutputPerturbationClassifier
 from skdp.multiparty.output_estimators import MPCOutputPerturbationRegressor as MPCOutputPerturbationRegressor
+from skdp.nn.cnn import DPCNNClassifier as DPCNNClassifier
+from skdp.nn.mlp import DPMLPClassifier as DPMLPClassifier
+from skdp.nn.mlp import DPMLPRegressor as DPMLPRegressor
+from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
+from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
 from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
 from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler

@@ -40,7 +40,7 @@ class GLMAnyLoss(GLMRegressor):
             The linear predictor (squared, Huber), the probability of 1 (logistic), or the probabilities of
             all classes (multinomial).
         """
-        z = self._linear(X)
+        z = self._scores(X)
         if z.ndim == 2:
             return like(X, softmax(z, axis=1))
         return like(X, expit(z) if self._loss_name() == "logistic" else z)

@@ -5,10 +5,14 @@ on the mathematics of a layer.
 """
 
 from skdp._lazy import lazy_exports
+from skdp.registry import estimators_of
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        **estimators_of(__name__),
+        "ARCHITECTURES": "skdp.nn.architectures",
+        "architecture": "skdp.nn.architectures",
         "AvgPool2D": "skdp.nn.layers.avg_pool",
         "BatchNorm": "skdp.nn.layers.batch_norm",
         "Conv2D": "skdp.nn.layers.conv2d",

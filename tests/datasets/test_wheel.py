@@ -21,6 +21,9 @@ CHECK = textwrap.dedent(
     from skdp.preprocessing import PublicBinsEncoder
     assert skdp.__file__.startswith(sys.argv[1]), skdp.__file__
     assert files("skdp").joinpath("py.typed").is_file()
+    from skdp.kernels.gpu.source import cuda_source
+    assert len(sys.argv) > 4
+    assert all("__global__" in cuda_source(name) for name in sys.argv[2:])
     hie = load_rand_hie()
     assert hie.data.shape == (20190, 30)
     assert "RAND Health Insurance Experiment" in hie.DESCR
@@ -74,8 +77,9 @@ def test_installed_wheel_has_its_data(wheel, tmp_path):
     target = tmp_path / "site"
     pip("install", "--no-deps", "--no-compile", "--quiet", "--target", str(target), str(wheel))
     environment = {**os.environ, "PYTHONPATH": str(target)}
+    sources = [path.name for path in (ROOT / "skdp/kernels/gpu").glob("*.cu")]
     done = subprocess.run(
-        [sys.executable, "-c", CHECK, str(target)],
+        [sys.executable, "-c", CHECK, str(target), *sources],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

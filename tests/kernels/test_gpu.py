@@ -1,8 +1,5 @@
 """The CuPy twins: their CUDA source compiled for the host, and on a device where there is one."""
 
-import ctypes
-import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -12,92 +9,30 @@ import scipy.sparse as sp
 from skdp.kernels import gradient_kernel, hard_threshold
 from skdp.kernels.gradient import kernel as doors
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
+from tests import strict_arrays
+from tests.gpu_sources.host_kernels import OneLane, compiler
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]
 UNIT = 2.0**-30
 
-# What CUDA has and C++ has not, for one thread that is a warp of its own.
-HOST = """
-#include <cmath>
-using namespace std;
-#define __device__ static
-#define __global__
-struct Three { int x; };
-static Three threadIdx = {0}, blockIdx = {0}, blockDim = {1}, gridDim = {1};
-static double __shfl_xor_sync(unsigned, double value, int) { return value; }
-static void __syncwarp() {}
-static double __dmul_rn(double a, double b) { volatile double c = a * b; return c; }
-static double __dadd_rn(double a, double b) { volatile double c = a + b; return c; }
-static long long __double2ll_rn(double value) { return llrint(value); }
-template <class V> static void atomicAdd(V* place, V value) { *place += value; }
-"""
-
-
-class HostCupy:
-    """NumPy in the place of CuPy; kernels are compiled for the host, one thread is the whole grid."""
-
-    def __init__(self, folder, compiler):
-        self.folder, self.compiler = folder, compiler
-        self.built = {}
-
-    def __getattr__(self, name):
-        return getattr(np, name)
-
-    @staticmethod
-    def asnumpy(array):
-        return np.asarray(array)
-
-    def RawModule(self, code, options):
-        if code not in self.built:
-            source = self.folder / f"{len(self.built)}.cpp"
-            source.write_text(HOST + code.replace("#define WARP 32", "#define WARP 1"))
-            target = source.with_suffix(".so")
-            command = [self.compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off"]
-            subprocess.run([*command, str(source), "-o", str(target)], check=True)
-            self.built[code] = HostModule(ctypes.CDLL(str(target)))
-        return self.built[code]
-
-
-class HostModule:
-    """The compiled kernels, called as CuPy calls them."""
-
-    def __init__(self, library):
-        self.library = library
-
-    def get_function(self, name):
-        def launch(_grid, _block, arguments):
-            self.library[name](*[argument(value) for value in arguments])
-
-        return launch
-
-
-def argument(value):
-    """What a kernel receives; an array must be what a device would read."""
-    if isinstance(value, np.ndarray):
-        assert value.flags.c_contiguous
-        return ctypes.c_void_p(value.ctypes.data)
-    kinds = {np.int32: ctypes.c_int, np.int64: ctypes.c_longlong, np.float64: ctypes.c_double}
-    return kinds[type(value)](value)
-
 
 @pytest.fixture(scope="module")
-def on_host(tmp_path_factory):
-    """Makes the kernel for a device, on the host."""
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
+def compiled(tmp_path_factory):
+    if compiler() is None:
         pytest.skip("no C++ compiler")
-    cupy = HostCupy(tmp_path_factory.mktemp("cuda"), compiler)
+    return OneLane(tmp_path_factory.mktemp("cuda"), compiler())
 
-    def make(X, y, loss, *, sample_weight=None, groups=None, intercept_value=1.0):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(sys.modules, "cupy", cupy)
-            patch.setattr(doors, "is_cupy", lambda X: True)
-            return gradient_kernel(
-                X, y, loss, intercept_value=intercept_value, sample_weight=sample_weight,
-                groups=groups,
-            )  # fmt: skip
 
-    return make
+@pytest.fixture
+def on_host(compiled):
+    """Makes the kernel for a device, compiled for the host."""
+    with strict_arrays.installed(compiled) as cupy:
+
+        def make(X, *rest, **options):
+            there = strict_arrays.csr_matrix(X) if sp.issparse(X) else cupy.asarray(X)
+            return gradient_kernel(there, *rest, **options)
+
+        yield make
 
 
 def problem(loss, dtype, seed=0):
@@ -210,25 +145,13 @@ def test_both_doors_refuse_the_same_arguments(wrong, message, monkeypatch):
             gradient_kernel(np.eye(3), [0, 1, 2], MultinomialLoss(3))
 
 
-class OnDevice:
-    """Looks like a vector of CuPy to `is_cupy`: its values come back by ``get`` only."""
-
-    __module__ = "cupy"
-
-    def __init__(self, values):
-        self.values = values
-
-    def get(self):
-        return np.asarray(self.values)
-
-
 def test_targets_that_lie_on_a_device_are_checked_too(on_host):
     with pytest.raises(ValueError, match="class indices from 0 to 2"):
-        on_host(np.eye(3), OnDevice([0, 1, 3]), MultinomialLoss(3))
+        on_host(np.eye(3), strict_arrays.MODULE.asarray([0, 1, 3]), MultinomialLoss(3))
     parts = {"sample_weight": np.array([1.0, 0.5, 2.0]), "groups": np.array([0, 1, 0])}
     y, theta = np.array([0, 1, 2]), np.ones((4, 3)) / 8
-    there = on_host(np.eye(3), OnDevice(y), MultinomialLoss(3),
-                    **{name: OnDevice(part) for name, part in parts.items()})  # fmt: skip
+    there = on_host(np.eye(3), strict_arrays.MODULE.asarray(y), MultinomialLoss(3),
+                    **{name: strict_arrays.MODULE.asarray(part) for name, part in parts.items()})  # fmt: skip
     here = gradient_kernel(np.eye(3), y, MultinomialLoss(3), **parts)
     np.testing.assert_allclose(
         there.clipped_sum(theta, 1.0, UNIT), here.clipped_sum(theta, 1.0, UNIT), atol=300
@@ -273,17 +196,15 @@ def test_device_sums_equal_the_cpu(cupy, loss, storage):
         cpu = gradient_kernel(X, y, loss, groups=groups)
         gpu = gradient_kernel(device(X), cupy.asarray(y), loss, groups=groups)
         result = gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT)
-        np.testing.assert_allclose(result.get(), cpu.clipped_sum(theta, 0.3, UNIT), atol=300)
-        np.testing.assert_array_equal(
-            result.get(), gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT).get()
-        )
-        np.testing.assert_allclose(gpu.plain_sum(theta).get(), cpu.plain_sum(theta), atol=1e-9)
+        np.testing.assert_allclose(result, cpu.clipped_sum(theta, 0.3, UNIT), atol=300)
+        np.testing.assert_array_equal(result, gpu.clipped_sum(cupy.asarray(theta), 0.3, UNIT))
+        np.testing.assert_allclose(gpu.plain_sum(theta), cpu.plain_sum(theta), atol=1e-9)
         rows = np.flatnonzero(rng.random(cpu.n_units) < 0.5)
         for ours, theirs in both_sums(gpu, cpu, theta, rows):
-            np.testing.assert_allclose(ours.get(), theirs, atol=300)
-        plain = gpu.plain_sum(theta, rows=rows).get()
+            np.testing.assert_allclose(ours, theirs, atol=300)
+        plain = gpu.plain_sum(theta, rows=rows)
         np.testing.assert_allclose(plain, cpu.plain_sum(theta, rows=rows), atol=1e-9)
-        np.testing.assert_allclose(gpu.norms(theta).get(), cpu.norms(theta), rtol=1e-12)
+        np.testing.assert_allclose(gpu.norms(theta), cpu.norms(theta), rtol=1e-12)
 
 
 @pytest.mark.gpu

@@ -1,16 +1,13 @@
 """The scan of the sparse vector technique: against a plain loop, and its CUDA source on the host."""
 
-import ctypes
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdp.kernels import numeric_sparse
-from skdp.kernels.gpu.sparse_vector import SOURCE
+from tests import strict_arrays
+from tests.gpu_sources.host_kernels import OneLane, compiler
 
 
 def plain(values, order, query_noise, thresholds, value_noise):
@@ -95,46 +92,15 @@ def test_bad_arrays(change, error, words):
 
 # ------------------------------------------------------------------ the CuPy twin
 
-# What CUDA has and C++ has not, for one thread that is a block of its own.
-HOST = """
-#define __global__
-#define __shared__ static
-struct Three { int x; };
-static Three threadIdx = {0}, blockDim = {1};
-static void __syncthreads() {}
-static void atomicMin(long long* place, long long value) { if (value < *place) *place = value; }
-"""
 
-
-@pytest.fixture(scope="module")
-def on_host(tmp_path_factory):
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
+def test_cuda_source_is_the_cpu_kernel(tmp_path):
+    if compiler() is None:
         pytest.skip("no C++ compiler")
-    folder = tmp_path_factory.mktemp("cuda")
-    (folder / "scan.cpp").write_text(HOST + SOURCE)
-    target = folder / "scan.so"
-    command = [compiler, "-O1", "-shared", "-fPIC", str(folder / "scan.cpp"), "-o", str(target)]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(target))
-
-
-def host_scan(library, values, order, query_noise, thresholds, value_noise):
-    indices, released = np.empty_like(thresholds), np.empty_like(thresholds)
-    found = np.zeros(1, np.int64)
-    at = lambda array: ctypes.c_void_p(array.ctypes.data)  # noqa: E731
-    size = ctypes.c_longlong
-    library.scan(
-        at(values), at(order), at(query_noise), size(order.size), at(thresholds), at(value_noise),
-        size(thresholds.size), at(indices), at(released), at(found),
-    )  # fmt: skip
-    return indices[: found[0]].tolist(), released[: found[0]].tolist()
-
-
-def test_cuda_source_is_the_cpu_kernel(on_host):
-    for seed in range(200):
-        arrays = problem(seed, 1 + seed % 70, seed % 8)
-        assert host_scan(on_host, *arrays) == plain(*arrays)
+    with strict_arrays.installed(OneLane(tmp_path, compiler())) as cupy:
+        for seed in range(200):
+            values, *rest = problem(seed, 1 + seed % 70, seed % 8)
+            found = numeric_sparse(cupy.asarray(values), *rest)
+            assert [part.get().tolist() for part in found] == list(plain(values, *rest))
 
 
 @pytest.mark.gpu

@@ -67,7 +67,6 @@ __device__ double row_derivatives(const Problem& a, long long i, int lane, doubl
         double top = r[0], total = 0, wrong = 0;
         for (int k = 0; k < a.K; ++k) { top = fmax(top, r[k]); wrong += r[k] - r[k]; }
         for (int k = 0; k < a.K; ++k) total += exp(r[k] - top);
-        __syncwarp();
         for (int k = 0; k < a.K; ++k) {
             double value = exp(r[k] - top) / total - (k == (int)a.y[i] ? 1.0 : 0.0);
             value = (value + wrong) * w;
@@ -112,7 +111,6 @@ extern "C" __global__ void rows(PROBLEM, long long n, CHOSEN, double limit, doub
             size *= sqrt(square) + sqrt((double)a.p) * UNDERFLOW_MARGIN;
             if (mode == MODE_NORMS) {
                 if (lane == 0) norms[i] = size;
-                __syncwarp();
                 continue;
             }
             scale = clip_scale(size, limit, inverse);
@@ -138,11 +136,11 @@ extern "C" __global__ void rows(PROBLEM, long long n, CHOSEN, double limit, doub
     }
 }
 
-/* Sum of the gradients of the rows order[first] to order[last - 1] into v. All lanes take part. */
+/* Sum of the gradients of the rows order[first] to order[last - 1] into v. All lanes take part. Before a lane adds to
+   an entry that another one set to zero, they meet in row_derivatives; afterwards all have met. */
 __device__ void group_gradient(const Problem& a, const long long* order, long long first,
                                long long last, int lane, double* r, double* v) {
     for (long long c = lane; c < a.p * a.K; c += WARP) v[c] = 0;
-    __syncwarp();
     for (long long q = first; q < last; ++q) {
         row_derivatives(a, order[q], lane, r);
         long long start = row_start(a, order[q]), stop = row_start(a, order[q] + 1);
@@ -180,6 +178,5 @@ extern "C" __global__ void groups(PROBLEM, long long n, CHOSEN, const long long*
                 if ((!a.mask || a.mask[c / a.K]) && v[c] != 0)
                     add(total + c, __dmul_rn(scale, v[c]));
         }
-        __syncwarp();
     }
 }

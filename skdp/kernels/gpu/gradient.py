@@ -1,4 +1,6 @@
-"""Gradient sums of CuPy arrays: the calls and the contract of the CPU kernels; arrays stay on the device.
+"""Gradient sums of CuPy arrays: the calls and the contract of the CPU kernels.
+
+The records stay on the device. Sums and norms come back as NumPy arrays, because noise is drawn on the host.
 
 Privacy: one warp works on a row (or a group) at a time, so what a unit adds is a function of that unit alone. The
 integers are added by 64-bit integer atomics, exactly, in any order. Norms and factors are float64, as on the CPU,
@@ -12,37 +14,34 @@ from typing import Any
 
 import numpy as np
 
-from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gpu.source import OPTIONS, cuda_source
 from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.clipped_sums import NO_MASK
 from skdp.kernels.gradient.passes import members
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
-__all__ = ["SOURCE", "GpuGradientKernel", "gpu_gradient_kernel", "preamble"]
-
-SOURCE = cuda_source("gradient.cu")
-MORE_SOURCE = cuda_source("recursive_and_loss_sums.cu")
+__all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
 
 
-def preamble(dtype: Any, index: Any, sparse: bool, warp: int = 32) -> str:
-    """The definitions that the source needs for one storage.
+def gradient_program(dtype: Any, index: Any, sparse: bool) -> str:
+    """The CUDA program for one storage: definitions, and the sources.
 
-    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp, 32 on a
-    device, and 1 where the tests compile the source for the host.
+    T is the type of the data and I that of the indices; SPARSE chooses CSR. WARP is the width of a warp.
     """
     names = {"float32": "float", "float64": "double", "int32": "int", "int64": "long long"}
     values = {
         "T": names[np.dtype(dtype).name],
         "I": names[np.dtype(index).name],
         "SPARSE": int(sparse),
-        "WARP": warp,
+        "WARP": 32,
         "MODE_PLAIN": PLAIN,
         "MODE_NORMS": NORMS,
         "UNDERFLOW_MARGIN": "1.4916681462400413e-154",
         "SMALLEST_SCALE": "1.0261342003245941e-289",
         "LARGEST": "1.7976931348623157e308",
     }
-    return "".join(f"#define {name} {value}\n" for name, value in values.items())
+    definitions = "".join(f"#define {name} {value}\n" for name, value in values.items())
+    return definitions + cuda_source("gradient.cu") + cuda_source("recursive_and_loss_sums.cu")
 
 
 WARPS_PER_BLOCK = 4  # a choice, not tuned
@@ -51,8 +50,8 @@ WARPS_PER_BLOCK = 4  # a choice, not tuned
 class GpuGradientKernel(GradientKernel):
     """Clipped gradient sums of rows on a CuPy device; see :class:`GradientKernel`.
 
-    ``clipped_sum`` returns a CuPy array of int64 with the same contract. ``plain_sum`` adds floats
-    by atomics, so its last bits may differ from call to call.
+    Results are NumPy arrays. ``plain_sum`` adds floats by atomics, so its last bits may differ from
+    call to call.
     """
 
     def __init__(self, cupy: Any, storage: Any, sparse: bool, *rest: Any) -> None:
@@ -60,8 +59,8 @@ class GpuGradientKernel(GradientKernel):
         self._cupy = cupy
         self._storage = storage
         data, indices, _ = storage
-        code = preamble(data.dtype, indices.dtype, sparse) + SOURCE + MORE_SOURCE
-        self._module = cupy.RawModule(code=code, options=("--std=c++14",))
+        code = gradient_program(data.dtype, indices.dtype, sparse)
+        self._module = cupy.RawModule(code=code, options=OPTIONS)
 
     def clipped_sum(
         self, theta: Any, clip_norm: float, unit: float, mask: Any = None, rows: Any = None
@@ -72,7 +71,7 @@ class GpuGradientKernel(GradientKernel):
         total = self._cupy.zeros(self.shape, dtype=self._cupy.uint64)
         rows = self._check_rows(rows)
         self._sums(theta, mask, rows, limit, 1.0 / unit, ROUNDED, total=total)
-        return total.view(self._cupy.int64)
+        return self._cupy.asnumpy(total).view(np.int64)
 
     def plain_sum(self, theta: Any, mask: Any = None, rows: Any = None) -> Any:
         """See :meth:`GradientKernel.plain_sum`."""
@@ -83,14 +82,14 @@ class GpuGradientKernel(GradientKernel):
             rows = members(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
         plain = cp.zeros(self.shape)
         self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
-        return plain
+        return cp.asnumpy(plain)
 
     def norms(self, theta: Any) -> Any:
         """See :meth:`GradientKernel.norms`."""
         out = self._cupy.zeros(self.n_units)
         self._sums(theta, self._check_mask(None), None, 0.0, 1.0, NORMS, norms=out)
-        out *= 1.0 + self._margin()
-        return self._cupy.where(self._cupy.isfinite(out), out, np.inf)
+        out = self._cupy.asnumpy(out) * (1.0 + self._margin())
+        return np.where(np.isfinite(out), out, np.inf)
 
     def _check_rows(self, rows: Any) -> Any:
         return super()._check_rows(None if rows is None else self._cupy.asnumpy(rows))
@@ -160,7 +159,7 @@ class GpuGradientKernel(GradientKernel):
         else:
             arguments = (*problem, *units, self._order, self._starts, *tail)
             self._launch("recursive_groups", self._blocks(2), 2, arguments)
-        return total.view(cp.int64)
+        return cp.asnumpy(total).view(np.int64)
 
     def _loss_integers(self, thetas: Any, rows: Any, bound: float, unit: float, top: float) -> Any:
         cp = self._cupy
@@ -173,7 +172,7 @@ class GpuGradientKernel(GradientKernel):
         for t, theta in enumerate(thetas):
             arguments = (*self._problem(theta, NO_MASK), *units, *limits, totals[t : t + 1])
             self._launch("losses", self._blocks(0), 0, arguments)
-        return totals.view(cp.int64)
+        return cp.asnumpy(totals).view(np.int64)
 
 
 def _device_storage(cp: Any, X: Any) -> tuple[Any, Any, Any]:

@@ -83,7 +83,6 @@ extern "C" __global__ void recursive_groups(PROBLEM, const double* previous, lon
             double value = combined(f, now[c], g, before[c]);
             if (value != 0.0) add(total + c, value);
         }
-        __syncwarp();
     }
 }
 
@@ -128,6 +127,5 @@ extern "C" __global__ void losses(PROBLEM, long long n, CHOSEN, int grouped,
         if (!(fabs(loss) <= LARGEST)) loss = bound;
         double part = rint((fmin(fmax(loss, 0.0), bound) - 0.5 * bound) * inverse);
         if (lane == 0) add(total, fmin(fmax(part, -top), top));
-        __syncwarp();
     }
 }

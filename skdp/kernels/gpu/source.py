@@ -2,7 +2,9 @@
 
 from importlib.resources import files
 
-__all__ = ["cuda_source"]
+__all__ = ["OPTIONS", "cuda_source"]
+
+OPTIONS = ("--std=c++14",)  # of the compiler, for every program
 
 
 def cuda_source(name: str) -> str:

@@ -7,13 +7,11 @@ source for the host and compare it with the CPU kernel.
 
 from typing import Any
 
-from skdp.kernels.gpu.source import cuda_source
+from skdp.kernels.gpu.source import OPTIONS, cuda_source
 
-__all__ = ["SOURCE", "gpu_numeric_sparse"]
+__all__ = ["gpu_numeric_sparse"]
 
 THREADS = 1024  # of the one block; a choice, not tuned
-
-SOURCE = cuda_source("sparse_vector.cu")
 
 
 def gpu_numeric_sparse(
@@ -29,7 +27,8 @@ def gpu_numeric_sparse(
     indices = cp.empty(thresholds.size, dtype=cp.int64)
     released = cp.empty(thresholds.size, dtype=cp.int64)
     found = cp.zeros(1, dtype=cp.int64)
-    kernel = cp.RawModule(code=SOURCE, options=("--std=c++14",)).get_function("scan")
+    source = cuda_source("sparse_vector.cu")
+    kernel = cp.RawModule(code=source, options=OPTIONS).get_function("scan")
     sizes = cp.int64(order.size), cp.int64(thresholds.size)
     arguments = (values, order, query_noise, sizes[0], thresholds, value_noise, sizes[1])
     kernel((1,), (THREADS,), (*arguments, indices, released, found))

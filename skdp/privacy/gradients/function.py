@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from skdp.privacy.gradients.device import ThroughDevice, chosen_rows
 from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
@@ -36,7 +37,7 @@ class GradientFunction:
     @classmethod
     def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
         """Call the function with rows of zeros, so that a wrong one is refused before anything is read."""
-        made = cls(function, size)
+        made = cls(function if rows.shape.device == "cpu" else ThroughDevice(function), size)
         for count in (1, 3):
             zeros = np.zeros((count, rows.shape.n_features), dtype=rows.shape.dtype)
             X = sp.csr_matrix(zeros) if rows.shape.container == "csr" else zeros
@@ -52,10 +53,12 @@ class GradientFunction:
 
     def of_rows(self, rows: Rows, part: NDArray[np.int64]) -> list[Piece]:
         """The pieces of some rows."""
+        y = None if rows.y is None else np.asarray(rows.y)[part]
+        if rows.shape.device != "cpu":
+            return self._called(chosen_rows(rows.matrix, part), y, part.size)
         X = rows.matrix[part]
         # Rows of an array in Fortran order would be in another order than a single row.
         X = X if rows.shape.container == "csr" else np.ascontiguousarray(X)
-        y = None if rows.y is None else np.asarray(rows.y)[part]
         return self._called(X, y, part.size)
 
     def dense(self, X: Matrix, y: NDArray[np.float64] | None) -> Matrix:

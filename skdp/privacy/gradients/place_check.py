@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.gradients.device import ThroughDevice
 from skdp.privacy.pieces import OuterSum, Piece, Vectors
 
 __all__ = ["check_places"]
@@ -32,6 +33,7 @@ def check_places(
     dtype: str = "float64",
     *,
     targets: ArrayLike | None = None,
+    device: str = "cpu",
 ) -> None:
     """Refuse a function whose numbers for a row change with the row's place or with the size of the batch.
 
@@ -45,6 +47,8 @@ def check_places(
         Of the rows.
     targets : array-like of float of shape (64,), default=None
         Public targets, such as class numbers. None gives the function none.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where the rows lie; "cuda" needs CuPy.
 
     Raises
     ------
@@ -59,6 +63,7 @@ def check_places(
     """
     from skdp.kernels import one_blas_thread
 
+    function = function if device == "cpu" else ThroughDevice(function)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, n_features)).astype(dtype)
     y = None if targets is None else np.array(targets, dtype=np.float64)

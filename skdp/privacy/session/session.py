@@ -26,7 +26,15 @@ from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
-from skdp.privacy.session import claim, engine, minibatches, objective, releases, sparse_vector
+from skdp.privacy.session import (
+    claim,
+    engine,
+    group_rows,
+    minibatches,
+    objective,
+    releases,
+    sparse_vector,
+)
 from skdp.privacy.session.keys import Keys, Seed
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.parts import Parts
@@ -181,6 +189,7 @@ class PrivacySession:
 
     draw = Delegated(minibatches.draw, "_parts")
     partition = Delegated(minibatches.partition, "_parts")
+    limit_rows = Delegated(group_rows.limit_rows, "_parts")
 
     def permutation(self, n: int, size: int | None = None) -> NDArray[np.int64]:
         """The beginning of a uniformly random order of 0..n-1, from this session's key stream.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Matrix, issparse
 from skdp.privacy.rows import Rows, canonical
 
@@ -104,8 +105,6 @@ def sum_of_units(
     clip_norm, size = float(clip_norm), int(size)
     if not clip_norm > 0 or size < 1:
         raise ValueError("clip_norm must be > 0 and size at least 1")
-    if rows.shape.device != "cpu":
-        raise ValueError("vectors of another room's function are summed in the host's memory only")
     made = UnitVectors(rows, function, size, rows.units_of(batch), at_once)
     made.probe()
 
@@ -206,7 +205,7 @@ class UnitVectors:
         for first in range(0, places.size, self.at_once):
             part = places[first : first + self.at_once]
             y = None if self.rows.y is None else np.asarray(self.rows.y)[part]
-            v = self._computed(self.rows.matrix[part], y, part.size)
+            v = self._computed(rows_on_host(self.rows.matrix, part), y, part.size)
             found[first : first + part.size] = v
         if self.rows.weight is not None:
             with np.errstate(all="ignore"):

@@ -119,6 +119,9 @@ def gradient_sum(
     session doubles it once more. In a sampled batch that is needed: its bound is about laws with and without a
     unit.
 
+    **On a device.** The function gets CuPy arrays of 64 rows, the last of them zeros where there are fewer, and
+    its pieces come to the host. Norms, factors and sums are computed there, as above.
+
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
     multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
     """
@@ -127,8 +130,11 @@ def gradient_sum(
         raise ValueError(
             f"clip_norm must be at least 2**-29 and size at least 1, got {clip_norm:g} and {size}"
         )
-    if rows.shape.device != "cpu":
-        raise ValueError("gradients are summed in the host's memory only")
+    if rows.shape.device != "cpu" and rows.shape.container == "csr":
+        raise ValueError(
+            "gradients are computed on a device for dense rows only: otherwise pass X as a NumPy array or a SciPy "
+            "CSR matrix"
+        )
     made = GradientFunction.probed(function, size, rows)
     if run and rows.shape.n_records is None:
         raise UnsupportedAccounting(

@@ -1,0 +1,137 @@
+"""Published nets by name, with their numbers of parameters for ten classes.
+
+References: the tutorial of TensorFlow Privacy, whose net DP-SGD-JL trains (26,010 parameters); Papernot et al.,
+"Tempered sigmoid activations for deep learning with differential privacy", AAAI 2021 (DP-CNN); Tramer and Boneh,
+"Differentially private learning needs better features", ICLR 2021 (H-CNN, on scattering features); the PyTorch
+tutorial's net, CNN5 of Wang (2021), chapter 4.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from skdp.nn.layers.conv2d import Conv2D
+from skdp.nn.layers.dense import Dense
+from skdp.nn.layers.flatten import Flatten
+from skdp.nn.layers.max_pool import MaxPool2D
+from skdp.nn.layers.relu import ReLU
+from skdp.nn.layers.tanh import Tanh
+from skdp.nn.network import Sequential
+
+__all__ = ["ARCHITECTURES", "architecture", "default_cnn", "default_mlp"]
+
+ACTIVATIONS: dict[str, Callable[[], Any]] = {"relu": ReLU, "tanh": Tanh}
+SMALLEST_IMAGE = 16  # height and width from which the tutorial's net is the default
+
+
+def tutorial(n_outputs: int, activation: Callable[[], Any] = ReLU) -> Sequential:
+    """Two wide convolutions with pooling, then a hidden layer."""
+    return Sequential(
+        [
+            Conv2D(16, 8, stride=2, padding=3), activation(), MaxPool2D(2, stride=1),
+            Conv2D(32, 4, stride=2), activation(), MaxPool2D(2, stride=1),
+            Flatten(), Dense(32), activation(), Dense(n_outputs),
+        ]
+    )  # fmt: skip
+
+
+def dp_cnn(n_outputs: int) -> Sequential:
+    """Three pairs of 3 x 3 convolutions with tanh, and a hidden layer."""
+    layers: list[Any] = []
+    for filters in (32, 64, 128):
+        layers += [Conv2D(filters, 3, padding="same"), Tanh()] * 2
+        layers += [MaxPool2D(2, stride=2)]
+    return Sequential([*layers, Flatten(), Dense(128), Tanh(), Dense(n_outputs)])
+
+
+def dp_cnn_small(n_outputs: int) -> Sequential:
+    """The tutorial's net with tanh."""
+    return tutorial(n_outputs, Tanh)
+
+
+def h_cnn(n_outputs: int) -> Sequential:
+    """Two convolutions on the scattering features of a colour image."""
+    return Sequential(
+        [
+            Conv2D(64, 3, padding=1), Tanh(), MaxPool2D(2, stride=2),
+            Conv2D(64, 3, padding=1), Tanh(), Flatten(), Dense(n_outputs),
+        ]
+    )  # fmt: skip
+
+
+def h_cnn_small(n_outputs: int) -> Sequential:
+    """Two convolutions and a hidden layer on the scattering features of a grey image."""
+    return Sequential(
+        [
+            Conv2D(16, 3, stride=2, padding=1), Tanh(), Conv2D(32, 3, padding=1), Tanh(),
+            Flatten(), Dense(32), Tanh(), Dense(n_outputs),
+        ]
+    )  # fmt: skip
+
+
+def cnn5(n_outputs: int) -> Sequential:
+    """Two convolutions and three dense layers."""
+    return Sequential(
+        [
+            Conv2D(6, 5), ReLU(), MaxPool2D(2, stride=2), Conv2D(16, 5), ReLU(), MaxPool2D(2, stride=2),
+            Flatten(), Dense(120), ReLU(), Dense(84), ReLU(), Dense(n_outputs),
+        ]
+    )  # fmt: skip
+
+
+# By name: the net for a number of classes, the image for which it was published, its parameters for ten classes.
+ARCHITECTURES: dict[str, tuple[Callable[[int], Sequential], tuple[int, int, int], int]] = {
+    "mnist-26010": (tutorial, (28, 28, 1), 26_010),
+    "tf-tutorial": (tutorial, (28, 28, 1), 26_010),
+    "dp-cnn": (dp_cnn, (32, 32, 3), 550_570),
+    "dp-cnn-s": (dp_cnn_small, (28, 28, 1), 26_010),
+    "h-cnn": (h_cnn, (8, 8, 243), 187_210),
+    "h-cnn-s": (h_cnn_small, (7, 7, 81), 33_066),
+    "cnn5": (cnn5, (32, 32, 3), 62_006),
+}
+
+
+def architecture(name: str, n_outputs: int) -> Sequential:
+    """A published net.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``ARCHITECTURES``.
+    n_outputs : int
+        Number of classes.
+
+    Returns
+    -------
+    Sequential
+
+    Raises
+    ------
+    ValueError
+        If no net has this name.
+
+    Examples
+    --------
+    >>> from skdp.nn.architectures import architecture
+    >>> architecture("mnist-26010", 10).build((28, 28, 1)).n_parameters
+    26010
+    """
+    if name not in ARCHITECTURES:
+        raise ValueError(f"architecture must be one of {sorted(ARCHITECTURES)}, got {name!r}")
+    return ARCHITECTURES[name][0](n_outputs)
+
+
+def default_cnn(image: tuple[int, int, int], n_outputs: int) -> Sequential:
+    """The tutorial's net for images, one small convolution for what is smaller."""
+    if min(image[:2]) >= SMALLEST_IMAGE:
+        return tutorial(n_outputs)
+    return Sequential(
+        [Conv2D(16, 3, padding="same"), ReLU(), Flatten(), Dense(32), ReLU(), Dense(n_outputs)]
+    )
+
+
+def default_mlp(hidden_layer_sizes: tuple[int, ...], activation: str, n_outputs: int) -> Sequential:
+    """Dense layers with an activation between them."""
+    layers: list[Any] = []
+    for size in hidden_layer_sizes:
+        layers += [Dense(size), ACTIVATIONS[activation]()]
+    return Sequential([*layers, Dense(n_outputs)])

@@ -1,0 +1,100 @@
+"""What "auto" means: the number of steps, the batch size and the step size, from public numbers alone."""
+
+import math
+from dataclasses import dataclass
+
+from skdp.nn.optimizers import Rule, rate_factor
+from skdp.privacy import accounting
+
+__all__ = ["CLIP_NORM", "REGRESSION_WALK", "WALK", "Run", "chosen_rate", "chosen_run", "signal"]
+
+# Chosen on held-out parts of the training data of MNIST and Fashion-MNIST, and of the suite's tables.
+CLIP_NORM = 0.1  # below the gradients of nearly all records, which then count the same
+STEPS_PER_SIGNAL = 4.0  # steps over the signal
+FEWEST, MOST = 30, 1000  # steps
+NOISE = 1.5  # wanted noise multiplier; smaller batches would make amplification by sampling weak
+EXACT_BATCH = 2048  # without noise
+ADAM_STEP = 1e-3  # Adam's, as published
+STEP = 5.0  # first step over (1 - momentum), in clip norms, without noise
+# Largest standard deviation that the noise of all steps gives an entry, for classes and for numbers.
+WALK, REGRESSION_WALK = 0.6, 0.3
+
+
+@dataclass(frozen=True)
+class Run:
+    """Sizes of a run.
+
+    Attributes
+    ----------
+    batch_size : int
+        Expected; at most the number of units.
+    n_iter : int
+    """
+
+    batch_size: int
+    n_iter: int
+
+
+def mass(epsilon: float, delta: float, n_units: int) -> float:
+    """Units times mu of the budget."""
+    return math.inf if math.isinf(epsilon) else n_units * accounting.gaussian_mu(epsilon, delta)
+
+
+def signal(epsilon: float, delta: float, n_units: int, n_parameters: int) -> float:
+    """Longest mean gradient over the length of its noise, if one release took the whole budget."""
+    return mass(epsilon, delta, n_units) / math.sqrt(n_parameters)
+
+
+def chosen_run(
+    epsilon: float,
+    delta: float,
+    n_units: int,
+    n_parameters: int,
+    *,
+    batch_size: int | None,
+    max_iter: int | None,
+    n_epochs: float | None,
+) -> Run:
+    """Sizes of a run; what is not given is chosen.
+
+    Where the noise is small, more steps are worth their price. A batch is as large as the noise multiplier
+    ``NOISE`` asks, about sqrt(steps) batch_size / (n mu): larger ones cost time, smaller ones accuracy.
+    """
+    n_iter = max_iter
+    if n_iter is None:
+        seen = signal(epsilon, delta, n_units, n_parameters)
+        n_iter = int(min(MOST, max(FEWEST, STEPS_PER_SIGNAL * seen)))
+    size = batch_size
+    if size is None:
+        whole = mass(epsilon, delta, n_units)
+        wanted = EXACT_BATCH if math.isinf(whole) else NOISE * whole / math.sqrt(n_iter)
+        # More than half of the units are no sample worth its accounting.
+        size = n_units if wanted > 0.5 * n_units else max(1, math.ceil(wanted))
+    size = min(size, n_units)
+    if n_epochs is not None:
+        n_iter = max(1, math.ceil(n_epochs * n_units / size))
+    return Run(size, n_iter)
+
+
+def chosen_rate(
+    noise_std: float, clip_norm: float, n_iter: int, rule: Rule, walk: float = WALK
+) -> float:
+    """Step size of the first step: as long as the signal asks, and no longer than the noise allows.
+
+    Parameters
+    ----------
+    noise_std : float
+        Of an entry of a released mean gradient.
+    rule : Rule
+        Of the steps.
+    walk : float, default=WALK
+        Largest standard deviation that the noise of all steps gives an entry.
+    """
+    squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
+    if rule.solver == "adam":  # its steps have size 1 in every entry
+        return min(ADAM_STEP, walk / math.sqrt(squares))
+    rate = STEP / clip_norm
+    length = noise_std * math.sqrt(squares)
+    if length > 0:
+        rate = min(rate, walk / length)
+    return (1 - rule.momentum) * rate

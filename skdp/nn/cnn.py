@@ -1,0 +1,151 @@
+"""Convolutional nets for images."""
+
+from typing import Any
+
+from skdp._docs import document
+from skdp.base import check_choice
+from skdp.nn.architectures import ARCHITECTURES, architecture, default_cnn
+from skdp.nn.inputs import check_image_shape, image_of
+from skdp.nn.model import NetClassifier
+from skdp.nn.network import Network
+
+__all__ = ["DPCNNClassifier"]
+
+
+class ConvolutionalNet(NetClassifier):
+    """A net for images of a public shape."""
+
+    architecture: str
+    image_shape: Any
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("architecture", self.architecture, ("auto", *sorted(ARCHITECTURES)))
+        check_image_shape(self.image_shape)
+
+    def _standardizes(self) -> bool:
+        return False  # the pixels of an image have one scale
+
+    def _network(self, n_features: int, n_outputs: int) -> Network:
+        image = image_of(self.image_shape, n_features)
+        if self.architecture == "auto":
+            return default_cnn(image, n_outputs).build(image)
+        return architecture(self.architecture, n_outputs).build(image)
+
+
+@document()
+class DPCNNClassifier(ConvolutionalNet):
+    """A convolutional net for images, by differentially private SGD.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta}
+    architecture : str, default="auto"
+        A published net: "mnist-26010" (also "tf-tutorial"), "dp-cnn", "dp-cnn-s", "cnn5", and on scattering
+        features "h-cnn", "h-cnn-s" (`skdp.nn.architectures`). "auto" is "mnist-26010" for images of at least
+        16 by 16 pixels, and one small convolution for others.
+    image_shape : tuple of int, default=None
+        (height, width) or (height, width, channels) of the image in each row of X, channels last. None is
+        (1, n_features): one row of pixels.
+    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range.image}
+    {classes}
+    {parameters_init}
+    {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
+    {callback.net}
+
+    Attributes
+    ----------
+    {parameters_} {network_} {inputs_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {privacy_} {n_features_in_} {feature_names_in_}
+
+    See Also
+    --------
+    DPNetworkClassifier : Any net of `skdp.nn` layers.
+    DPMLPClassifier : Dense layers, for tables.
+
+    Notes
+    -----
+    {privacy.net}
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Abadi2016]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPCNNClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 2000)
+    >>> images = rng.integers(0, 64, (2000, 8, 8)) + 128 * y[:, None, None]
+    >>> model = DPCNNClassifier(epsilon=3.0, image_shape=(8, 8), classes=(0, 1), input_range=(0, 255))
+    >>> model.fit(images.reshape(2000, 64), y).score(images.reshape(2000, 64), y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon=1.0,
+        delta=1e-5,
+        architecture="auto",
+        image_shape=None,
+        batch_size="auto",
+        max_iter="auto",
+        n_epochs=None,
+        learning_rate="auto",
+        schedule="linear",
+        momentum=0.9,
+        solver="sgd",
+        smoothing=0.0,
+        average=None,
+        clip_norm="adaptive",
+        clipping="auto",
+        microbatch_size=8,
+        input_range=None,
+        classes=None,
+        parameters_init=None,
+        adjacency="zero-out",
+        unit="record",
+        max_rows_per_group=None,
+        n_public=None,
+        validation=None,
+        accountant=None,
+        random_state=None,
+        verbose=False,
+        callback=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.architecture = architecture
+        self.image_shape = image_shape
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.momentum = momentum
+        self.solver = solver
+        self.smoothing = smoothing
+        self.average = average
+        self.clip_norm = clip_norm
+        self.clipping = clipping
+        self.microbatch_size = microbatch_size
+        self.input_range = input_range
+        self.classes = classes
+        self.parameters_init = parameters_init
+        self.adjacency = adjacency
+        self.unit = unit
+        self.max_rows_per_group = max_rows_per_group
+        self.n_public = n_public
+        self.validation = validation
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback

@@ -1,0 +1,296 @@
+"""The fit of a net: parameters, inputs, plan, training, and what is kept."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._compat import warn_user
+from skdp.base import check_choice, check_number
+from skdp.base.columns import check_bounds
+from skdp.base.fit import PrivateFit, Solution
+from skdp.exceptions import PrivacyLeakWarning
+from skdp.linear_model.parts.checks import check_callback, check_clip
+from skdp.linear_model.parts.scales import grown_share
+from skdp.linear_model.parts.task import given
+from skdp.linear_model.targets import Problem
+from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run
+from skdp.nn.inputs import Inputs, public_inputs, released_inputs
+from skdp.nn.network import Network
+from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
+from skdp.nn.progress import Progress
+from skdp.nn.task import NetTask, Targets, require_places, start_of
+from skdp.nn.training import Clipping, Training, train
+from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
+
+__all__ = ["CLIPPING", "NetFit"]
+
+CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
+INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+
+
+class NetFit(PrivateFit[Problem]):
+    """The fit of a private net; a subclass gives the net, its loss and its targets."""
+
+    batch_size: Any
+    max_iter: Any
+    n_epochs: Any
+    clip_norm: Any
+    learning_rate: Any
+    momentum: float
+    solver: str
+    schedule: str
+    smoothing: float
+    average: Any
+    clipping: str
+    microbatch_size: int
+    input_range: Any
+    max_rows_per_group: Any
+    validation: Any
+    verbose: Any
+    callback: Any
+    parameters_init: Any
+
+    _walk = WALK
+    fit_intercept = False  # of the reading of tables: a net has its own
+    _poor_score = True  # on the few hundred rows of scikit-learn's checks
+    _free = PrivateFit._free | {"validation"}
+    _free_if_none = frozenset({"max_rows_per_group", "n_epochs", "average", "parameters_init"})
+
+    # ---------------------------------------------------------------- what a subclass gives
+
+    @abstractmethod
+    def _network(self, n_features: int, n_outputs: int) -> Network:
+        """The net, built for rows of so many features."""
+
+    @abstractmethod
+    def _loss(self, problem: Problem) -> Any:
+        """Of `skdp.nn.losses`."""
+
+    def _targets(
+        self, session: PrivacySession, problem: Problem, shares: Mapping[str, float]
+    ) -> Targets:
+        """How stored targets become those of the loss; it may release their range."""
+        return Targets()
+
+    def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
+        """Parts of the budget (of mu^2) that are not for the steps, by name."""
+        if self.input_range is not None or not self._standardizes():
+            return {}
+        if problem.records.shape.device != "cpu":
+            raise ValueError(
+                "the ranges of columns are released on the host only: give their public input_range=, or pass X as a "
+                "NumPy array or a SciPy CSR matrix"
+            )
+        n_units = problem.records.n_units
+        return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
+
+    def _standardizes(self) -> bool:
+        """Whether columns without a public range are brought to one scale."""
+        return True
+
+    def _after(
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        task: NetTask,
+        parameters: Any,
+        shares: Mapping[str, float],
+    ) -> dict[str, Any]:
+        """Last releases, and what is kept of them."""
+        return {}
+
+    # ---------------------------------------------------------------- parameters
+
+    def _check_parameters(self) -> None:
+        self._check_targets()  # type: ignore[attr-defined]
+        super()._check_parameters()
+        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
+        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
+        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
+        if self.n_epochs is not None and not isinstance(self.max_iter, str):
+            raise ValueError("give max_iter (steps) or n_epochs, not both")
+        check_clip("clip_norm", self.clip_norm, self.epsilon)
+        positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
+        check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
+        check_number("momentum", self.momentum, Real, low=0)
+        if self.momentum >= 1:
+            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
+        check_number("smoothing", self.smoothing, Real, low=0, high=1e100)
+        check_number("average", self.average, Real, low=0, high=1e6, none=True)
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("clipping", self.clipping, CLIPPING)
+        check_number("microbatch_size", self.microbatch_size, Integral, low=1)
+        check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
+        if self.max_rows_per_group is not None and self.unit != "group":
+            raise ValueError("max_rows_per_group needs unit='group'")
+        check_bounds(self.input_range)
+        check_callback(self.callback)
+
+    def _inferred(self) -> tuple[str, ...]:
+        warn_user(
+            "the label set was inferred from y, which no epsilon covers; "
+            "declare it with classes= in the constructor",
+            PrivacyLeakWarning,
+        )
+        return ("the label set was inferred from y and is not covered by epsilon",)
+
+    def _samples(self, n_units: int | None) -> bool:
+        # The number of parameters is not known here; with 1 the batches are as large as they can be.
+        if n_units is None:
+            return True
+        return isinstance(self.batch_size, str) or self.batch_size < n_units
+
+    # ---------------------------------------------------------------- the fit
+
+    def solve(self, session: PrivacySession, problem: Problem) -> Solution:
+        """Plan everything from public numbers, release the scales, then train."""
+        shape, loss, clipping = problem.records.shape, self._loss(problem), self._clipping()
+        if shape.device != "cpu" and shape.container == "csr":
+            raise ValueError(
+                "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
+            )
+        network = self._built(shape.n_features, loss.n_outputs)
+        start = None if self.parameters_init is None else start_of(self.parameters_init, network)
+        shares = self._shares(session, problem)
+        plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
+        if clipping.method != "one-by-one":
+            require_places(
+                network.sequential, network.shapes[0], clipping.pieces, shape.dtype, shape.device
+            )
+        if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
+            few = session.limit_rows(problem.records, int(self.max_rows_per_group))
+            problem = replace(problem, records=few)
+        inputs = self._inputs(session, problem, network, shares)
+        targets = self._targets(session, problem, shares)
+        if start is None:
+            start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
+        task = NetTask(network, loss, inputs, targets, start)
+        return self._trained(session, problem, task, plan, clipping, shares)
+
+    def _trained(
+        self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
+        shares: Mapping[str, float],
+    ) -> Solution:  # fmt: skip
+        """Take the steps, and the last releases."""
+        settings = Training(clipping, self._rate(plan, clipping), self._rule())
+        with self._progress(session, plan, task) as monitor:
+            theta = train(
+                session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
+                settings, tensors=task.tensors, monitor=monitor,
+            )  # fmt: skip
+        parameters = task.whole(theta)
+        attributes = {
+            "parameters_": parameters,
+            "network_": task.network,
+            "inputs_": task.inputs,
+            "clip_norm_": clipping.norm,
+            "learning_rate_": settings.learning_rate,
+            "batch_size_": plan.batch_size,
+            **self._after(session, problem, task, parameters, shares),
+        }
+        return Solution(theta, plan.releases, attributes)
+
+    def _built(self, n_features: int, n_outputs: int) -> Network:
+        """The net for rows of so many features, with an output for each that the loss has."""
+        network = self._network(n_features, n_outputs)
+        if network.shapes[-1] != (n_outputs,):
+            raise ValueError(
+                f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
+                f"({n_outputs},): end the net with Dense({n_outputs})"
+            )
+        if not network.n_trainable:
+            raise ValueError(
+                "the net has no parameters that are not frozen, so nothing would be trained"
+            )
+        return network
+
+    def _plan(
+        self, session: PrivacySession, shape: PublicShape, size: int, share: float
+    ) -> BatchPlan:
+        """Plan all steps, before anything is released."""
+        run = chosen_run(
+            self.epsilon, self.delta, shape.n_units, size,
+            batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
+        )  # fmt: skip
+        (plan,) = session.plan_batches(
+            [BatchGroup(run.n_iter, run.batch_size)], n_units=shape.n_units, share=share
+        )
+        session.require_feasible_batches(size, (plan,))
+        return plan
+
+    def _clipping(self) -> Clipping:
+        norm = given(self.clip_norm)
+        method = "materialized" if self.clipping == "auto" else self.clipping
+        return Clipping(
+            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
+        )
+
+    def _inputs(
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        network: Network,
+        shares: Mapping[str, float],
+    ) -> Inputs:
+        """How rows become inputs, by the public range, a released one or none."""
+        if "inputs" in shares:
+            return released_inputs(session, problem.records, shares["inputs"])
+        return public_inputs(self.input_range, network.shapes[0], problem.records.n_features)
+
+    def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
+        """Step size of the first step; the noise in an entry of a mean gradient is public."""
+        rate = given(self.learning_rate)
+        if rate is not None:
+            return float(rate)
+        moves = 2.0 if clipping.method == "microbatch" else factor(self.adjacency)
+        noise = plan.noise_multiplier * moves * clipping.norm / plan.batch_size
+        return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
+
+    def _public_facts(self, problem: Problem) -> dict[str, object]:
+        clipping = self._clipping()
+        facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
+        if clipping.method == "microbatch":
+            facts["microbatch_size"] = clipping.microbatch_size
+            facts["sensitivity"] = "2 clip_norm under every adjacency"
+        if self.max_rows_per_group is not None:
+            facts["max_rows_per_group"] = int(self.max_rows_per_group)
+        if getattr(self, "classes", None) is not None:
+            labels = np.asarray(problem.fitted["classes_"]).tolist()
+            facts["classes"] = [x if isinstance(x, (str, int, float)) else str(x) for x in labels]
+        return facts
+
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        if self.input_range is None:
+            return ()
+        return ("input_range was not chosen by looking at these records",)
+
+    def _starts_from(self) -> tuple[str, ...]:
+        if self.parameters_init is None:
+            return ()
+        return ("parameters_init is a released model; its own cost is not counted here",)
+
+    def _rule(self) -> Rule:
+        average = None if self.average is None else float(self.average)
+        return Rule(
+            self.solver, float(self.momentum), self.schedule, float(self.smoothing), average
+        )
+
+    @abstractmethod
+    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+        """Score of released parameters on the public validation data."""
+
+    def _progress(self, session: PrivacySession, plan: BatchPlan, task: NetTask) -> Progress:
+        score = (
+            None if self.validation is None or not self.verbose else partial(self._score_of, task)
+        )
+        return Progress(
+            type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, score
+        )

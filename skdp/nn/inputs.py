@@ -1,0 +1,96 @@
+"""From rows of a table to inputs of a net: shifted, scaled, clipped, shaped. Each row is treated by itself."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.base.column_search import released_window
+from skdp.base.columns import per_column
+from skdp.nn.arrays import array_module
+from skdp.privacy import PrivacySession, PrivateRecords
+
+__all__ = ["Inputs", "check_image_shape", "image_of", "public_inputs", "released_inputs"]
+
+WINDOW_TAIL = 0.012  # part of a normal column outside of its window, as in `DPStandardScaler`
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """How a row becomes an input; all numbers are public or released.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape () or (n_features,)
+        A value x becomes ``(x - center) / scale``.
+    bounds : tuple of (float, float)
+        To which it is then clipped.
+    shape : tuple of int
+        Of one input.
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    bounds: tuple[float, float]
+    shape: tuple[int, ...]
+
+    def of(self, X: Any) -> Any:
+        """Inputs of float32 and shape (n_rows, *shape) of an array (also of a device) or a CSR matrix."""
+        X = X.toarray() if hasattr(X, "toarray") else X
+        xp = array_module(X)
+        center, scale = xp.asarray(self.center), xp.asarray(self.scale)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            x = xp.clip((X - center) / scale, *self.bounds)
+            return xp.ascontiguousarray(x, dtype=np.float32).reshape(len(X), *self.shape)
+
+
+def public_inputs(
+    input_range: object, shape: tuple[int, ...], n_features: int, *, sparse: bool = False
+) -> Inputs:
+    """Inputs in [0, 1] by a public range, or as they are where it is None."""
+    ends = per_column("input_range", input_range, n_features)
+    if ends is None:
+        return Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
+    low, high = ends
+    return Inputs(low, high - low, (0.0, 1.0), shape)
+
+
+def released_inputs(session: PrivacySession, records: PrivateRecords, share: float) -> Inputs:
+    """Inputs in [-1, 1]: a window is released for each column, which is not centred for CSR rows."""
+    window = released_window(
+        session, records, share, tail=WINDOW_TAIL, centered=records.shape.container != "csr"
+    )
+    return Inputs(window.center, window.reach, (-1.0, 1.0), (records.n_features,))
+
+
+def check_image_shape(image_shape: object) -> None:
+    """Raise unless ``image_shape`` is None, (height, width) or (height, width, channels)."""
+    if image_shape is None:
+        return
+    wrong = (
+        "image_shape must be None, (height, width) or (height, width, channels), whole numbers >= 1"
+    )
+    if isinstance(image_shape, (str, bytes)) or not isinstance(image_shape, Iterable):
+        raise TypeError(f"{wrong}; got {type(image_shape).__name__}")
+    sizes = list(image_shape)
+    if any(isinstance(s, bool) or not isinstance(s, Integral) for s in sizes):
+        raise TypeError(wrong)
+    if len(sizes) not in (2, 3) or min(sizes) < 1:
+        raise ValueError(f"{wrong}; got {tuple(sizes)}")
+
+
+def image_of(image_shape: Any, n_features: int) -> tuple[int, int, int]:
+    """(height, width, channels) of rows of ``n_features``; None is one row of pixels, (1, n_features, 1)."""
+    if image_shape is None:
+        return 1, n_features, 1
+    height, width, channels = (*(int(s) for s in image_shape), 1)[:3]
+    if height * width * channels != n_features:
+        raise ValueError(
+            f"image_shape={tuple(image_shape)} has {height * width * channels} pixels, but X has {n_features} "
+            "features; a row of X holds an image in the order height, width, channels"
+        )
+    return height, width, channels

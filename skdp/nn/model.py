@@ -1,0 +1,184 @@
+"""The two kinds of nets: classifiers, and regressors in units of a released range of the targets."""
+
+import math
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base.columns import check_bounds
+from skdp.base.tables import validate_table
+from skdp.linear_model.parts.quantiles import (
+    RANGE_QUESTIONS,
+    RANGE_SEARCHES,
+    SMALLEST_SHARE,
+    released_range,
+)
+from skdp.linear_model.parts.scales import grown_share
+from skdp.linear_model.targets import LabelModel, NumberModel, Problem
+from skdp.nn.calibration import released_line
+from skdp.nn.choices import REGRESSION_WALK
+from skdp.nn.frame import NetFit
+from skdp.nn.inputs import Inputs
+from skdp.nn.losses import CrossEntropy, SquaredError
+from skdp.nn.network import Network
+from skdp.nn.task import NetTask, Targets, outputs_of
+from skdp.privacy import PrivacySession
+
+__all__ = ["NetClassifier", "NetModel", "NetRegressor"]
+
+LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
+CALIBRATION, CALIBRATION_ANSWERS = (
+    0.1,
+    60,
+)  # least part of mu^2 for the calibration; `grown_share` of so many
+
+
+class NetModel:
+    """What fitted nets share; a mixin before their fit."""
+
+    network_: Network
+    parameters_: NDArray[np.float32]
+    inputs_: Inputs
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False)
+        return outputs_of(self.network_, self.parameters_, self.inputs_, X)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
+
+        They are released numbers. ``parameters_init=path`` starts another fit of the same net from them. To keep a
+        whole model with its report, pickle it.
+
+        Parameters
+        ----------
+        path : str or path
+        """
+        check_is_fitted(self)
+        self.network_.save(path, self.parameters_)
+
+    def load(self, path: str | PathLike[str]) -> Any:
+        """Take the parameters from a file that `save` wrote; the rest of this fitted model stays.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If names or shapes are not those of this net.
+        """
+        check_is_fitted(self)
+        self.parameters_ = self.network_.load(path)
+        return self
+
+
+class NetClassifier(NetModel, LabelModel, NetFit):
+    """Softmax over the outputs of a net."""
+
+    def _loss(self, problem: Problem) -> CrossEntropy:
+        return CrossEntropy(len(np.asarray(problem.fitted["classes_"])))
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        outputs = self._outputs(X)
+        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
+
+    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+        """Accuracy on the public validation data."""
+        X, y = self.validation
+        table = np.asarray(X)
+        classes = np.sort(np.asarray(self.classes)) if self.classes is not None else np.unique(y)
+        found = outputs_of(task.network, task.whole(theta), task.inputs, table)
+        return float(np.mean(classes[found.argmax(axis=1)] == np.asarray(y)))
+
+
+class NetRegressor(NetModel, NumberModel, NetFit):
+    """One output, in units of the reach of the targets about their centre."""
+
+    y_bounds: Any
+    loss = "squared"
+    huber_threshold = 1.0
+    _walk = REGRESSION_WALK
+    target_center_: float
+    target_reach_: float
+    line_: tuple[float, float]
+
+    def _check_targets(self) -> None:
+        if not isinstance(self.y_bounds, str):
+            if self.y_bounds is None or np.ndim(self.y_bounds[0]):
+                raise TypeError("y_bounds must be 'adaptive' or (low, high), two finite numbers")
+            check_bounds(self.y_bounds)
+        elif self.y_bounds != "adaptive":
+            raise ValueError(f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}")
+
+    def _loss(self, problem: Problem) -> SquaredError:
+        return SquaredError()
+
+    def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
+        shares, n_units = super()._shares(session, problem), problem.records.n_units
+        if isinstance(self.y_bounds, str):
+            shares["targets"] = grown_share(
+                session,
+                n_units,
+                RANGE_SEARCHES * RANGE_QUESTIONS,
+                SMALLEST_SHARE,
+                largest=LARGEST_RANGE,
+            )
+        if not session.exact:
+            shares["calibration"] = grown_share(session, n_units, CALIBRATION_ANSWERS, CALIBRATION)
+        return shares
+
+    def _targets(
+        self, session: PrivacySession, problem: Problem, shares: Mapping[str, float]
+    ) -> Targets:
+        if "targets" in shares:
+            found = released_range(session, problem.records, shares["targets"])
+            return Targets(found.center, found.bound)
+        low, high = (float(end) for end in self.y_bounds)
+        return Targets(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low)
+
+    def _after(
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        task: NetTask,
+        parameters: Any,
+        shares: Mapping[str, float],
+    ) -> dict[str, Any]:
+        line = (1.0, 0.0)
+        if "calibration" in shares:
+            line = released_line(session, problem.records, task, parameters, shares["calibration"])
+        return {
+            "target_center_": task.targets.center,
+            "target_reach_": task.targets.reach,
+            "line_": line,
+        }
+
+    def _predicted(
+        self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]
+    ) -> Any:
+        slope, shift = line
+        return targets.back(slope * np.clip(outputs[:, 0], -1.0, 1.0) + shift)
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        outputs = self._outputs(X)
+        targets = Targets(self.target_center_, self.target_reach_)
+        return np.asarray(self._predicted(outputs, targets, self.line_))
+
+    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+        """R^2 on the public validation data."""
+        X, y = self.validation
+        found = outputs_of(task.network, task.whole(theta), task.inputs, np.asarray(X))
+        away = np.asarray(y, dtype=np.float64) - self._predicted(found, task.targets, (1.0, 0.0))
+        spread = np.var(np.asarray(y, dtype=np.float64))
+        return 1.0 - float(np.mean(away**2) / spread) if spread else -math.inf

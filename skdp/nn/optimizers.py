@@ -1,0 +1,135 @@
+"""What is done with released gradients: momentum, Adam, schedules, averages, Laplacian smoothing.
+
+The gradients are private already, so all of this is post-processing and costs no budget.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SCHEDULES", "SOLVERS", "Average", "Optimizer", "Rule", "rate_factor"]
+
+Vector = NDArray[np.float64]
+
+SCHEDULES = ("linear", "cosine", "constant")
+SOLVERS = ("sgd", "adam")
+SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a step follows from the released gradients.
+
+    Attributes
+    ----------
+    solver : {"sgd", "adam"}
+    momentum : float
+        In [0, 1): of the heavy ball v <- momentum v + g, or the decay of Adam's first moment.
+    schedule : {"linear", "cosine", "constant"}
+        Course of the step sizes, see `rate_factor`.
+    smoothing : float
+        The number s >= 0 of I - s L, L the periodic Laplacian of a flattened tensor. Each tensor of the gradient
+        is multiplied by its inverse (Wang 2021, chapter 5).
+    average : float or None
+        Iterates are averaged with weights t^average. None keeps the last.
+    """
+
+    solver: str = "sgd"
+    momentum: float = 0.9
+    schedule: str = "linear"
+    smoothing: float = 0.0
+    average: float | None = None
+
+
+def rate_factor(schedule: str, t: int, n_iter: int) -> float:
+    """Step size over the first, in step t = 0, 1, ...; a course that falls would be 0 in step ``n_iter``."""
+    if schedule == "constant":
+        return 1.0
+    done = t / n_iter
+    return 1.0 - done if schedule == "linear" else 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+class Optimizer:
+    """Turns released gradients into steps.
+
+    Parameters
+    ----------
+    rule : Rule
+    learning_rate : float
+        Step size of the first step.
+    n_iter : int
+        Number of steps.
+    tensors : tuple of slice
+        Where each parameter tensor lies in the vector, for smoothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.nn.optimizers import Optimizer, Rule
+    >>> steps = Optimizer(Rule(momentum=0.5, schedule="constant"), 1.0, n_iter=2)
+    >>> steps.of(np.ones(2)), steps.of(np.ones(2))
+    (array([1., 1.]), array([1.5, 1.5]))
+    """
+
+    def __init__(
+        self, rule: Rule, learning_rate: float, n_iter: int, tensors: tuple[slice, ...] = ()
+    ) -> None:
+        self._rule, self._rate, self._n_iter, self._tensors = rule, learning_rate, n_iter, tensors
+        self._first: Any = 0.0
+        self._second: Any = 0.0
+        self._taken = 0
+
+    def of(self, gradient: Vector) -> Vector:
+        """Return what the next step subtracts, after this released gradient."""
+        rate = self._rate * rate_factor(self._rule.schedule, self._taken, self._n_iter)
+        self._taken += 1
+        return rate * self._direction(self._smooth(gradient))
+
+    def _direction(self, g: Vector) -> Vector:
+        momentum = self._rule.momentum
+        if self._rule.solver == "sgd":
+            self._first = momentum * self._first + g
+            found: Vector = self._first
+            return found
+        self._first = momentum * self._first + (1 - momentum) * g
+        self._second = SECOND_MOMENT * self._second + (1 - SECOND_MOMENT) * np.square(g)
+        mean = self._first / (1 - momentum**self._taken)
+        size = np.sqrt(self._second / (1 - SECOND_MOMENT**self._taken)) + TINY
+        return np.asarray(mean / size)
+
+    def _smooth(self, gradient: Vector) -> Vector:
+        if self._rule.smoothing == 0:
+            return gradient
+        from skdp.kernels import laplacian_smooth
+
+        smooth = gradient.copy()
+        for part in self._tensors:
+            smooth[part] = laplacian_smooth(gradient[part], self._rule.smoothing)
+        return smooth
+
+
+class Average:
+    """Mean of the iterates with weights t^power, or the last of them where power is None."""
+
+    def __init__(self, power: float | None) -> None:
+        self._power = power
+        self._mean: Any = 0.0
+        self._weight = 0.0
+        self._taken = 0
+
+    def add(self, theta: Vector) -> None:
+        """Add the next iterate."""
+        self._taken += 1
+        if self._power is None:
+            self._mean = theta
+            return
+        # Kept as a running mean: the weights themselves may be too large to add up.
+        self._weight = 1.0 + self._weight * (1 - 1 / self._taken) ** self._power
+        self._mean = self._mean + (theta - self._mean) / self._weight
+
+    def output(self) -> Vector:
+        """Return the point to keep."""
+        return np.asarray(self._mean)

@@ -1,0 +1,169 @@
+"""The task of a run: the net, how rows and targets become its numbers, its loss, and where it starts."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.kernels import is_cupy
+from skdp.nn.arrays import array_module
+from skdp.nn.inputs import Inputs
+from skdp.nn.losses import CrossEntropy, SquaredError
+from skdp.nn.network import Network, Sequential
+from skdp.privacy import check_places
+
+__all__ = ["NetTask", "Targets", "outputs_of", "require_places", "start_of"]
+
+Vector = NDArray[np.float64]
+ROWS = 512  # rows whose outputs are computed at once; a choice, not tuned
+
+
+@dataclass(frozen=True)
+class Targets:
+    """How stored targets become those of the loss; released or public numbers.
+
+    Attributes
+    ----------
+    center, reach : float
+        A number y becomes ``(y - center) / reach``, clipped to [-1, 1]. A reach of 0 leaves class numbers alone.
+    """
+
+    center: float = 0.0
+    reach: float = 0.0
+
+    def of(self, y: Any) -> NDArray[Any]:
+        """Targets of the loss."""
+        if self.reach == 0:
+            return np.asarray(y)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return np.asarray(np.clip((y - self.center) / self.reach, -1.0, 1.0))
+
+    def back(self, outputs: Vector) -> Vector:
+        """Predictions of outputs, kept within the range of the targets."""
+        return self.center + self.reach * np.clip(outputs, -1.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NetTask:
+    """What the steps work on.
+
+    Attributes
+    ----------
+    network : Network
+    loss : object
+        Of `skdp.nn.losses`.
+    inputs : Inputs
+    targets : Targets
+    start : ndarray of shape (n_parameters,)
+        All parameters, also those of frozen layers.
+    """
+
+    network: Network
+    loss: Any
+    inputs: Inputs
+    targets: Targets
+    start: NDArray[np.float32]
+
+    @cached_property
+    def _learning(self) -> NDArray[np.bool_]:
+        return self.network.trainable
+
+    @property
+    def tensors(self) -> tuple[slice, ...]:
+        """Where each trained tensor lies in the vector of trained parameters."""
+        found, first = [], 0
+        for position, own in enumerate(self.network.parameter_shapes):
+            for shape in own.values():
+                if position not in self.network.sequential.frozen:
+                    found.append(slice(first, first + math.prod(shape)))
+                    first += math.prod(shape)
+        return tuple(found)
+
+    def trained(self, flat: NDArray[Any]) -> Vector:
+        """The parameters that the steps change."""
+        return flat[self._learning].astype(np.float64)
+
+    def whole(self, theta: Vector) -> NDArray[np.float32]:
+        """All parameters, of those that the steps change."""
+        flat = self.start.copy()
+        flat[self._learning] = theta
+        return flat
+
+    def gradients_at(self, method: str) -> Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]:
+        """Of trained parameters: what `PrivateRecords.gradient_sum` calls, with the pieces of a method."""
+
+        def at(theta: Vector) -> Callable[[Any, Any], Sequence[Any]]:
+            flat = self.whole(theta)
+
+            def pieces(X: Any, y: Any) -> Sequence[Any]:
+                targets = self.targets.of(y)
+                there = array_module(X).asarray(flat) if is_cupy(X) else flat
+                return self.network.record_gradients(
+                    there, self.inputs.of(X), lambda out: self.loss.derivative(out, targets), method
+                )
+
+            return pieces
+
+        return at
+
+
+@lru_cache(maxsize=64)
+def require_places(
+    net: Sequential, shape: tuple[int, ...], method: str, dtype: str, device: str = "cpu"
+) -> None:
+    """Refuse a machine on which a row's gradient depends on its place among others, once for each net.
+
+    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of an input.
+    method : {"materialized", "ghost"}
+    dtype : {"float32", "float64"}
+        Of the rows.
+    device : {"cpu", "cuda"}, default="cpu"
+        Where they lie.
+
+    Raises
+    ------
+    UnsupportedAccounting
+        If a bit moved.
+    """
+    network = net.build(shape)
+    k = network.shapes[-1][0]
+    inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
+    loss = CrossEntropy(k) if k > 1 else SquaredError()
+    start = network.initialize(np.random.default_rng(0))  # nothing here is private
+    task = NetTask(network, loss, inputs, Targets(), start)
+    function = task.gradients_at(method)(task.trained(start))
+    check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
+
+
+def outputs_of(network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any) -> Vector:
+    """Outputs of shape (n_rows, n_outputs) for a table."""
+    found = np.empty((X.shape[0], network.shapes[-1][0]))
+    flat = array_module(X).asarray(parameters) if is_cupy(X) else parameters
+    for first in range(0, X.shape[0], ROWS):
+        part = slice(first, first + ROWS)
+        outputs = network.forward(flat, inputs.of(X[part]))
+        found[part] = outputs.get() if is_cupy(outputs) else outputs
+    return found
+
+
+def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:
+    """Parameters of a released model: a vector, or the file that `Network.save` wrote."""
+    if isinstance(parameters_init, (str, PathLike)):
+        return network.load(parameters_init)
+    flat = np.array(parameters_init, dtype=np.float32)
+    if flat.shape != (network.n_parameters,) or not np.isfinite(flat).all():
+        raise ValueError(
+            f"parameters_init must be {network.n_parameters} finite numbers, or a file of them, "
+            f"got shape {flat.shape}"
+        )
+    return flat

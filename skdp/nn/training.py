@@ -1,0 +1,122 @@
+"""DP-SGD: steps along released sums of clipped gradients of Poisson batches (Abadi et al. 2016).
+
+A step draws a batch, sums the clipped gradients of its units, adds Gaussian noise and divides by the expected size
+of a batch. The rest is post-processing. The same loop runs without noise.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.nn.optimizers import Average, Optimizer, Rule
+from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
+
+__all__ = ["Clipping", "Training", "train"]
+
+Vector = NDArray[np.float64]
+# Of parameters: a function of rows and targets that gives the pieces of their gradients.
+GradientsAt = Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]
+Monitor = Callable[[int, Vector], None]
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """How gradients are clipped.
+
+    Attributes
+    ----------
+    norm : float
+        Largest l2 norm of what a unit adds.
+    method : str
+        "materialized", "ghost", "microbatch" or "one-by-one", as `PrivateRecords.gradient_sum` has them.
+    microbatch_size : int
+        Records whose mean gradient is clipped as one, by "microbatch" alone.
+    """
+
+    norm: float
+    method: str = "materialized"
+    microbatch_size: int = 1
+
+    @property
+    def pieces(self) -> str:
+        """What the layers give: "ghost" or "materialized"."""
+        return "ghost" if self.method == "ghost" else "materialized"
+
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of `PrivateRecords.gradient_sum`."""
+        found: dict[str, Any] = {"clipping": self.method}
+        if self.method == "microbatch":
+            found["microbatch_size"] = self.microbatch_size
+        return found
+
+
+@dataclass(frozen=True)
+class Training:
+    """Public numbers of a run.
+
+    Attributes
+    ----------
+    learning_rate : float
+        Step size of the first step.
+    """
+
+    clipping: Clipping
+    learning_rate: float
+    rule: Rule = field(default_factory=Rule)
+
+
+def train(
+    session: PrivacySession,
+    records: PrivateRecords,
+    gradients_at: GradientsAt,
+    start: Vector,
+    plan: BatchPlan,
+    settings: Training,
+    *,
+    tensors: tuple[slice, ...] = (),
+    monitor: Monitor | None = None,
+) -> Vector:
+    """Take the steps of a plan; return the released parameters.
+
+    Parameters
+    ----------
+    session : PrivacySession
+    records : PrivateRecords
+    gradients_at : callable
+        ``gradients_at(theta)`` gives the function that `PrivateRecords.gradient_sum` calls.
+    start : ndarray of shape (n_parameters,)
+        Public: independent of the records, or released.
+    plan : BatchPlan
+        Of all steps.
+    settings : Training
+    tensors : tuple of slice, default=()
+        Where each parameter tensor lies, for Laplacian smoothing.
+    monitor : callable, default=None
+        Called with the step and the released parameters.
+
+    Returns
+    -------
+    ndarray of shape (n_parameters,)
+    """
+    clipping, theta = settings.clipping, np.array(start, dtype=np.float64)
+    optimizer = Optimizer(settings.rule, settings.learning_rate, plan.releases, tensors)
+    kept = Average(settings.rule.average)
+    for t in range(plan.releases):
+        batch = session.draw(plan, records, places=True)
+        total = records.gradient_sum(
+            gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
+        )
+        gradient = session.gaussian(total * (1.0 / plan.batch_size), plan)
+        theta = theta - optimizer.of(gradient)
+        if not np.isfinite(theta).all():
+            raise FloatingPointError(
+                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
+                "before stays paid for"
+            )
+        kept.add(theta)
+        if monitor is not None:
+            monitor(t, theta)
+    return kept.output()

@@ -1,0 +1,81 @@
+"""Gradients that a device computes: rows go through the function there, and their pieces come to the host.
+
+Clipping and adding, on which the privacy rests, stay on the host and are those of any other fit. The function
+always gets 64 rows, of which the last may be zeros. So the shapes of all its products are the same for every
+batch, and a library that chooses its code by shapes chooses the same. `check_places` looks at the rest. **Not run
+on a device in this release**: the tests run it on arrays that behave as CuPy's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.pieces import Piece, Vectors
+from skdp.privacy.protocols import Matrix, is_cupy
+
+__all__ = ["AT_ONCE", "ThroughDevice", "chosen_rows", "rows_on_host"]
+
+AT_ONCE = 64  # rows of every call
+
+Targets = NDArray[np.float64] | None
+Pieces = Callable[[NDArray[np.float64], Targets], Sequence[Piece]]
+
+
+@dataclass(frozen=True)
+class ThroughDevice:
+    """A function of rows on a device, called with rows of either side; its pieces come to the host.
+
+    Attributes
+    ----------
+    function : callable
+        As for `PrivateRecords.gradient_sum`; its pieces hold arrays of the device.
+    """
+
+    function: Pieces
+
+    def __call__(self, X: Matrix, y: Targets) -> list[Piece]:
+        ends = [*range(0, X.shape[0], AT_ONCE), X.shape[0]]
+        parts = [
+            self._some(chosen_rows(X, np.arange(first, last)), None if y is None else y[first:last])
+            for first, last in pairwise(ends)
+        ]
+        return [
+            type(pieces[0])(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, pieces))))
+            for pieces in zip(*parts, strict=True)
+        ]
+
+    def _some(self, X: Matrix, y: Targets) -> list[Piece]:
+        """The pieces of at most 64 rows."""
+        import cupy
+
+        count = X.shape[0]
+        filled = cupy.zeros((AT_ONCE, X.shape[1]), dtype=X.dtype)
+        filled[:count] = cupy.asarray(X)
+        targets = None if y is None else np.concatenate([y, np.zeros(AT_ONCE - count, y.dtype)])
+        return [
+            type(piece)(*(cupy.asnumpy(array)[:count] for array in _arrays(piece)))
+            for piece in self.function(filled, targets)
+        ]
+
+
+def chosen_rows(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
+    """Some rows of an array or a CSR matrix, where X lies."""
+    on_device = is_cupy(X)
+    if on_device:
+        import cupy
+
+        rows = cupy.asarray(rows)
+    return X[rows]
+
+
+def rows_on_host(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
+    """Some rows, copied from a device where X lies on one."""
+    found = chosen_rows(X, rows)
+    return found.get() if is_cupy(found) else found
+
+
+def _arrays(piece: Piece) -> tuple[NDArray[np.float64], ...]:
+    return (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)

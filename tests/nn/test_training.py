@@ -1,0 +1,167 @@
+"""Post-processing of released gradients, and the loop, against plain formulas."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp.nn.architectures import ARCHITECTURES, architecture
+from skdp.nn.choices import chosen_rate, chosen_run
+from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
+from skdp.nn.training import Clipping, Training, train
+from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
+
+
+def gradients(n=7, d=4, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def test_momentum_is_the_sum_of_decayed_gradients():
+    steps = Optimizer(Rule(momentum=0.8, schedule="constant"), 0.5, 7)
+    for t, g in enumerate(gradients()):
+        expected = 0.5 * sum(0.8 ** (t - s) * gradients()[s] for s in range(t + 1))
+        assert np.allclose(steps.of(g), expected)
+
+
+def test_adam_is_the_published_one():
+    steps = Optimizer(Rule(solver="adam", momentum=0.9, schedule="constant"), 1e-3, 7)
+    m, v = np.zeros(4), np.zeros(4)
+    for t, g in enumerate(gradients(), 1):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        expected = 1e-3 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        assert np.allclose(steps.of(g), expected)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_falling_schedules_start_at_1_and_would_end_at_0(schedule):
+    factors = [rate_factor(schedule, t, 10) for t in range(11)]
+    assert factors[0] == 1.0
+    assert abs(factors[10]) < 1e-15
+    assert factors == sorted(factors, reverse=True)
+    assert math.isclose(factors[5], 0.5)
+
+
+def test_average_has_weights_of_powers():
+    points = gradients()
+    kept = Average(2.0)
+    for point in points:
+        kept.add(point)
+    weights = np.arange(1.0, 8.0) ** 2
+    assert np.allclose(kept.output(), weights @ points / weights.sum())
+    last = Average(None)
+    last.add(points[0])
+    last.add(points[1])
+    assert np.array_equal(last.output(), points[1])
+
+
+def test_smoothing_is_of_each_tensor_by_itself():
+    from skdp.kernels import laplacian_smooth
+
+    g = np.random.default_rng(0).normal(size=9)
+    steps = Optimizer(
+        Rule(momentum=0.0, schedule="constant", smoothing=2.0), 1.0, 1, (slice(0, 5), slice(5, 9))
+    )
+    found = steps.of(g)
+    assert np.allclose(found[:5], laplacian_smooth(g[:5], 2.0))
+    assert np.allclose(found[5:], laplacian_smooth(g[5:], 2.0))
+    assert np.isclose(found.sum(), g.sum())  # a mean is not changed
+
+
+@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+def test_published_numbers_of_parameters(name):
+    _, image, count = ARCHITECTURES[name]
+    assert architecture(name, 10).build(image).n_parameters == count
+
+
+def test_unknown_architecture():
+    with pytest.raises(ValueError, match=r"one of \['cnn5'.*got 'resnet'"):
+        architecture("resnet", 10)
+
+
+def test_auto_follows_from_public_numbers():
+    run = chosen_run(3.0, 1e-5, 60_000, 26_010, batch_size=None, max_iter=None, n_epochs=None)
+    assert 1000 <= run.batch_size <= 4000  # the measured good run has 2,048 x 1,000
+    assert 500 <= run.n_iter <= 1000
+    few = chosen_run(1.0, 1e-5, 500, 1000, batch_size=None, max_iter=None, n_epochs=None)
+    assert few.n_iter < run.n_iter
+    epochs = chosen_run(1.0, 1e-5, 1000, 100, batch_size=100, max_iter=None, n_epochs=2.5)
+    assert (epochs.batch_size, epochs.n_iter) == (100, 25)
+    assert chosen_rate(1.0, 0.1, 100, Rule()) < chosen_rate(1e-6, 0.1, 100, Rule())
+
+
+# ------------------------------------------------------------------ the loop
+
+
+def squared_gradients(theta):
+    """Least squares: the gradient is residual times row, and residual for the intercept."""
+
+    def pieces(X, y):
+        residual = (X * theta[:3]).sum(axis=1) + theta[3] - y
+        return [Outer(residual[:, None], np.ascontiguousarray(X)), Vectors(residual[:, None])]
+
+    return pieces
+
+
+def test_without_noise_the_loop_is_gradient_descent():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    session = PrivacySession.without_privacy()
+    (plan,) = session.plan_batches([BatchGroup(6, 20)], n_units=20)
+    settings = Training(Clipping(math.inf), 0.1, Rule(momentum=0.5, schedule="linear"))
+    seen = []
+    records = PrivateRecords(X, y)
+    found = train(
+        session, records, squared_gradients, np.zeros(4), plan, settings,
+        monitor=lambda t, theta: seen.append(theta),
+    )  # fmt: skip
+    A, theta, v = np.column_stack([X, np.ones(20)]), np.zeros(4), np.zeros(4)
+    for t in range(6):
+        v = 0.5 * v + A.T @ (A @ theta - y) / 20
+        theta = theta - 0.1 * (1 - t / 6) * v
+        assert np.allclose(seen[t], theta, rtol=1e-5, atol=1e-7)
+    assert np.array_equal(found, seen[-1])
+
+
+def test_replay_of_a_private_run(monkeypatch):
+    """Each release is the sum of the clipped gradients of its batch, and noise of the planned size."""
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(300, 3)), rng.normal(size=300)
+    records = PrivateRecords(X, y)
+    session = PrivacySession(
+        epsilon=2.0, delta=1e-5, adjacency="zero-out", random_state=0, minibatches=True
+    )
+    (plan,) = session.plan_batches([BatchGroup(5, 60)], n_units=300)
+    drawn, released, start = [], [], np.array([0.3, -0.2, 0.1, 0.0])
+    honest = PrivacySession.draw, PrivacySession.gaussian
+
+    def draw(self, *args, **more):
+        drawn.append(honest[0](self, *args, **more))
+        return drawn[-1]
+
+    def gaussian(self, *args):
+        released.append(honest[1](self, *args))
+        return released[-1]
+
+    monkeypatch.setattr(PrivacySession, "draw", draw)
+    monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
+    thetas = [start]
+    settings = Training(Clipping(0.5), 0.2, Rule(momentum=0.0, schedule="constant"))
+    train(
+        session,
+        records,
+        squared_gradients,
+        start,
+        plan,
+        settings,
+        monitor=lambda t, theta: thetas.append(theta),
+    )
+    A, noise = np.column_stack([X, np.ones(300)]), []
+    for t in range(5):
+        units = drawn[t]._units
+        g = (A[units] @ thetas[t] - y[units])[:, None] * A[units]
+        g *= np.minimum(1.0, 0.5 / np.linalg.norm(g, axis=1))[:, None]
+        noise.append(released[t] - g.sum(axis=0) / 60)
+        assert np.allclose(thetas[t + 1], thetas[t] - 0.2 * released[t])
+    # Twenty normal numbers of the planned size: the sum of their squares is outside of these with chance 1e-7.
+    std = plan.noise_multiplier * 0.5 / 60
+    assert 2.0 < np.sum((np.array(noise) / std) ** 2) < 71.0
