@@ -126,7 +126,7 @@ def test_group_normalization_is_the_definition():
     transform = ScatteringTransform(L=4, n_groups=7).fit(X)
     found = transform.transform(X)
     rows, columns, paths = transform.output_shape_
-    floor = 1e-5 * (plain**2).mean(axis=1)
+    floor = 1e-3 * (plain**2).mean(axis=1)
     expected = np.empty((3, rows, columns, paths))
     for i, record in enumerate(plain.reshape(3, rows, columns, paths)):
         ends = [g * paths // 7 for g in range(8)]
@@ -136,7 +136,7 @@ def test_group_normalization_is_the_definition():
     np.testing.assert_allclose(found, expected.reshape(3, -1) / np.sqrt(found.shape[1]), atol=1e-6)
     norms = np.linalg.norm(found.astype(np.float64), axis=1)
     assert (norms <= 1 + 1e-6).all()
-    assert (norms > 0.9).all()
+    assert (norms > 0.7).all()
 
 
 @pytest.mark.parametrize("normalize", ["group", "l2"])

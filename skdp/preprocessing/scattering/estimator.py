@@ -20,7 +20,7 @@ NORMALIZE = ("group", "l2")
 MOST_SCALES, MOST_ANGLES = 10, 64
 LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
 # Added to a group's variance, as a share of the mean square of the record: groups of rounding errors stay small.
-FLOOR = 1e-5
+FLOOR = 1e-3
 
 
 @document()

@@ -26,12 +26,21 @@ def product_fold(spectra, wavelets, k, out):  # type: ignore[no-untyped-def]
         for angle in range(len(wavelets)):
             for u in range(rows):
                 row = out[i, angle, u]
+                if k == 1:
+                    f, w = spectra[i, u], wavelets[angle, u]
+                    for v in range(width):
+                        row[v] = w[v] * f[v]
+                    continue
                 row[:] = 0.0
-                for a in range(k):
-                    f, w = spectra[i, u + a * rows], wavelets[angle, u + a * rows]
-                    for start in range(0, k * width, width):
+                for a in range(u, u + k * rows, rows):
+                    f, w = spectra[i, a], wavelets[angle, a]
+                    # Two terms at once: sums are read and written half as often. Slices let LLVM vectorise.
+                    for start in range(0, k * width, 2 * width):
+                        middle, end = start + width, start + 2 * width
+                        f0, f1 = f[start:middle], f[middle:end]
+                        w0, w1 = w[start:middle], w[middle:end]
                         for v in range(width):
-                            row[v] += w[start + v] * f[start + v]
+                            row[v] += w0[v] * f0[v] + w1[v] * f1[v]
 
 
 @jit
