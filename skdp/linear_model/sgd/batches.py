@@ -12,16 +12,23 @@ from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.parts.task import Task
 from skdp.privacy import factor
 
-__all__ = ["MAX_ITER", "steps_and_batch"]
+__all__ = ["MAX_ITER", "is_long", "steps_and_batch"]
 
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
 MAX_ITER = 100  # steps
 # Chosen on hold-outs of the training data of MNIST and Fashion-MNIST: scattering features and pixels.
 BATCH_STEPS = 600  # steps on batches
-LEAST_WORK = 10**9  # units times parameters from which batches are taken
+LEAST_WORK = 2 * 10**8  # units times parameters from which batches are taken
 LEAST_PART = 1 / 16  # of all units in a batch
 MOST_PART = 1 / 2
 LEAST_NOISE = 2.0  # of a batch's sum, over the clip norm: w, above
+
+
+def is_long(task: Task) -> bool:
+    """Whether a table of a classifier has so many rows and columns that steps on all records take long; public."""
+    work = task.records.n_units * math.prod(parameter_shape(task.records, task.loss))
+    dense = task.records.shape.container == "dense"
+    return dense and task.loss.is_classification and work >= LEAST_WORK
 
 
 def steps_and_batch(task: Task, max_iter: int | None, batch_size: int | None) -> tuple[int, int]:
@@ -34,16 +41,13 @@ def steps_and_batch(task: Task, max_iter: int | None, batch_size: int | None) ->
     max_iter, batch_size : int or None
         None where the fit finds the number.
     """
-    session, shape = task.session, task.records.shape
-    n_units = task.records.n_units
+    session, n_units = task.session, task.records.n_units
     if batch_size is not None:
         return max_iter or MAX_ITER, batch_size
-    work = n_units * math.prod(parameter_shape(task.records, task.loss))
-    long = shape.container == "dense" and task.loss.is_classification and work >= LEAST_WORK
     steps = max_iter or BATCH_STEPS
     # The noise of a batch's sum over the clip norm is about factor * part * sqrt(steps) / mu.
     least = LEAST_NOISE * session.mu / (factor(session.adjacency) * math.sqrt(steps))
     part = max(LEAST_PART, least)
-    if not (long and session.minibatches) or part > MOST_PART:
+    if not (is_long(task) and session.minibatches) or part > MOST_PART:
         return max_iter or MAX_ITER, n_units
     return steps, math.ceil(part * n_units)

@@ -106,7 +106,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
         should be neighbours in the model: pixels, times, sorted bins. Each class has its own system. The
         intercept is left out.
     {batch_size}
-        "auto" takes all, which is most accurate for the same budget. From 10^9 records times coefficients on,
+        "auto" takes all, which is most accurate for the same budget. From 2 10^8 records times coefficients on,
         it takes Poisson batches of a sixteenth or more, where X is dense and the fit has no accountant. Whoever
         gives smaller batches should raise ``max_iter``: n / batch_size steps read the data once.
     {sampling} {max_iter}
