@@ -139,6 +139,16 @@ def test_group_normalization_is_the_definition():
     assert (norms > 0.7).all()
 
 
+def test_groups_keep_how_strong_a_path_is():
+    """Waves of two directions differ in which paths are strong, which groups of single paths would not show."""
+    X = images(2, 16, 16)
+    few = ScatteringTransform(L=4, n_groups=8).fit_transform(X)  # 25 paths
+    np.testing.assert_array_equal(ScatteringTransform(L=4).fit_transform(X), few)
+    wave = np.cos(2.0 * np.arange(16))[:, None] * np.ones(16)
+    across, along = ScatteringTransform(L=4).fit_transform(np.stack([wave, wave.T])).astype(float)
+    assert across @ along < 0.9 * np.linalg.norm(across) * np.linalg.norm(along)
+
+
 @pytest.mark.parametrize("normalize", ["group", "l2"])
 def test_normalized_features_do_not_depend_on_the_unit_of_pixels(normalize):
     X = images(3, 16, 16)

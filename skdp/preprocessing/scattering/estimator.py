@@ -19,6 +19,7 @@ __all__ = ["ScatteringTransform"]
 NORMALIZE = ("group", "l2")
 MOST_SCALES, MOST_ANGLES = 10, 64
 LARGEST = 1e15  # of a pixel, so that no square of a sum over an image overflows float32
+LEAST_GROUP = 3  # paths of a group
 # Added to a group's variance, as a share of the mean square of the record: groups of rounding errors stay small.
 FLOOR = 1e-3
 
@@ -46,8 +47,9 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         to variance 1. All is then scaled such that the row has l2 norm at most 1. "l2" scales each row to l2
         norm 1. None returns the coefficients. Each record is normalised by itself, which costs nothing.
     n_groups : int, default=27
-        Number of groups of paths that follow each other, of sizes that differ by at most one. There are at most as
-        many as paths times channels. 27 groups of three paths are published for J=2, L=8.
+        Number of groups of paths that follow each other, of sizes that differ by at most one. A group has at least
+        three paths, where there are as many: alone, a path would lose how strong it is among the others. 27 groups
+        are published for J=2, L=8.
 
     Attributes
     ----------
@@ -262,7 +264,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         rows, columns, paths = self.output_shape_
         if self.normalize is None:
             return np.asarray
-        n_groups = min(self.n_groups, paths)
+        n_groups = max(1, min(self.n_groups, paths // LEAST_GROUP))
         starts = np.arange(n_groups + 1, dtype=np.int64) * paths // n_groups
 
         def grouped(records: np.ndarray) -> np.ndarray:
