@@ -371,6 +371,10 @@ REFERENCES: dict[str, tuple[str, str]] = {
         "Abadi et al. (2016)",
         'M. Abadi et al., "Deep learning with differential privacy", CCS 2016.',
     ),
+    "Andreux2020": (
+        "Andreux et al. (2020)",
+        'M. Andreux et al., "Kymatio: scattering transforms in Python", JMLR 21(60), 2020.',
+    ),
     "Balle2018": (
         "Balle and Wang (2018)",
         'B. Balle and Y.-X. Wang, "Improving the Gaussian mechanism for differential privacy", ICML 2018.',
@@ -424,6 +428,10 @@ REFERENCES: dict[str, tuple[str, str]] = {
         'M. Lyu, D. Su and N. Li, "Understanding the sparse vector technique for differential privacy", '
         "VLDB 2017.",
     ),
+    "Mallat2012": (
+        "Mallat (2012)",
+        'S. Mallat, "Group invariant scattering", Communications on Pure and Applied Mathematics 65, 2012.',
+    ),
     "ODonoghue2015": (
         "O'Donoghue and Candes (2015)",
         'B. O\'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of '
@@ -446,6 +454,11 @@ REFERENCES: dict[str, tuple[str, str]] = {
     "Talwar2015": (
         "Talwar, Thakurta and Zhang (2015)",
         'K. Talwar, A. Thakurta and L. Zhang, "Nearly optimal private LASSO", NeurIPS 2015.',
+    ),
+    "Tramer2021": (
+        "Tramer and Boneh (2021)",
+        'F. Tramer and D. Boneh, "Differentially private learning needs better features (or much more data)", '
+        "ICLR 2021.",
     ),
     "Wang2018": (
         "Wang (2018)",

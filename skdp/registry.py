@@ -61,6 +61,7 @@ ESTIMATORS = {
     "MPCPathakRegressor": "skdp.multiparty.baselines.pathak",
     "PublicBinsEncoder": "skdp.preprocessing.public_bins",
     "PublicScaler": "skdp.preprocessing.public_scaler",
+    "ScatteringTransform": "skdp.preprocessing.scattering.estimator",
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 

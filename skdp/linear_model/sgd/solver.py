@@ -20,11 +20,11 @@ from skdp.linear_model.parts.loop import NoisyGradient, descend
 from skdp.linear_model.parts.progress import announce
 from skdp.linear_model.parts.start import Start, begin, precision, scale_part
 from skdp.linear_model.parts.task import Task
+from skdp.linear_model.sgd.batches import is_long, steps_and_batch
 from skdp.privacy import BatchGroup, BatchPlan
 
 __all__ = [
     "AVERAGE",
-    "MAX_ITER",
     "SCHEDULES",
     "SOLVERS",
     "Settings",
@@ -36,11 +36,13 @@ SCHEDULES = ("constant", "inverse", "inverse-sqrt")
 SOLVERS = ("sgd", "adam")
 
 # Chosen on hold-outs of the training data of MNIST, Fashion-MNIST, a9a, ijcnn1, housing and abalone.
-MAX_ITER = 100  # steps
 AVERAGE = 6.0  # iterates are averaged with weights t^AVERAGE
 # The walk is the standard deviation of a score by the noise of all steps, if the data did not pull it back.
 PRECISION_PER_WALK = 60.0  # `precision` at which the walk is 1
 LEAST_WALK, LARGEST_WALK = 1.2, 4.0  # bounds of the walk
+# On long tables the walk is at least the smaller of this and a thirtieth of the precision. Both were chosen on
+# hold-outs of the training data of MNIST and Fashion-MNIST (scattering features).
+LONG_WALK, PRECISION_PER_LONG_WALK = 2.4, 30.0
 REGRESSION_WALK = 1.8  # the walk of regression, in median residuals
 RATE_PER_WALK = 40.0  # largest step size over (1 - momentum) walk, in 1 / curvature
 STABLE = 1.8  # largest step size over 1 + momentum, in 1 / curvature; steps are stable below 2
@@ -197,12 +199,10 @@ class SmoothedStep:
 def plan_steps(task: Task, settings: Settings) -> tuple[BatchPlan, float]:
     """Plan all steps, before anything is released; return the share that the scales may take, too."""
     session, n_units = task.session, task.records.n_units
-    steps, aside = (
-        settings.max_iter or MAX_ITER,
-        scale_part(task, settings.clip_norm, settings.learning_rate),
-    )
+    steps, batch_size = steps_and_batch(task, settings.max_iter, settings.batch_size)
+    aside = scale_part(task, settings.clip_norm, settings.learning_rate)
     (plan,) = session.plan_batches(
-        [BatchGroup(steps, settings.batch_size or n_units)],
+        [BatchGroup(steps, batch_size)],
         sampling=settings.sampling,
         n_units=n_units,
         share=1.0 - aside,
@@ -221,8 +221,9 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
         Its session is opened with ``minibatches=True`` where a batch may be smaller than the data. The gradient of
         its penalty is added to the released one before smoothing.
     """
-    rate, steps = settings.learning_rate, settings.max_iter or MAX_ITER
+    rate = settings.learning_rate
     plan, aside = task.planned or plan_steps(task, settings)
+    steps = plan.releases
     announce(task.monitor, steps)
     start = begin(task, settings.clip_norm, rate, aside)
     if settings.clip_norm is None:
@@ -245,8 +246,9 @@ def stochastic_descent(task: Task, settings: Settings) -> Solution:
 def score_walk(start: Start) -> float:
     """The walk (see the constants): it grows with the precision, because the data then pull back more."""
     task = start.task
-    seen = precision(task.session, task.records, task.theta.size) / PRECISION_PER_WALK
-    return min(LARGEST_WALK, max(LEAST_WALK, seen))
+    seen = precision(task.session, task.records, task.theta.size)
+    least = min(LONG_WALK, seen / PRECISION_PER_LONG_WALK) if is_long(task) else 0.0
+    return min(LARGEST_WALK, max(LEAST_WALK, least, seen / PRECISION_PER_WALK))
 
 
 def first_rate(start: Start, settings: Settings, steps: int, noise_std: float) -> float:

@@ -234,6 +234,11 @@ class PrivacySession:
         return math.sqrt(self._parts.ledger.mu2)
 
     @property
+    def minibatches(self) -> bool:
+        """Whether the session may release statistics of sampled batches."""
+        return self._parts.ledger.minibatches
+
+    @property
     def released(self) -> bool:
         """Whether anything was released."""
         return bool(self._ledger.rows)

@@ -1,0 +1,1 @@
+"""Wavelet scattering of images: fixed Morlet filters, moduli and low passes; nothing is learnt."""
