@@ -270,7 +270,9 @@ def test_replace_one_costs_twice_the_sensitivity():
 
 def test_all_ways_to_clip_take_the_same_steps_without_noise():
     X, y = data("DPCNNClassifier", d=16)
-    settings = dict(epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3)
+    settings = dict(
+        epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3, learning_rate=0.5
+    )
     found = {
         way: make("DPCNNClassifier", clipping=way, **settings).fit(X, y).parameters_
         for way in ("auto", "materialized", "ghost", "one-by-one")
