@@ -15,12 +15,12 @@ from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.parts.checks import check_callback, check_clip
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
-from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run
+from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
@@ -33,6 +33,8 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+# Signal below which a fit warns: on held-out parts, nets above it were hardly ever worse than a constant.
+FEW = 6.0
 
 
 class NetFit(PrivateFit[Problem]):
@@ -61,7 +63,6 @@ class NetFit(PrivateFit[Problem]):
     fit_intercept = False  # of the reading of tables: a net has its own
     _poor_score = True  # on the few hundred rows of scikit-learn's checks
     _free = PrivateFit._free | {"validation"}
-    _free_if_none = frozenset({"max_rows_per_group", "n_epochs", "average", "parameters_init"})
 
     # ---------------------------------------------------------------- what a subclass gives
 
@@ -142,6 +143,19 @@ class NetFit(PrivateFit[Problem]):
         if n_units is None:
             return True
         return isinstance(self.batch_size, str) or self.batch_size < n_units
+
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        shape = problem.records.shape
+        size = self._built(shape.n_features, self._loss(problem).n_outputs).n_trainable
+        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
+            verb = "is" if shape.n_units == 1 else "are"
+            warn_user(
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most of "
+                f"what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
+                "linear model",
+                UtilityWarning,
+            )
 
     # ---------------------------------------------------------------- the fit
 
