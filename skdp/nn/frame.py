@@ -151,8 +151,8 @@ class NetFit(PrivateFit[Problem]):
         if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most of "
-                f"what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most "
+                f"of what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
                 "linear model",
                 UtilityWarning,
             )
