@@ -25,7 +25,7 @@ from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
-from skdp.nn.task import NetTask, Targets, require_places, start_of
+from skdp.nn.task import NetTask, Targets, require_places, start_of, usual_clipping
 from skdp.nn.training import Clipping, Training, train
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
 
@@ -161,8 +161,9 @@ class NetFit(PrivateFit[Problem]):
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
-        shape, loss, clipping = problem.records.shape, self._loss(problem), self._clipping()
+        shape, loss = problem.records.shape, self._loss(problem)
         network = self._built(shape.n_features, loss.n_outputs)
+        clipping = self._clipping(network)
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         shares = self._shares(session, problem)
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
@@ -229,9 +230,9 @@ class NetFit(PrivateFit[Problem]):
         session.require_feasible_batches(size, (plan,))
         return plan
 
-    def _clipping(self) -> Clipping:
+    def _clipping(self, network: Network) -> Clipping:
         norm = given(self.clip_norm)
-        method = "materialized" if self.clipping == "auto" else self.clipping
+        method = usual_clipping(network) if self.clipping == "auto" else self.clipping
         return Clipping(
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
         )
@@ -258,7 +259,8 @@ class NetFit(PrivateFit[Problem]):
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        clipping = self._clipping()
+        shape, loss = problem.records.shape, self._loss(problem)
+        clipping = self._clipping(self._built(shape.n_features, loss.n_outputs))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
