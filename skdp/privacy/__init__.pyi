@@ -18,11 +18,11 @@ from skdp.privacy.budget import BudgetAccountant as BudgetAccountant
 from skdp.privacy.budget import Reservation as Reservation
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
+from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
 from skdp.privacy.pieces import Piece as Piece
 from skdp.privacy.pieces import Vectors as Vectors
-from skdp.privacy.place_check import check_places as check_places
 from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport
 from skdp.privacy.seed_context import seed_context as seed_context
@@ -33,6 +33,7 @@ from skdp.privacy.session import sum_of_owners as sum_of_owners
 from skdp.privacy.shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.standardization import Standardization as Standardization
+from skdp.privacy.statistics.gradient_sum import CLIPPINGS as CLIPPINGS
 from skdp.privacy.statistics.linear_map import canonical_csr as canonical_csr
 from skdp.privacy.statistics.linear_map import linear_map as linear_map
 from skdp.privacy.statistics.linear_map import spectral_norm_bound as spectral_norm_bound

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.gradients.blocks import BlockSum, places_of
+from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import CHUNK, sum_of_units
-from skdp.privacy.statistics.gradient_blocks import BlockSum, places_of
-from skdp.privacy.statistics.gradient_function import GradientFunction, Pieces
 
-__all__ = ["CLIPPINGS", "LEAST_CLIP", "gradient_sum"]
+__all__ = ["gradient_sum"]
 
 Clipping = Literal["materialized", "ghost", "microbatch", "one-by-one"]
 CLIPPINGS: tuple[str, ...] = get_args(Clipping)
@@ -75,7 +75,7 @@ def gradient_sum(
 
     Notes
     -----
-    **What BLAS adds.** Let g_i be the gradient of record i, w_i its weight, D = ``size``, C = ``clip_norm`` in
+    **Privacy.** Let g_i be the gradient of record i, w_i its weight, D = ``size``, C = ``clip_norm`` in
     units of the grid, and u half an ulp of the narrowest dtype that BLAS adds (2**-24 for float32). Let
 
         C' = (C - sqrt(D) - 2) / (1 + 2 e + 2**-22 [+ 2**-10 if ghost]),    e = 66 * 64 u (1 + 2**-10).

@@ -144,6 +144,13 @@ READERS = {
     ("privacy/statistics/minimizer.py", "row_blocks"),
     ("privacy/statistics/minimizer.py", "objective"),
     ("privacy/statistics/votes.py", "block_vote"),
+    # gradients of one block of places: how many of its places have a record is in their sum alone
+    ("privacy/pieces.py", "dense"),
+    ("privacy/gradients/function.py", "_called"),
+    ("privacy/gradients/function.py", "dense"),
+    ("privacy/gradients/parts.py", "__init__"),
+    ("privacy/gradients/blocks.py", "_sums"),
+    ("privacy/gradients/microbatches.py", "_means"),
 }
 PRIVATE_NAMES = {"_count", "n_real_units", "n_rows", "nnz"}
 DATA_NAMES = {"X", "_X", "y", "_y", "rows", "block", "data", "_groups", "groups", "labels"}

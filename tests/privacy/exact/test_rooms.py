@@ -107,6 +107,7 @@ def test_every_public_name_of_the_package_is_there():
 # Functions that are parts of statistics, or work on public values: what they take and give.
 HELPERS = {
     "mean_of_vectors": "Rows in, Bounded out",
+    "sum_of_units": "Rows in, Bounded out",
     "point": "public values only",
     "predictions": "features in, one value a row out: the targets of other records",
     "block_vote": "rows of one block in, a vote out",

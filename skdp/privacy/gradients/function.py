@@ -31,7 +31,7 @@ class GradientFunction:
 
     function: Pieces
     size: int
-    kinds: list[tuple[type, str, int]] = field(default_factory=list)
+    kinds: list[tuple[type, np.dtype[np.float64], int]] = field(default_factory=list)
 
     @classmethod
     def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
@@ -46,7 +46,9 @@ class GradientFunction:
 
     def dtypes(self, *, ghost: bool) -> set[str]:
         """Of what BLAS adds; ghost sums are in float64."""
-        return {"float64" if ghost and kind is OuterSum else dtype for kind, dtype, _ in self.kinds}
+        return {
+            "float64" if ghost and kind is OuterSum else dtype.name for kind, dtype, _ in self.kinds
+        }
 
     def of_rows(self, rows: Rows, part: NDArray[np.int64]) -> list[Piece]:
         """The pieces of some rows."""
@@ -86,6 +88,6 @@ class GradientFunction:
         return pieces
 
 
-def _kind(piece: Piece) -> tuple[type, str, int]:
+def _kind(piece: Piece) -> tuple[type, np.dtype[np.float64], int]:
     array = piece.values if isinstance(piece, Vectors) else piece.left
-    return type(piece), str(array.dtype), piece.n_entries
+    return type(piece), array.dtype, piece.n_entries

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.batches import Batch, number_of_places
+from skdp.privacy.gradients.function import GradientFunction
+from skdp.privacy.gradients.microbatches import run_means
+from skdp.privacy.gradients.parts import HALF_ULP, Part, kept_rows, parts_of
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.gradient_function import GradientFunction
-from skdp.privacy.statistics.gradient_parts import HALF_ULP, Part, kept_rows, parts_of
-from skdp.privacy.statistics.microbatches import run_means
 
 __all__ = ["BLOCK", "BlockSum", "Places", "places_of"]
 
@@ -132,8 +132,13 @@ class BlockSum:
     def _over_blocks(self, add: Callable[[int, int], None]) -> None:
         from skdp.kernels import one_blas_thread, run_blocks
 
-        with one_blas_thread():
-            run_blocks(add, self.places.ends.size, work=self.places.expected * self.function.size)
+        def alone(slot: int, block: int) -> None:
+            with one_blas_thread():
+                add(slot, block)
+
+        work = self.places.expected * self.function.size
+        with one_blas_thread():  # not set and taken back for each block
+            run_blocks(alone, self.places.ends.size, work=work)
 
     def _sums(self, block: int, limit: float) -> list[NDArray[np.float64]]:
         """The sum over a block for each piece, in units of ``limit``."""
@@ -154,6 +159,8 @@ class BlockSum:
                 return [piece.sum(weights) for piece in parts]
             factors = clip_factors(parts, weights, limit, self.function.size)
             kept = factors > 0
+            if not kept.any():
+                return []
             if not kept.all():
                 few = [kept_rows(piece, kept) for piece in pieces]
                 parts, factors = parts_of(few, ghost=self.ghost), factors[kept]

@@ -82,7 +82,7 @@ class _Products:
         m, T, p = self._left.shape
         q = self._right.shape[2]
         left, right = (
-            row_squares(factor.reshape(m * T, -1)).reshape(m, T)
+            row_squares(factor.reshape(m * T, factor.shape[2])).reshape(m, T)
             for factor in (self._left, self._right)
         )
         spread = np.sqrt(left * right).sum(axis=1)
@@ -96,8 +96,9 @@ class _Products:
 
     def sum(self, factors: Array) -> Floats:
         m, T, p = self._left.shape
+        q = self._right.shape[2]
         scaled = factors[:, None, None] * self._right
-        return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, -1)).ravel()
+        return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, q)).ravel()
 
 
 def parts_of(pieces: Sequence[Piece], *, ghost: bool) -> list[Part]:

@@ -11,12 +11,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.pieces import Piece, Vectors
+from skdp.privacy.pieces import OuterSum, Piece, Vectors
 
 __all__ = ["check_places"]
 
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
+MOVED = (
+    "a row's gradient changed its last bits with the row's place, in a batch of {} rows: one record would then "
+    "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
+    "layers do. If nothing else is used, this BLAS needs clipping='one-by-one', or another kernel "
+    "(OPENBLAS_CORETYPE=Haswell)"
+)
 SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
 
 
@@ -51,25 +57,27 @@ def check_places(
     >>> from skdp.privacy import Vectors, check_places
     >>> check_places(lambda X, y: [Vectors(np.tanh(X))], n_features=3)
     """
+    from skdp.kernels import one_blas_thread
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, n_features)).astype(dtype)
     y = None if targets is None else np.array(targets, dtype=np.float64)
     if y is not None and y.shape != (ROWS,):
         raise ValueError(f"targets must have shape ({ROWS},), got {y.shape}")
-    # The first call may compile, and then choose other code than later calls.
-    function(X[:1], None if y is None else y[:1])
-    whole = _numbers(function(X, y))
-    for order in _orders(rng):
-        part = _numbers(function(X[order], None if y is None else y[order]))
-        if len(part) != len(whole) or not all(
-            np.array_equal(a[order], b, equal_nan=True) for a, b in zip(whole, part)
-        ):
-            raise UnsupportedAccounting(
-                "a row's gradient changed its last bits with the row's place, in a batch of "
-                f"{len(order)} rows: one record would then change what others add. Compute products of a fixed "
-                "number of rows, or of one record, at a time, as the layers of skdp.nn do. If nothing else is "
-                "used, this BLAS needs clipping='one-by-one', or another kernel (OPENBLAS_CORETYPE=Haswell)"
-            )
+    with one_blas_thread():
+        # The first call may compile, and then choose other code than later calls.
+        function(X[:1], None if y is None else y[:1])
+        whole = _numbers(function(X, y))
+        for order in _orders(rng):
+            part = _numbers(function(X[order], None if y is None else y[order]))
+            if not _agree([array[order] for array in whole], part):
+                raise UnsupportedAccounting(MOVED.format(order.size))
+
+
+def _agree(wanted: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]]) -> bool:
+    return len(wanted) == len(found) and all(
+        np.array_equal(a, b, equal_nan=True) for a, b in zip(wanted, found)
+    )
 
 
 def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
@@ -82,9 +90,11 @@ def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
 
 
 def _numbers(pieces: Sequence[Piece]) -> list[NDArray[np.float64]]:
-    """All arrays of the pieces, copied: a function may reuse them."""
+    """All arrays of the pieces, and what is multiplied out of them; copied: a function may reuse them."""
     found = []
     for piece in pieces:
-        arrays = (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)
+        arrays = [piece.values] if isinstance(piece, Vectors) else [piece.left, piece.right]
+        if isinstance(piece, OuterSum):
+            arrays.append(piece.dense())
         found += [array.copy() for array in arrays]
     return found
