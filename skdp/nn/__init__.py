@@ -30,7 +30,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Sequential": "skdp.nn.network",
         "SquaredError": "skdp.nn.losses",
         "Tanh": "skdp.nn.layers.tanh",
-        "check_places": "skdp.nn.places",
         "rows_times": "skdp.nn.products",
     },
 )

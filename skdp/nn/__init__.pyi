@@ -24,5 +24,4 @@ from skdp.nn.network import Network as Network
 from skdp.nn.network import Sequential as Sequential
 from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
-from skdp.nn.places import check_places as check_places
 from skdp.nn.products import rows_times as rows_times

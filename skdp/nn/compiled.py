@@ -1,6 +1,7 @@
-"""Numba's twins of the functions in `skdp.nn.windows`: images in C order, channels last.
+"""Numba's twins of functions in `skdp.nn.windows` and `skdp.nn.elementwise`: images in C order, channels last.
 
-The innermost loops run over channels, which lie side by side, so that the compiler can use vector instructions.
+Neighbouring windows one pixel apart are taken in one run. So the innermost loops are long. They go over slices
+from 0, which the compiler turns into vector instructions.
 """
 
 import numpy as np
@@ -9,32 +10,27 @@ from skdp.kernels import jit
 
 __all__ = [
     "add_bias",
-    "columns_of",
     "images_of",
     "max_pool",
+    "relu",
     "relu_gradient",
+    "scale_shift",
     "sum_positions",
     "unpool",
 ]
 
 
 @jit
-def columns_of(x, height, width, down, right, n_high, n_wide, found):
-    n_channels = x.shape[3]
-    n = width * n_channels
-    for b in range(x.shape[0]):
-        image = x[b].reshape(x.shape[1], x.shape[2] * n_channels)
-        for i in range(n_high):
-            for j in range(n_wide):
-                window, first = found[b, i * n_wide + j], j * right * n_channels
-                for u in range(height):
-                    row = image[i * down + u]
-                    for k in range(n):
-                        window[u * n + k] = row[first + k]
+def runs_of(n_wide, right, n_channels):
+    """Number of runs of a row of windows, numbers in a run, and numbers from the start of one to the next."""
+    if right == 1:
+        return 1, n_wide * n_channels, 0
+    return n_wide, n_channels, right * n_channels
 
 
 @jit
 def images_of(columns, height, width, down, right, n_high, n_wide, found):
+    """Add windows up where they stood."""
     n_channels = found.shape[3]
     n = width * n_channels
     for b in range(found.shape[0]):
@@ -51,41 +47,52 @@ def images_of(columns, height, width, down, right, n_high, n_wide, found):
 
 @jit
 def max_pool(x, height, width, down, right, largest, places):
-    for b in range(x.shape[0]):
-        for i in range(largest.shape[1]):
-            for j in range(largest.shape[2]):
-                best, place = largest[b, i, j], places[b, i, j]
-                for u in range(height):
-                    for v in range(width):
-                        cell, code = x[b, i * down + u, j * right + v], np.int32(u * width + v)
-                        if code == 0:
-                            for c in range(x.shape[3]):
-                                best[c] = cell[c]
-                                place[c] = 0
-                        else:
-                            for c in range(x.shape[3]):
-                                larger = cell[c] > best[c]
-                                best[c] = cell[c] if larger else best[c]
-                                place[c] = code if larger else place[c]
+    """Find the largest number of each window, and its place."""
+    n_rows, n_high, n_wide, n_channels = largest.shape
+    n_runs, n, apart = runs_of(n_wide, right, n_channels)
+    for b in range(n_rows):
+        image = x[b].reshape(x.shape[1], x.shape[2] * n_channels)
+        for i in range(n_high):
+            for r in range(n_runs):
+                best = largest[b, i].reshape(n_runs, n)[r]
+                place = places[b, i].reshape(n_runs, n)[r]
+                for code in range(height * width):
+                    first = r * apart + code % width * n_channels
+                    cells = image[i * down + code // width, first : first + n]
+                    if code == 0:
+                        for c in range(n):
+                            best[c] = cells[c]
+                            place[c] = 0
+                    else:
+                        for c in range(n):
+                            larger = cells[c] > best[c]
+                            best[c] = cells[c] if larger else best[c]
+                            place[c] = np.int32(code) if larger else place[c]
 
 
 @jit
 def unpool(dy, places, height, width, down, right, found):
+    """Add ``dy`` where the largest numbers were."""
+    n_rows, n_high, n_wide, n_channels = dy.shape
+    n_runs, n, apart = runs_of(n_wide, right, n_channels)
     zero = dy.dtype.type(0)
-    for b in range(dy.shape[0]):
-        found[b] = 0
-        for i in range(dy.shape[1]):
-            for j in range(dy.shape[2]):
-                value, place = dy[b, i, j], places[b, i, j]
-                for u in range(height):
-                    for v in range(width):
-                        cell, code = found[b, i * down + u, j * right + v], np.int32(u * width + v)
-                        for c in range(dy.shape[3]):
-                            cell[c] += value[c] if place[c] == code else zero
+    for b in range(n_rows):
+        image = found[b].reshape(found.shape[1], found.shape[2] * n_channels)
+        image[:] = 0
+        for i in range(n_high):
+            for r in range(n_runs):
+                value = dy[b, i].reshape(n_runs, n)[r]
+                place = places[b, i].reshape(n_runs, n)[r]
+                for code in range(height * width):
+                    first = r * apart + code % width * n_channels
+                    cells = image[i * down + code // width, first : first + n]
+                    for c in range(n):
+                        cells[c] += value[c] if place[c] == np.int32(code) else zero
 
 
 @jit
 def add_bias(x, bias):
+    """Add a number to each channel, in place."""
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
             x[i, c] += bias[c]
@@ -93,6 +100,7 @@ def add_bias(x, bias):
 
 @jit
 def sum_positions(x, found):
+    """Sum over positions."""
     for b in range(x.shape[0]):
         found[b] = 0
         for t in range(x.shape[1]):
@@ -101,7 +109,26 @@ def sum_positions(x, found):
 
 
 @jit
+def relu(x, found):
+    """Take 0 for what is not above it; NaN stays."""
+    zero = x.dtype.type(0)
+    for i in range(x.size):
+        found[i] = zero if x[i] <= zero else x[i]
+
+
+@jit
 def relu_gradient(y, dy, found):
+    """Keep ``dy`` where ``y`` is above 0."""
     zero = dy.dtype.type(0)
     for i in range(y.size):
         found[i] = dy[i] if y[i] > 0 else zero
+
+
+@jit
+def scale_shift(x, factor, offset, found):
+    """Multiply each channel by a number of the record, and add one."""
+    for b in range(x.shape[0]):
+        f, o = factor[b], offset[b]
+        for t in range(x.shape[1]):
+            for c in range(x.shape[2]):
+                found[b, t, c] = x[b, t, c] * f[c] + o[c]

@@ -4,17 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.nn.arrays import Array, array_module
 from skdp.nn.layers.layer import Layer, Parameters, Shape
+from skdp.nn.layout import Layout
 from skdp.privacy import Piece
 
 __all__ = ["METHODS", "Network", "Sequential"]
 
 METHODS = ("materialized", "ghost")
+DTYPES = ("float32", "float64")
 
 
 @dataclass(frozen=True, init=False)
@@ -54,7 +56,7 @@ class Sequential:
         if not layers:
             raise ValueError("layers must not be empty")
         for position in frozen:
-            if not 0 <= position < len(layers):
+            if not isinstance(position, int | np.integer) or not 0 <= position < len(layers):
                 raise ValueError(
                     f"frozen must hold positions from 0 to {len(layers) - 1}, got {position!r}"
                 )
@@ -83,8 +85,10 @@ class Sequential:
         Raises
         ------
         ValueError
-            If a layer does not fit what comes before it.
+            If a layer does not fit what comes before it, or with another dtype.
         """
+        if dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {DTYPES}, got {dtype!r}")
         shapes, parameters = [tuple(int(size) for size in input_shape)], []
         for position, layer in enumerate(self.layers):
             try:
@@ -124,20 +128,19 @@ class Network:
     dtype: str
 
     @property
-    def n_parameters(self) -> int:
-        """Length of the flat vector of all parameters, also those of frozen layers."""
-        return sum(prod(shape) for _, _, shape in self._entries())
+    def layout(self) -> Layout:
+        """Where each parameter lies in the flat vector."""
+        return Layout(self.parameter_shapes)
 
     @property
-    def trainable(self) -> np.ndarray:
-        """Which entries of the flat vector belong to layers that are not frozen; bool, (n_parameters,)."""
-        return np.concatenate(
-            [np.zeros(0, dtype=bool)]
-            + [
-                np.full(prod(shape), position not in self.sequential.frozen)
-                for position, _, shape in self._entries()
-            ]
-        )
+    def n_parameters(self) -> int:
+        """Length of the flat vector of all parameters, also those of frozen layers."""
+        return self.layout.size
+
+    @property
+    def trainable(self) -> NDArray[np.bool_]:
+        """Which entries of the flat vector belong to layers that are not frozen; of shape (n_parameters,)."""
+        return self.layout.outside(self.sequential.frozen)
 
     @property
     def n_trainable(self) -> int:
@@ -146,16 +149,9 @@ class Network:
 
     def views(self, flat: Array) -> list[Parameters]:
         """Name the parameters of each layer: slices of ``flat``, or of a copy in the dtype of the net."""
-        if flat.shape != (self.n_parameters,):
-            raise ValueError(f"flat must have shape ({self.n_parameters},), got {flat.shape}")
-        flat, first = flat.astype(self.dtype, copy=False), 0
-        found: list[Parameters] = [{} for _ in self.sequential.layers]
-        for position, name, shape in self._entries():
-            found[position][name] = flat[first : first + prod(shape)].reshape(shape)
-            first += prod(shape)
-        return found
+        return self.layout.views(flat.astype(self.dtype, copy=False))
 
-    def initialize(self, rng: np.random.Generator) -> np.ndarray:
+    def initialize(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """Draw parameters to start from, float32 of shape (n_parameters,)."""
         flat = np.empty(self.n_parameters, dtype=np.float32)
         first = 0
@@ -206,7 +202,8 @@ class Network:
         -------
         list of Vectors, Outer or OuterSum
             In the order of the flat vector, `n_trainable` entries together. The numbers of a record are a
-            function of this record alone, whatever its place and whatever the number of rows.
+            function of this record alone, whatever its place and whatever the number of rows. Only read them: they
+            share memory with each other and with ``x``.
         """
         if method not in METHODS:
             raise ValueError(f"method must be one of {METHODS}, got {method!r}")
@@ -252,42 +249,17 @@ class Network:
 
     def save(self, path: str | PathLike[str], flat: Array) -> None:
         """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``."""
-        arrays: dict[str, Any] = {
-            f"{position}.{name}": values
-            for position, own in enumerate(self.views(flat))
-            for name, values in own.items()
-        }
-        np.savez(path, **arrays)
+        self.layout.save(path, flat.astype(self.dtype, copy=False))
 
-    def load(self, path: str | PathLike[str]) -> np.ndarray:
-        """Read what `save` wrote, float32 of shape (n_parameters,).
+    def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
+        """Read what `save` wrote, of shape (n_parameters,).
 
         Raises
         ------
         ValueError
             If names or shapes are not those of this net.
         """
-        with np.load(path, allow_pickle=False) as stored:
-            expected = {f"{position}.{name}": shape for position, name, shape in self._entries()}
-            if set(stored.files) != set(expected):
-                raise ValueError(
-                    f"the file holds {sorted(stored.files)}, but this net has {sorted(expected)}"
-                )
-            for name, shape in expected.items():
-                if stored[name].shape != shape:
-                    raise ValueError(
-                        f"{name} has shape {stored[name].shape} in the file, but {shape} in this net"
-                    )
-            values = [stored[name].ravel() for name in expected]
-        return np.concatenate([np.zeros(0), *values]).astype(np.float32)
-
-    def _entries(self) -> list[tuple[int, str, Shape]]:
-        """Position of the layer, name and shape of each parameter, in the order of the flat vector."""
-        return [
-            (position, name, shape)
-            for position, own in enumerate(self.parameter_shapes)
-            for name, shape in own.items()
-        ]
+        return self.layout.load(path)
 
     def _records(self, x: Array) -> Array:
         """Return ``x`` in the net's dtype, each record in the shape that the net was built for."""

@@ -5,20 +5,16 @@ take the plain functions here, which give the same numbers.
 """
 
 from dataclasses import dataclass
-from types import ModuleType
 
 import numpy as np
 
-from skdp.nn.arrays import Array, array_module, contiguous
+from skdp.nn.arrays import Array, array_module, compiled, contiguous
 
 __all__ = [
     "Windows",
-    "add_bias",
     "columns_of",
     "images_of",
     "max_pool",
-    "relu_gradient",
-    "sum_positions",
     "unpool",
 ]
 
@@ -61,12 +57,6 @@ class Windows:
         ]
 
 
-def _compiled() -> ModuleType:
-    from skdp.nn import compiled  # numba is loaded here, when a net first computes
-
-    return compiled
-
-
 def _pad(x: Array, windows: Windows) -> Array:
     if not any(windows.padding):
         return contiguous(x)
@@ -86,17 +76,11 @@ def columns_of(x: Array, windows: Windows) -> Array:
     -------
     array of shape (n_rows, n_windows, window height * window width * channels)
     """
-    n_rows, height, width, n_channels = x.shape
-    n_high, n_wide = windows.counts(height, width)
-    padded, n_cells = _pad(x, windows), windows.size[0] * windows.size[1]
-    found = array_module(x).empty((n_rows, n_high * n_wide, n_cells * n_channels), dtype=x.dtype)
-    if isinstance(x, np.ndarray):
-        _compiled().columns_of(padded, *windows.size, *windows.stride, n_high, n_wide, found)
-        return found
-    cells = found.reshape(n_rows, n_high, n_wide, n_cells, n_channels)
-    for k in range(n_cells):
-        cells[:, :, :, k] = windows.cells(padded, (n_high, n_wide), *divmod(k, windows.size[1]))
-    return found
+    (height, width), (down, right) = windows.size, windows.stride
+    sliding = array_module(x).lib.stride_tricks.sliding_window_view
+    cells = sliding(_pad(x, windows), (height, width), axis=(1, 2))[:, ::down, ::right]
+    n_windows = cells.shape[1] * cells.shape[2]
+    return contiguous(cells.transpose(0, 1, 2, 4, 5, 3)).reshape(len(x), n_windows, -1)
 
 
 def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> Array:
@@ -107,7 +91,7 @@ def images_of(columns: Array, windows: Windows, image: tuple[int, int, int]) -> 
     if isinstance(columns, np.ndarray):
         found = np.empty(shape, dtype=columns.dtype)
         columns = contiguous(columns)
-        _compiled().images_of(columns, *windows.size, *windows.stride, n_high, n_wide, found)
+        compiled().images_of(columns, *windows.size, *windows.stride, n_high, n_wide, found)
     else:
         found = array_module(columns).zeros(shape, dtype=columns.dtype)
         n_cells = windows.size[0] * windows.size[1]
@@ -133,7 +117,7 @@ def max_pool(x: Array, windows: Windows) -> tuple[Array, Array]:
     shape = (len(x), *counts, x.shape[3])
     if isinstance(x, np.ndarray):
         largest, places = np.empty(shape, dtype=x.dtype), np.empty(shape, dtype=np.int32)
-        _compiled().max_pool(contiguous(x), *windows.size, *windows.stride, largest, places)
+        compiled().max_pool(contiguous(x), *windows.size, *windows.stride, largest, places)
         return largest, places
     largest, places = windows.cells(x, counts, 0, 0), xp.zeros(shape, dtype=xp.int32)
     for k in range(1, windows.size[0] * windows.size[1]):
@@ -148,37 +132,10 @@ def unpool(dy: Array, places: Array, windows: Windows, image: tuple[int, int, in
     xp, shape = array_module(dy), (len(dy), *image)
     if isinstance(dy, np.ndarray):
         found = np.empty(shape, dtype=dy.dtype)
-        _compiled().unpool(contiguous(dy), places, *windows.size, *windows.stride, found)
+        compiled().unpool(contiguous(dy), places, *windows.size, *windows.stride, found)
         return found
     found = xp.zeros(shape, dtype=dy.dtype)
     for k in range(windows.size[0] * windows.size[1]):
         target = windows.cells(found, dy.shape[1:3], *divmod(k, windows.size[1]))
         target += xp.where(places == k, dy, xp.zeros_like(dy))
     return found
-
-
-def add_bias(x: Array, bias: Array) -> None:
-    """Add ``bias`` of shape (channels,) to the last axis of ``x``, in place."""
-    if isinstance(x, np.ndarray):
-        _compiled().add_bias(x.reshape(-1, x.shape[-1]), bias)
-    else:
-        x += bias
-
-
-def sum_positions(x: Array) -> Array:
-    """Sum over the middle axis of (n_rows, positions, channels)."""
-    if isinstance(x, np.ndarray):
-        found = np.empty((x.shape[0], x.shape[2]), dtype=x.dtype)
-        _compiled().sum_positions(contiguous(x), found)
-        return found
-    return x.sum(axis=1)
-
-
-def relu_gradient(y: Array, dy: Array) -> Array:
-    """Return ``dy`` where ``y`` is above 0, and 0 elsewhere."""
-    if isinstance(y, np.ndarray):
-        found = np.empty(y.shape, dtype=dy.dtype)
-        _compiled().relu_gradient(contiguous(y).ravel(), contiguous(dy).ravel(), found.ravel())
-        return found
-    xp = array_module(y)
-    return xp.where(y > 0, dy, xp.zeros_like(dy))

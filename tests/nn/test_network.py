@@ -117,6 +117,12 @@ def test_a_layer_that_does_not_fit_is_named(layers, message):
         (lambda: Sequential([]), ValueError, "must not be empty"),
         (lambda: Sequential([Dense(2), "relu"]), TypeError, "'relu' at position 1"),
         (lambda: Sequential([Dense(2)], frozen=[1]), ValueError, "positions from 0 to 0, got 1"),
+        (lambda: Sequential([Dense(2)], frozen="0"), ValueError, "positions from 0 to 0, got '0'"),
+        (
+            lambda: Sequential([Dense(2)]).build((3,), dtype="float16"),
+            ValueError,
+            "dtype must be one of",
+        ),
         (lambda: Dense(0), ValueError, "n_units must be an int of at least 1, got 0"),
         (lambda: Dense(2, initialization="zeros"), ValueError, "glorot.*he.*'zeros'"),
         (lambda: Conv2D(1, (1, 2, 3)), ValueError, "kernel_size must be"),

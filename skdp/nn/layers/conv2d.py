@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.nn.arrays import Array, array_module
+from skdp.nn.elementwise import add_bias, sum_positions
 from skdp.nn.layers.layer import (
     Layer,
     Parameters,
@@ -15,7 +16,7 @@ from skdp.nn.layers.layer import (
     glorot_or_he,
     image_shape,
 )
-from skdp.nn.windows import Windows, add_bias, columns_of, images_of, sum_positions
+from skdp.nn.windows import Windows, columns_of, images_of
 from skdp.privacy import OuterSum, Piece, Vectors
 
 __all__ = ["Conv2D"]

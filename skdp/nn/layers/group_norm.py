@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.nn.arrays import Array, array_module
+from skdp.nn.elementwise import scale_shift, sum_positions
 from skdp.nn.layers.layer import Layer, Parameters, Shape, check_positive_int
-from skdp.nn.windows import sum_positions
+from skdp.nn.normalization import normalized, normalized_backward
 from skdp.privacy import Piece, Vectors
 
 __all__ = ["GroupNorm"]
@@ -65,52 +66,33 @@ class GroupNorm(Layer):
         }
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:
-        normal, inverse = normalized(self._grouped(x), self.epsilon)
-        normal = normal.reshape(x.shape)
-        return normal * parameters["scale"] + parameters["shift"], (normal, inverse)
+        normal, inverse = normalized(_by_position(x), self.n_groups, self.epsilon)
+        y = scale_shift(normal, *_for_rows(len(x), parameters["scale"], parameters["shift"]))
+        return y.reshape(x.shape), (normal, inverse)
 
     def backward(self, parameters: Parameters, state: State, dy: Array) -> Array:
-        normal, inverse = state
-        grouped = self._grouped(dy * parameters["scale"])
-        return normalized_backward(self._grouped(normal), inverse, grouped).reshape(dy.shape)
+        scale = parameters["scale"]
+        factors = _for_rows(len(dy), scale, array_module(dy).zeros_like(scale))
+        scaled = scale_shift(_by_position(dy), *factors)
+        return normalized_backward(*state, scaled, self.n_groups).reshape(dy.shape)
 
     def record_gradients(
         self, parameters: Parameters, state: State, dy: Array, method: str = "materialized"
     ) -> list[Piece]:
-        shape = (len(dy), -1, dy.shape[-1])
-        scale, shift = (dy * state[0]).reshape(shape), dy.reshape(shape)
-        return [Vectors(sum_positions(scale)), Vectors(sum_positions(shift))]
+        dy = _by_position(dy)
+        return [Vectors(sum_positions(dy * state[0])), Vectors(sum_positions(dy))]
 
-    def _grouped(self, x: Array) -> Array:
-        return x.reshape(len(x), -1, self.n_groups, x.shape[-1] // self.n_groups)
+
+def _by_position(x: Array) -> Array:
+    return x.reshape(len(x), -1, x.shape[-1])
+
+
+def _for_rows(n_rows: int, *parameters: Array) -> list[Array]:
+    """Return each parameter once for each row."""
+    return [array_module(p).broadcast_to(p, (n_rows, len(p))) for p in parameters]
 
 
 def check_epsilon(epsilon: float) -> None:
     """Raise ValueError unless ``epsilon`` is a finite number above 0."""
     if not 0 < epsilon < math.inf:
         raise ValueError(f"epsilon must be a finite number above 0, got {epsilon!r}")
-
-
-def normalized(x: Array, epsilon: float) -> tuple[Array, Array]:
-    """Normalize each record and group of an array of shape (n_rows, positions, groups, channels).
-
-    Returns
-    -------
-    normal : array of the shape of ``x``
-        With mean 0 and variance 1.
-    inverse : array of shape (n_rows, 1, groups, 1)
-        One over the standard deviations.
-    """
-    axes = (1, 3)
-    centred = x - x.mean(axis=axes, keepdims=True)
-    variance = (centred * centred).mean(axis=axes, keepdims=True)
-    inverse = 1 / array_module(x).sqrt(variance + x.dtype.type(epsilon))
-    return centred * inverse, inverse
-
-
-def normalized_backward(normal: Array, inverse: Array, dy: Array) -> Array:
-    """Return the derivative by the inputs of `normalized`, from that by ``normal``."""
-    axes = (1, 3)
-    mean = dy.mean(axis=axes, keepdims=True)
-    slope = (dy * normal).mean(axis=axes, keepdims=True)
-    return (dy - mean - normal * slope) * inverse

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.nn.arrays import Array
-from skdp.nn.layers.group_norm import check_epsilon, normalized, normalized_backward
+from skdp.nn.layers.group_norm import check_epsilon
 from skdp.nn.layers.layer import Layer, Parameters, Shape
+from skdp.nn.normalization import normalized, normalized_backward
 from skdp.privacy import Piece, Vectors
 
 __all__ = ["LayerNorm"]
@@ -53,17 +54,16 @@ class LayerNorm(Layer):
         }
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, State]:
-        normal, inverse = normalized(x.reshape(len(x), 1, 1, -1), self.epsilon)
-        normal = normal.reshape(x.shape)
-        return normal * parameters["scale"] + parameters["shift"], (normal, inverse)
+        normal, inverse = normalized(x.reshape(len(x), 1, -1), 1, self.epsilon)
+        y = normal.reshape(x.shape) * parameters["scale"] + parameters["shift"]
+        return y, (normal, inverse)
 
     def backward(self, parameters: Parameters, state: State, dy: Array) -> Array:
-        normal, inverse = (part.reshape(len(dy), 1, 1, -1) for part in state)
-        scaled = (dy * parameters["scale"]).reshape(normal.shape)
-        return normalized_backward(normal, inverse, scaled).reshape(dy.shape)
+        scaled = (dy * parameters["scale"]).reshape(len(dy), 1, -1)
+        return normalized_backward(*state, scaled, 1).reshape(dy.shape)
 
     def record_gradients(
         self, parameters: Parameters, state: State, dy: Array, method: str = "materialized"
     ) -> list[Piece]:
-        shape = (len(dy), -1)
-        return [Vectors((dy * state[0]).reshape(shape)), Vectors(dy.reshape(shape))]
+        dy = dy.reshape(len(dy), -1)
+        return [Vectors(dy * state[0][:, 0]), Vectors(dy)]

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from skdp.nn.arrays import Array, array_module
+from skdp.nn.arrays import Array
+from skdp.nn.elementwise import relu, relu_gradient
 from skdp.nn.layers.layer import Layer, Parameters, Shape
-from skdp.nn.windows import relu_gradient
 
 __all__ = ["ReLU"]
 
@@ -25,7 +25,7 @@ class ReLU(Layer):
         return input_shape, {}
 
     def forward(self, parameters: Parameters, x: Array) -> tuple[Array, Array]:
-        y = array_module(x).maximum(x, x.dtype.type(0))
+        y = relu(x)
         return y, y
 
     def backward(self, parameters: Parameters, state: Array, dy: Array) -> Array:

@@ -1,0 +1,86 @@
+"""Where each parameter of a net lies in its flat vector, and the file that holds them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.nn.arrays import Array
+from skdp.nn.layers.layer import Parameters, Shape
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parameters of all layers, one after the other.
+
+    Attributes
+    ----------
+    parameter_shapes : tuple of dict of str to tuple of int
+        Of each layer.
+    """
+
+    parameter_shapes: tuple[dict[str, Shape], ...]
+
+    @property
+    def entries(self) -> list[tuple[int, str, Shape]]:
+        """Position of the layer, name and shape of each parameter, in the order of the flat vector."""
+        return [
+            (position, name, shape)
+            for position, own in enumerate(self.parameter_shapes)
+            for name, shape in own.items()
+        ]
+
+    @property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return sum(prod(shape) for _, _, shape in self.entries)
+
+    def outside(self, frozen: Sequence[int]) -> NDArray[np.bool_]:
+        """Tell which entries belong to layers at other positions than ``frozen``."""
+        parts = [
+            np.full(prod(shape), position not in frozen) for position, _, shape in self.entries
+        ]
+        return np.concatenate([np.zeros(0, dtype=bool), *parts])
+
+    def views(self, flat: Array) -> list[Parameters]:
+        """Name the parameters of each layer: slices of ``flat``."""
+        if flat.shape != (self.size,):
+            raise ValueError(f"flat must have shape ({self.size},), got {flat.shape}")
+        first, found = 0, [Parameters() for _ in self.parameter_shapes]
+        for position, name, shape in self.entries:
+            found[position][name] = flat[first : first + prod(shape)].reshape(shape)
+            first += prod(shape)
+        return found
+
+    def save(self, path: str | PathLike[str], flat: Array) -> None:
+        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``."""
+        arrays: dict[str, Any] = {
+            f"{position}.{name}": values
+            for position, own in enumerate(self.views(flat))
+            for name, values in own.items()
+        }
+        np.savez(path, **arrays)
+
+    def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
+        """Read what `save` wrote; ValueError if names or shapes differ."""
+        expected = {f"{position}.{name}": shape for position, name, shape in self.entries}
+        with np.load(path, allow_pickle=False) as stored:
+            if set(stored.files) != set(expected):
+                raise ValueError(
+                    f"the file holds {sorted(stored.files)}, but this net has {sorted(expected)}"
+                )
+            values = {name: stored[name] for name in expected}
+        for name, shape in expected.items():
+            if values[name].shape != shape:
+                raise ValueError(
+                    f"{name} has shape {values[name].shape} in the file, but {shape} in this net"
+                )
+        return np.concatenate([np.zeros(0), *(v.ravel() for v in values.values())]).astype(
+            np.float32
+        )

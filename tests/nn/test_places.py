@@ -1,0 +1,206 @@
+"""A record's numbers are the same bits in every place, beside any others, and in any number of records.
+
+Run as a program, this file looks at the layers with the BLAS kernels that OPENBLAS_CORETYPE names.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from skdp.nn import (
+    AvgPool2D,
+    Conv2D,
+    CrossEntropy,
+    Dense,
+    Flatten,
+    GroupNorm,
+    Layer,
+    LayerNorm,
+    MaxPool2D,
+    ReLU,
+    ScaledTanh,
+    Sequential,
+    SquaredError,
+    Tanh,
+)
+
+# Odd sizes move the rows of an array to odd addresses; 500 and 130 pass the blocks of BLAS kernels.
+LAYERS = [
+    (Dense(33), (500,)),
+    (Dense(130), (7,)),
+    (Dense(1), (65,)),
+    (Dense(10), (1,)),
+    (Conv2D(5, 3, padding=1), (7, 6, 3)),
+    (Conv2D(16, 8, stride=2, padding=3), (28, 28, 1)),
+    (Conv2D(1, 2), (3, 3, 1)),
+    (MaxPool2D(2, stride=1), (5, 5, 3)),
+    (MaxPool2D(2), (5, 7, 3)),
+    (AvgPool2D(2), (5, 5, 3)),
+    (GroupNorm(3), (5, 3, 9)),
+    (GroupNorm(2), (6,)),
+    (LayerNorm(), (33,)),
+    (ReLU(), (11,)),
+    (Tanh(), (11,)),
+    (ScaledTanh(1.58, 3.0, 0.71), (11,)),
+]
+DTYPES = ("float32", "float64")
+PLACES = 64
+SIZES = (1, 8, 63, 64, 65, 300)
+OTHER_KERNELS = 3  # exit status
+
+
+def numbers(layer, own, x, dy):
+    """Return everything that a layer computes of some records."""
+    y, state = layer.forward(own, x)
+    pieces = [
+        values
+        for method in ("materialized", "ghost")
+        for piece in layer.record_gradients(own, state, dy, method)
+        for values in vars(piece).values()
+    ]
+    return [y, layer.backward(own, state, dy), *pieces]
+
+
+def moved(function, inputs, others):
+    """Yield where a record stands, and what ``function`` gives for it, beside rows of ``others``."""
+    for place in range(PLACES):
+        arrays = [other[:PLACES].copy() for other in others]
+        for array, values in zip(arrays, inputs):
+            array[place] = values
+        yield f"place {place} of {PLACES}", [found[place] for found in function(*arrays)]
+    for size in SIZES:
+        for place in (0, size - 1):
+            arrays = [other[-size:].copy() for other in others]
+            for array, values in zip(arrays, inputs):
+                array[place] = values
+            yield f"place {place} of {size}", [found[place] for found in function(*arrays)]
+
+
+def look(function, inputs, others):
+    """Fail where a record's bits depend on its place, on its neighbours, or on their number."""
+    expected = [found[0] for found in function(*(values[None] for values in inputs))]
+    for where, found in moved(function, inputs, others):
+        for one, other in zip(expected, found, strict=True):
+            assert one.tobytes() == other.tobytes(), where
+
+
+def look_at_layer(layer, shape, dtype):
+    rng = np.random.default_rng(0)
+    output_shape, parameter_shapes = layer.shapes(shape)
+    own = {name: rng.standard_normal(s).astype(dtype) for name, s in parameter_shapes.items()}
+    others = [rng.standard_normal((max(SIZES), *s)).astype(dtype) for s in (shape, output_shape)]
+    inputs = [rng.standard_normal(s).astype(dtype) for s in (shape, output_shape)]
+    look(lambda x, dy: numbers(layer, own, x, dy), inputs, others)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("layer", "shape"), LAYERS, ids=map(repr, LAYERS))
+def test_layers(layer, shape, dtype):
+    look_at_layer(layer, shape, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "loss", [CrossEntropy(2), CrossEntropy(10), CrossEntropy(67), SquaredError(3)]
+)
+def test_losses(loss, dtype):
+    rng = np.random.default_rng(0)
+    shape = (max(SIZES) + 1, loss.n_outputs)
+    outputs, y = rng.standard_normal(shape).astype(dtype) * 5, rng.integers(0, 2, shape[0])
+    if isinstance(loss, SquaredError):
+        y = rng.standard_normal(shape)
+
+    def function(outputs, y):
+        return [loss.derivative(outputs, y), loss.value(outputs, y)]
+
+    look(function, [outputs[0], y[0]], [outputs[1:], y[1:]])
+
+
+@pytest.mark.parametrize("core", ["Haswell", "Zen", "SkylakeX", "Sandybridge"])
+def test_layers_with_other_kernels(core):
+    environment = {**os.environ, "OPENBLAS_CORETYPE": core, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, core]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if run.returncode == -signal.SIGILL:
+        pytest.skip(f"this processor cannot run the kernels for {core}")
+    if run.returncode == OTHER_KERNELS:
+        pytest.skip(f"this NumPy has the kernels {run.stdout.strip()} instead of those for {core}")
+    assert run.returncode == 0, run.stderr[-2000:]
+
+
+@dataclass(frozen=True, repr=False)
+class Careless(Layer):
+    """What no layer may do: look at a record's place, or at the number of records."""
+
+    what: str
+
+    def shapes(self, input_shape):
+        return input_shape, {}
+
+    def forward(self, parameters, x):
+        if self.what == "place":
+            return x + np.arange(len(x), dtype=x.dtype)[:, None] * x.dtype.type(1e-5), None
+        if self.what == "number":
+            return x + x.dtype.type(1e-5) * (len(x) == 1), None
+        return x - x.mean(axis=0), None
+
+    def backward(self, parameters, state, dy):
+        return dy
+
+
+@pytest.mark.parametrize("what", ["place", "number", "mean"])
+def test_careless_layers_are_found(what):
+    with pytest.raises(AssertionError):
+        look_at_layer(Careless(what), (3,), "float32")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("method", ["materialized", "ghost"])
+def test_whole_nets(dtype, method):
+    net = Sequential(
+        [
+            Conv2D(8, 4, stride=2, padding="same"),
+            GroupNorm(2),
+            Tanh(),
+            MaxPool2D(2, stride=1),
+            Conv2D(4, 3),
+            ReLU(),
+            AvgPool2D(2),
+            Flatten(),
+            LayerNorm(),
+            Dense(20),
+            ScaledTanh(),
+            Dense(1),
+        ]
+    )
+    network, rng = net.build((16, 16, 2), dtype=dtype), np.random.default_rng(0)
+    flat = network.initialize(rng)
+
+    def function(x, slope):
+        pieces = network.record_gradients(flat, x, lambda y: y * slope, method)
+        return [values for piece in pieces for values in vars(piece).values()]
+
+    x, slope = (rng.standard_normal((max(SIZES) + 1, n)).astype(dtype) for n in (512, 1))
+    look(function, [x[0], slope[0]], [x[1:], slope[1:]])
+
+
+def main(core):
+    """Look at the layers that use BLAS, if it has the kernels ``core``."""
+    found = {info.get("architecture") for info in threadpool_info() if info["user_api"] == "blas"}
+    if found != {core}:
+        print(*found)
+        sys.exit(OTHER_KERNELS)
+    for layer, shape in LAYERS:
+        for dtype in DTYPES:
+            if isinstance(layer, Dense | Conv2D):
+                look_at_layer(layer, shape, dtype)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
