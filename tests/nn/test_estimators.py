@@ -175,6 +175,18 @@ def test_save_load_and_start_from_a_file(name, tmp_path):
     assert any("parameters_init" in line for line in tiny.privacy_.assumptions)
 
 
+def test_few_records_for_so_many_parameters_are_named():
+    X, y = data("DPMLPClassifier")
+    with pytest.warns(
+        UtilityWarning, match="60 records at epsilon=1 are few for a net of 514 parameters"
+    ):
+        make("DPMLPClassifier").fit(X, y)
+    X, y = data("DPMLPClassifier", n=4000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        make("DPMLPClassifier", input_range=(-3, 3)).fit(X, y)
+
+
 def test_inferred_classes_warn_and_are_reported():
     X, y = data("DPMLPClassifier")
     with pytest.warns(PrivacyLeakWarning, match="classes="):
