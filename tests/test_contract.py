@@ -36,8 +36,11 @@ from skdp.linear_model.frank_wolfe import FrankWolfeFit
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.privacy import mechanisms
+from skdp.registry import estimators_of
 
-ALL = dict(skdp.all_estimators())
+# Nets have no coefficients, and another adjacency by default: tests/nn/test_estimators.py is their contract.
+NETS = estimators_of("skdp.nn")
+ALL = {name: cls for name, cls in skdp.all_estimators() if name not in NETS}
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
 PRIVATE = {
     name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters

@@ -121,7 +121,7 @@ def test_every_estimator_is_registered_once_and_offered_by_its_room():
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
 def test_the_api_reference_lists_the_estimators():
     pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.rst"))
-    room = r"(?:linear_model|multiparty|preprocessing)"
+    room = r"(?:linear_model|multiparty|nn|preprocessing)"
     listed = set(
         re.findall(rf"^   ({room}\.(?:[A-Z]{{2,}}|Public|Scattering)\w+)$", pages, flags=re.M)
     )

@@ -222,7 +222,15 @@ def test_plain_parameters_are_spelled_out(name):
         key: value
         for key, value in ALL[name]().get_params().items()
         if key
-        not in ("accountant", "random_state", "verbose", "callback", "coef_init", "class_weight")
+        not in (
+            "accountant",
+            "random_state",
+            "verbose",
+            "callback",
+            "coef_init",
+            "class_weight",
+            "validation",
+        )
     }
     assert seed_context(ALL[name]()._noise_parameters()) == repr(sorted(params.items())).encode()
 

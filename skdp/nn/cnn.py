@@ -37,6 +37,8 @@ class ConvolutionalNet(NetClassifier):
 class DPCNNClassifier(ConvolutionalNet):
     """A convolutional net for images, by differentially private SGD.
 
+    Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
+
     {guarantee}
 
     Parameters

@@ -15,17 +15,17 @@ from skdp._compat import warn_user
 from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
-from skdp.exceptions import PrivacyLeakWarning
+from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.parts.checks import check_callback, check_clip
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
-from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run
+from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
-from skdp.nn.task import NetTask, Targets, require_places, start_of
+from skdp.nn.task import NetTask, Targets, require_places, start_of, usual_clipping
 from skdp.nn.training import Clipping, Training, train
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
 
@@ -33,6 +33,8 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+# Signal below which a fit warns: on held-out parts, nets above it were hardly ever worse than a constant.
+FEW = 6.0
 
 
 class NetFit(PrivateFit[Problem]):
@@ -61,7 +63,6 @@ class NetFit(PrivateFit[Problem]):
     fit_intercept = False  # of the reading of tables: a net has its own
     _poor_score = True  # on the few hundred rows of scikit-learn's checks
     _free = PrivateFit._free | {"validation"}
-    _free_if_none = frozenset({"max_rows_per_group", "n_epochs", "average", "parameters_init"})
 
     # ---------------------------------------------------------------- what a subclass gives
 
@@ -148,16 +149,30 @@ class NetFit(PrivateFit[Problem]):
             return True
         return isinstance(self.batch_size, str) or self.batch_size < n_units
 
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        shape = problem.records.shape
+        size = self._built(shape.n_features, self._loss(problem).n_outputs).n_trainable
+        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
+            verb = "is" if shape.n_units == 1 else "are"
+            warn_user(
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for a net of {size} parameters: most "
+                f"of what it learns may be noise; use a smaller net, more {shape.unit}s, a larger epsilon or a "
+                "linear model",
+                UtilityWarning,
+            )
+
     # ---------------------------------------------------------------- the fit
 
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
-        shape, loss, clipping = problem.records.shape, self._loss(problem), self._clipping()
+        shape, loss = problem.records.shape, self._loss(problem)
         if shape.device != "cpu" and shape.container == "csr":
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
         network = self._built(shape.n_features, loss.n_outputs)
+        clipping = self._clipping(network)
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         shares = self._shares(session, problem)
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
@@ -226,9 +241,9 @@ class NetFit(PrivateFit[Problem]):
         session.require_feasible_batches(size, (plan,))
         return plan
 
-    def _clipping(self) -> Clipping:
+    def _clipping(self, network: Network) -> Clipping:
         norm = given(self.clip_norm)
-        method = "materialized" if self.clipping == "auto" else self.clipping
+        method = usual_clipping(network) if self.clipping == "auto" else self.clipping
         return Clipping(
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
         )
@@ -255,7 +270,8 @@ class NetFit(PrivateFit[Problem]):
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        clipping = self._clipping()
+        shape, loss = problem.records.shape, self._loss(problem)
+        clipping = self._clipping(self._built(shape.n_features, loss.n_outputs))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size

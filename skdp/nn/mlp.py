@@ -43,6 +43,8 @@ class DenseNet:
 class DPMLPClassifier(DenseNet, NetClassifier):
     """A net of dense layers for classification, by differentially private SGD.
 
+    Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
+
     {guarantee}
 
     Parameters
@@ -156,6 +158,8 @@ class DPMLPClassifier(DenseNet, NetClassifier):
 @document()
 class DPMLPRegressor(DenseNet, NetRegressor):
     """A net of dense layers for regression, by differentially private SGD.
+
+    Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
 
     {guarantee}
 

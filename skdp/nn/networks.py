@@ -42,6 +42,8 @@ class GivenNet:
 class DPNetworkClassifier(GivenNet, NetClassifier):
     """Any net of `skdp.nn` layers for classification, by differentially private SGD.
 
+    Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
+
     {guarantee}
 
     Parameters
@@ -154,6 +156,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
 @document()
 class DPNetworkRegressor(GivenNet, NetRegressor):
     """Any net of `skdp.nn` layers for regression, by differentially private SGD.
+
+    Steps along noisy clipped gradients of minibatches, as in [Abadi2016]_.
 
     {guarantee}
 

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
+from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
 from skdp.privacy import check_places
 
-__all__ = ["NetTask", "Targets", "outputs_of", "require_places", "start_of"]
+__all__ = ["NetTask", "Targets", "outputs_of", "require_places", "start_of", "usual_clipping"]
 
 Vector = NDArray[np.float64]
+LARGEST = 2**20  # entries of a materialized convolution: 256 MiB for a block of 64 records
 ROWS = 512  # rows whose outputs are computed at once; a choice, not tuned
 
 
@@ -110,6 +112,17 @@ class NetTask:
             return pieces
 
         return at
+
+
+def usual_clipping(network: Network) -> str:
+    """What "auto" is: ghost norms where the gradients of a convolution would fill much memory."""
+    convolutions = (
+        math.prod(shape)
+        for layer, own in zip(network.sequential.layers, network.parameter_shapes)
+        for shape in own.values()
+        if isinstance(layer, Conv2D)
+    )
+    return "ghost" if max(convolutions, default=0) > LARGEST else "materialized"
 
 
 @lru_cache(maxsize=64)

@@ -15,8 +15,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import skdp
 from skdp.losses import Loss
+from skdp.nn.frame import NetFit
 
-ALL = dict(skdp.all_estimators())
+ALL = {n: cls for n, cls in skdp.all_estimators() if not issubclass(cls, NetFit)}  # linear models
 MODELS = sorted(n for n, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls()))
 MULTICLASS = [
     name

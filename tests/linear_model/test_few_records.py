@@ -16,6 +16,7 @@ from skdp.linear_model.parts.scales import LARGEST_SHARE, PRECISION, grown_share
 from skdp.linear_model.stochastic import StochasticFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.multiparty.output_estimators import _OutputFit
+from skdp.nn.frame import NetFit
 from skdp.privacy import PrivacySession, accounting
 
 N = 400
@@ -60,7 +61,11 @@ def told(model, X, y, **fit):
     return [str(w.message) for w in caught if w.category is UtilityWarning]
 
 
-PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
+PRIVATE = {
+    n: c
+    for n, c in skdp.all_estimators()
+    if "epsilon" in inspect.signature(c).parameters and not issubclass(c, NetFit)
+}
 NAMES = sorted(PRIVATE)
 MODELS = [n for n in NAMES if is_classifier(PRIVATE[n]()) or is_regressor(PRIVATE[n]())]
 

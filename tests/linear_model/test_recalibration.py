@@ -12,12 +12,15 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 import skdp
 from skdp.linear_model.frame import LinearFit
 from skdp.multiparty.frame import MultipartyFit
+from skdp.nn.frame import NetFit
 from skdp.privacy import accounting
 
 PRIVATE = {
     name: cls
     for name, cls in skdp.all_estimators()
-    if name.startswith("DP") and name.endswith("Classifier") and not issubclass(cls, MultipartyFit)
+    if name.startswith("DP")
+    and name.endswith("Classifier")
+    and not issubclass(cls, (MultipartyFit, NetFit))
 }
 LEFT_OUT = {"DPAMPClassifier", "DPSRMClassifier"}  # of two classes
 RECALIBRATED = sorted(set(PRIVATE) - LEFT_OUT)

@@ -175,6 +175,18 @@ def test_save_load_and_start_from_a_file(name, tmp_path):
     assert any("parameters_init" in line for line in tiny.privacy_.assumptions)
 
 
+def test_few_records_for_so_many_parameters_are_named():
+    X, y = data("DPMLPClassifier")
+    with pytest.warns(
+        UtilityWarning, match="60 records at epsilon=1 are few for a net of 514 parameters"
+    ):
+        make("DPMLPClassifier").fit(X, y)
+    X, y = data("DPMLPClassifier", n=4000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        make("DPMLPClassifier", input_range=(-3, 3)).fit(X, y)
+
+
 def test_inferred_classes_warn_and_are_reported():
     X, y = data("DPMLPClassifier")
     with pytest.warns(PrivacyLeakWarning, match="classes="):
@@ -270,7 +282,9 @@ def test_replace_one_costs_twice_the_sensitivity():
 
 def test_all_ways_to_clip_take_the_same_steps_without_noise():
     X, y = data("DPCNNClassifier", d=16)
-    settings = dict(epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3)
+    settings = dict(
+        epsilon=np.inf, image_shape=(4, 4), batch_size=60, max_iter=3, learning_rate=0.5
+    )
     found = {
         way: make("DPCNNClassifier", clipping=way, **settings).fit(X, y).parameters_
         for way in ("auto", "materialized", "ghost", "one-by-one")

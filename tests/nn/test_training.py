@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from skdp.nn import Conv2D, Dense, Flatten, Sequential
 from skdp.nn.architectures import ARCHITECTURES, architecture
 from skdp.nn.choices import chosen_rate, chosen_run
 from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
+from skdp.nn.task import usual_clipping
 from skdp.nn.training import Clipping, Training, train
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
 
@@ -165,3 +167,9 @@ def test_replay_of_a_private_run(monkeypatch):
     # Twenty normal numbers of the planned size: the sum of their squares is outside of these with chance 1e-7.
     std = plan.noise_multiplier * 0.5 / 60
     assert 2.0 < np.sum((np.array(noise) / std) ** 2) < 71.0
+
+
+def test_ghost_is_chosen_where_convolutions_are_large():
+    net = Sequential([Conv2D(512, 3), Conv2D(256, 3), Flatten(), Dense(2)]).build((8, 8, 1))
+    assert usual_clipping(net) == "ghost"  # 9 * 512 * 256 weights
+    assert usual_clipping(architecture("dp-cnn", 10).build((32, 32, 3))) == "materialized"

@@ -482,7 +482,11 @@ def test_extreme_records_print_nothing(name, adjacency, kind):
         X, y = extreme(name, kind, where=where)
         for A in (X, sp.csr_matrix(X), np.asfortranarray(X)):
             model = quietly(lambda A=A, y=y: made(name, **public).fit(A, y))
-            released = model.scale_ if hasattr(model, "scale_") else model.coef_
+            released = next(
+                getattr(model, kept)
+                for kept in ("scale_", "parameters_", "coef_")
+                if hasattr(model, kept)
+            )
             assert np.isfinite(released).all()
         if "max_weight" in model.get_params():
             weights = np.resize([1.0, TINY, HUGE, 0.0, -0.0], 40)

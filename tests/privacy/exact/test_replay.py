@@ -26,6 +26,7 @@ from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
+from skdp.nn.frame import NetFit
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -45,7 +46,7 @@ NAMES = sorted(
     name
     for name, cls in skdp.all_estimators()
     if "epsilon" in inspect.signature(cls).parameters
-    and not issubclass(cls, PerturbedFit)
+    and not issubclass(cls, (PerturbedFit, NetFit))  # of nets: tests/nn
     and not name.startswith("DPLocalObjective")
 )
 # Near 0 the gradients of a logistic record and of its opposite are half as far apart as gradients can be, and its

@@ -1,0 +1,50 @@
+"""One private step of the nets, for each way to clip, and its memory."""
+
+import warnings
+
+import numpy as np
+
+from skdp import DPCNNClassifier, DPMLPClassifier
+
+STEPS, BATCH = 5, 256
+
+
+def images(n=2000):
+    rng = np.random.default_rng(0)
+    return rng.uniform(size=(n, 784)).astype(np.float32), rng.integers(0, 10, n)
+
+
+def fitted(cls, **params):
+    """A fit of a few steps, nearly all of whose time they take."""
+    X, y = images()
+    settings = dict(
+        epsilon=3.0, max_iter=STEPS, batch_size=BATCH, classes=range(10), input_range=(0, 1)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return cls(**settings, **params).fit(X, y)
+
+
+class Convolutional:
+    params = ("materialized", "ghost", "microbatch")
+    param_names = ("clipping",)
+
+    def setup(self, clipping):
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)  # compiles
+
+    def time_steps(self, clipping):
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+
+    def peakmem_steps(self, clipping):
+        fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+
+
+class Dense:
+    def setup(self):
+        fitted(DPMLPClassifier, hidden_layer_sizes=(512,))
+
+    def time_steps(self):
+        fitted(DPMLPClassifier, hidden_layer_sizes=(512,))
+
+    def peakmem_steps(self):
+        fitted(DPMLPClassifier, hidden_layer_sizes=(512,))
