@@ -86,8 +86,8 @@ class NetFit(PrivateFit[Problem]):
             return {}
         if problem.records.shape.device != "cpu":
             raise ValueError(
-                "the ranges of columns are released on the host only: give their public input_range=, or pass X as a "
-                "NumPy array or a SciPy CSR matrix"
+                "the ranges of columns are released on the host only: give their public input_range=, or pass X "
+                "as a NumPy array or a SciPy CSR matrix"
             )
         n_units = problem.records.n_units
         return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
