@@ -1,0 +1,43 @@
+"""Rows of long groups are drawn away, each with the same chance."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skdp.privacy import PrivacySession, PrivateRecords
+
+
+def session(seed, unit="group"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return PrivacySession(epsilon=1.0, delta=1e-5, unit=unit, random_state=seed)
+
+
+GROUPS = np.array([0, 1, 1, 1, 1, 2, 2])
+
+
+def kept(seed, groups=GROUPS, max_rows=2):
+    X = np.arange(float(len(groups)))[:, None]
+    records = PrivateRecords(X, X[:, 0], groups=groups)
+    few = session(seed).limit_rows(records, max_rows)
+    assert few.shape == records.shape
+    rows = few._rows
+    assert np.array_equal(rows.X[:, 0], rows.y)
+    assert np.array_equal(groups[rows.X[:, 0].astype(int)], rows.groups)
+    return rows.X[:, 0].astype(int)
+
+
+def test_every_row_of_a_long_group_stays_with_the_same_chance():
+    found = np.array([np.isin(np.arange(7), kept(seed)) for seed in range(1500)])
+    assert found[:, [0, 5, 6]].all()
+    assert (found[:, 1:5].sum(axis=1) == 2).all()
+    # A half of 1500, with a standard deviation of 19.4: outside of 5.4 of them with chance 7e-8, four times.
+    assert np.all(np.abs(found[:, 1:5].sum(axis=0) - 750) < 105)
+
+
+def test_records_have_no_groups_to_limit():
+    with pytest.raises(ValueError, match="unit='record'"):
+        session(0, "record").limit_rows(PrivateRecords(np.eye(3), np.zeros(3)), 2)
+    with pytest.raises(ValueError, match="max_rows"):
+        kept(0, max_rows=0)
