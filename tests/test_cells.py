@@ -10,7 +10,7 @@ from skdp import DPIGHTClassifier, DPIGHTRegressor, DPSparseERM, DPSparseERMRegr
 from skdp.base import encode_groups
 from skdp.base.cells import as_table, cell_numbers, label_codes
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.linear_model import glm as _glm
+from skdp.linear_model import targets as _targets
 from skdp.losses import MultinomialLoss
 
 pd = pytest.importorskip("pandas")
@@ -45,7 +45,7 @@ def read(monkeypatch):
         found.update(rest, X=X, y=y)
         raise Accepted
 
-    monkeypatch.setattr(_glm, "PrivateRecords", records)
+    monkeypatch.setattr(_targets, "PrivateRecords", records)
 
     def fit(model, X, y, **more):
         with pytest.raises(Accepted):

@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "PrivacySession": "skdp.privacy.session",
         "PrivateRecords": "skdp.privacy.records",
         "PublicShape": "skdp.privacy.shape",
+        "PlanRunsOnce": "skdp.privacy.budget",
         "Reservation": "skdp.privacy.budget",
         "Standardization": "skdp.privacy.standardization",
         "Vectors": "skdp.privacy.pieces",

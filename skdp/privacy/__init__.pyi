@@ -15,6 +15,7 @@ from skdp.privacy.batches import Partition as Partition
 from skdp.privacy.bounded import Bounded as Bounded
 from skdp.privacy.budget import AmbientAccountantMixin as AmbientAccountantMixin
 from skdp.privacy.budget import BudgetAccountant as BudgetAccountant
+from skdp.privacy.budget import PlanRunsOnce as PlanRunsOnce
 from skdp.privacy.budget import Reservation as Reservation
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger

@@ -117,12 +117,8 @@ def test_rows_that_are_mostly_empty_are_named(name):
 
 def least_needed(cls, d):
     """The least n mu at d features; None where few coefficients, or few numbers of a step, are released."""
-    if issubclass(cls, _OutputFit):  # noise of a minimiser that moves scores of rows, alpha = 1
-        if is_classifier(cls()):
-            return 4.0
-        return 8.0 * (1.0 + 0.5 * math.sqrt(2.0))  # times the threshold of the Huber loss
-    if cls.__name__.startswith("DPLocalObjective"):
-        return None
+    if issubclass(cls, _OutputFit) or cls.__name__.startswith("DPLocalObjective"):
+        return None  # they warn of the noise of scores, or of the penalty
     if issubclass(cls, (StochasticFit, PrivateThresholdingFit, MultipartyFit)):
         return 2 * math.sqrt(d + 1)  # a gradient of all parameters
     return (d + 1) ** 1.5 if cls is skdp.DPAdaSSPRegressor else None  # all second moments
@@ -132,8 +128,7 @@ def too_many(name, n, d, **params):
     cls = PRIVATE[name]
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n)
-    penalty = {"alpha": 1.0} if issubclass(cls, _OutputFit) else {}
-    messages = told(cls(**{**declared(cls), **penalty, **params}), X, y)
+    messages = told(cls(**{**declared(cls), **params}), X, y)
     found = [m for m in messages if "are too many" in m]
     assert len(found) < 2
     return found[0] if found else None

@@ -11,9 +11,7 @@ from typing import Any, NoReturn
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party.plan import Plan
-from skdp.privacy import BudgetAccountant, Reservation, read_ledger
-from skdp.privacy.budget.filters import check_charge
-from skdp.privacy.budget.plans import PlanRunsOnce, labelled
+from skdp.privacy import BudgetAccountant, PlanRunsOnce, Reservation, read_ledger
 
 __all__ = ["LedgerError", "LedgerFull", "PlanLedger", "open_ledger"]
 
@@ -98,31 +96,15 @@ class PlanLedger(BudgetAccountant):
 
 
 class _Held(Exception):
-    """The ledger holds the plan: undoes the transaction that asked."""
+    """The ledger holds the plan: ends the trial."""
 
 
 class _Trial(PlanLedger):
     """Asks whether a reservation would be made, and makes none."""
 
-    def _charge(  # type: ignore[override]
-        self,
-        *,
-        estimator: str,
-        epsilon: float,
-        delta: float,
-        adjacency: str,
-        unit: str,
-        mu: float | None,
-        noise_error: tuple[float, float],
-        seeded: bool,
-        plan: str,
-    ) -> NoReturn:
-        assert not seeded  # a plan has no seed
-        fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
-        with self._transaction("nothing is charged", write=True) as (connection, ceiling):
-            name = labelled(estimator, plan)
-            self._check_admitted(connection, ceiling, name, fit, adjacency, unit, plan)
-            raise _Held
+    def _charge(self, **charge: Any) -> NoReturn:
+        self.check_reserve(**charge)
+        raise _Held
 
 
 def open_ledger(

@@ -8,10 +8,12 @@ from skdp.privacy.budget.accountant import (
     read_ledger,
 )
 from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
+from skdp.privacy.budget.plans import PlanRunsOnce
 
 __all__ = [
     "AmbientAccountantMixin",
     "BudgetAccountant",
+    "PlanRunsOnce",
     "Reservation",
     "check_accountant",
     "current_accountant",

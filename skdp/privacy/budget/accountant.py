@@ -18,7 +18,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import NoReturn, Self, TypedDict
+from typing import NoReturn, NotRequired, Self, TypedDict, Unpack
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.blocks import enter_block, leave_block
@@ -150,6 +150,22 @@ class Reservation:
 
     def __repr__(self) -> str:
         return f"<Reservation {self._number} of {self._accountant.path}: {self._state}>"
+
+
+class _Terms(TypedDict):
+    """What a fit would be charged with."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    mu: NotRequired[float | None]
+    noise_error: NotRequired[tuple[float, float]]
+    seeded: NotRequired[bool]
+
+
+class _OnlyAsked(Exception):
+    """Undoes the transaction of a question."""
 
 
 class BudgetAccountant:
@@ -290,6 +306,26 @@ class BudgetAccountant:
             another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
             its file is gone or an older copy. Nothing is charged.
         """
+        return self._reserve(
+            estimator, plan, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, mu=mu,
+            noise_error=noise_error, seeded=seeded,
+        )  # fmt: skip
+
+    def _reserve(
+        self,
+        estimator: str,
+        plan: str | None,
+        *,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        unit: str,
+        mu: float | None = None,
+        noise_error: tuple[float, float] = (0.0, 0.0),
+        seeded: bool = False,
+        only_asked: bool = False,
+    ) -> Reservation:
+        """Charge one fit, or only ask whether it could be: then all is undone."""
         fit = check_charge(estimator, epsilon, delta, mu, delta == 0, noise_error)
         if plan is not None:
             estimator = labelled(estimator, plan)
@@ -298,6 +334,8 @@ class BudgetAccountant:
             if seeded:
                 estimator = _seeded_name(estimator, ceiling)
             self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
+            if only_asked:
+                raise _OnlyAsked
             row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
@@ -305,6 +343,23 @@ class BudgetAccountant:
             assert number is not None
             _MADE_HERE.setdefault(self._id, set()).add(number)
         return Reservation(self, number)
+
+    def check_reserve(
+        self, *, estimator: str, plan: str | None = None, **charge: Unpack[_Terms]
+    ) -> None:
+        """Raise what `reserve` would raise. The ledger stays as it is.
+
+        Parameters
+        ----------
+        estimator, plan, **charge
+            As for `reserve`.
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+        """
+        with contextlib.suppress(_OnlyAsked):
+            self._reserve(estimator, plan, only_asked=True, **charge)
 
     def _check_admitted(
         self,

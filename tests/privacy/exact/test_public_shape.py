@@ -109,7 +109,7 @@ READERS = {
     ("privacy/shape.py", "of"),
     ("base/fit.py", "_count_records"),
     # the door: one entry a row, checked and coded
-    ("linear_model/glm.py", "_records"),
+    ("linear_model/targets.py", "_records"),
     ("base/cells.py", "as_table"),
     ("base/tables.py", "_validate_on_device"),
     ("base/tables.py", "encode_groups"),
@@ -118,6 +118,10 @@ READERS = {
     ("privacy/rows.py", "rows_from"),
     ("privacy/session/sampler.py", "draw"),
     ("privacy/session/sampler.py", "partition"),
+    ("privacy/session/group_rows.py", "limit_rows"),
+    # rows on a device, in calls of 64
+    ("privacy/gradients/device.py", "__call__"),
+    ("privacy/gradients/device.py", "_some"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
