@@ -1,18 +1,25 @@
-"""The last release of a regression: how far its predictions can be trusted.
+"""The last releases of a net: how far its predictions can be trusted.
 
-Let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of (f f, f t, f, t)
-is released. The line of t on f through these moments, its slope shrunk by what the noise could have made of it,
-replaces f. So a net that has learnt nothing predicts about the mean.
+Classification: the outputs are the only features of a second, small model, with an intercept for each class and
+one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models.
+
+Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
+(f f, f t, f, t) is released. The line of t on f through these moments, its slope shrunk by what the noise could
+have made of it, replaces f. So a net that has learnt nothing predicts about the mean.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from skdp.nn.task import NetTask
+from skdp.linear_model.parts.recalibrate import Recalibration, plan_recalibration
+from skdp.losses import LogisticLoss, MultinomialLoss
+from skdp.nn.task import NetTask, outputs_of
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["released_line"]
+__all__ = ["plan_scores", "released_line", "released_scores", "scores_of"]
 
 LARGEST_SLOPE = 3.0
 
@@ -40,3 +47,31 @@ def released_line(
         sure = covariance**2 / (covariance**2 + noise**2)
         slope = float(np.clip(sure * covariance / variance, 0.0, LARGEST_SLOPE))
     return slope, float(t - slope * f)
+
+
+def plan_scores(
+    session: PrivacySession, records: PrivateRecords, n_classes: int
+) -> Recalibration | None:
+    """Plan the recalibration of a classifier, before its steps; None where its noise would be too large."""
+    loss = LogisticLoss() if n_classes == 2 else MultinomialLoss(n_classes)
+    shape = records.shape.with_features(loss.n_outputs)
+    return plan_recalibration(session, PrivateRecords.elsewhere(shape, fit_intercept=True), loss)
+
+
+def scores_of(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One score a class, or the second's over the first's for two; of shape (n_rows, n_scores)."""
+    return outputs[:, 1:] - outputs[:, :1] if outputs.shape[1] == 2 else outputs
+
+
+def released_scores(
+    plan: Recalibration, records: PrivateRecords, task: NetTask, parameters: Any
+) -> NDArray[np.float64]:
+    """The linear map of scores that the recalibration found: (n_scores + 1, n_scores), intercepts last."""
+    k = plan.n_outputs
+
+    def scores(X: Any) -> NDArray[np.float64]:
+        return scores_of(outputs_of(task.network, parameters, task.inputs, X))
+
+    mapped = records.mapped(scores, k, fit_intercept=True)
+    same = np.vstack([np.eye(k), np.zeros(k)])
+    return replace(plan, records=mapped).of(same)

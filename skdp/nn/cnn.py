@@ -41,6 +41,8 @@ class DPCNNClassifier(ConvolutionalNet):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}
@@ -60,7 +62,7 @@ class DPCNNClassifier(ConvolutionalNet):
 
     Attributes
     ----------
-    {parameters_} {network_} {inputs_}
+    {parameters_} {network_} {inputs_} {calibration_}
     {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 

@@ -92,6 +92,10 @@ class NetFit(PrivateFit[Problem]):
         n_units = problem.records.n_units
         return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
+    def _plan_last(self, session: PrivacySession, problem: Problem) -> Any:
+        """A plan of releases after the steps, with its ``share`` of mu^2; or None."""
+        return None
+
     def _standardizes(self) -> bool:
         """Whether columns without a public range are brought to one scale."""
         return True
@@ -103,8 +107,9 @@ class NetFit(PrivateFit[Problem]):
         task: NetTask,
         parameters: Any,
         shares: Mapping[str, float],
+        last: Any,
     ) -> dict[str, Any]:
-        """Last releases, and what is kept of them."""
+        """Last releases, and what is kept of them; ``last`` is of `_plan_last`."""
         return {}
 
     # ---------------------------------------------------------------- parameters
@@ -174,7 +179,10 @@ class NetFit(PrivateFit[Problem]):
         network = self._built(shape.n_features, loss.n_outputs)
         clipping = self._clipping(network)
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
+        last = self._plan_last(session, problem)
         shares = self._shares(session, problem)
+        if last is not None:
+            shares["recalibration"] = last.share
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
         if clipping.method != "one-by-one":
             require_places(
@@ -188,11 +196,11 @@ class NetFit(PrivateFit[Problem]):
         if start is None:
             start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
         task = NetTask(network, loss, inputs, targets, start)
-        return self._trained(session, problem, task, plan, clipping, shares)
+        return self._trained(session, problem, task, plan, clipping, shares, last)
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
-        shares: Mapping[str, float],
+        shares: Mapping[str, float], last: Any,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         settings = Training(clipping, self._rate(plan, clipping), self._rule())
@@ -209,7 +217,7 @@ class NetFit(PrivateFit[Problem]):
             "clip_norm_": clipping.norm,
             "learning_rate_": settings.learning_rate,
             "batch_size_": plan.batch_size,
-            **self._after(session, problem, task, parameters, shares),
+            **self._after(session, problem, task, parameters, shares, last),
         }
         return Solution(theta, plan.releases, attributes)
 

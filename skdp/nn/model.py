@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._compat import warn_user
 from skdp.base.columns import check_bounds
 from skdp.base.tables import validate_table
+from skdp.exceptions import UtilityWarning
 from skdp.linear_model.parts.quantiles import (
     RANGE_QUESTIONS,
     RANGE_SEARCHES,
     SMALLEST_SHARE,
     released_range,
 )
+from skdp.linear_model.parts.recalibrate import Recalibration
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.targets import LabelModel, NumberModel, Problem
-from skdp.nn.calibration import released_line
+from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.choices import REGRESSION_WALK
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
@@ -30,6 +33,9 @@ from skdp.privacy import PrivacySession
 
 __all__ = ["NetClassifier", "NetModel", "NetRegressor"]
 
+SURE = (
+    200.0  # units times mu below which a classifier warns of its probabilities, as linear models do
+)
 LARGEST_RANGE = 0.3  # largest part of mu^2 for the range of the targets, if the units are few
 CALIBRATION, CALIBRATION_ANSWERS = (
     0.1,
@@ -84,14 +90,50 @@ class NetModel:
 
 
 class NetClassifier(NetModel, LabelModel, NetFit):
-    """Softmax over the outputs of a net."""
+    """Softmax over the outputs of a net, recalibrated at the end where the budget allows it."""
+
+    calibration_: NDArray[np.float64] | None
 
     def _loss(self, problem: Problem) -> CrossEntropy:
         return CrossEntropy(len(np.asarray(problem.fitted["classes_"])))
 
+    def _plan_last(self, session: PrivacySession, problem: Problem) -> Recalibration | None:
+        return plan_scores(session, problem.records, len(np.asarray(problem.fitted["classes_"])))
+
+    def _after(
+        self,
+        session: PrivacySession,
+        problem: Problem,
+        task: NetTask,
+        parameters: Any,
+        shares: Mapping[str, float],
+        last: Recalibration | None,
+    ) -> dict[str, Any]:
+        if last is None:
+            return {"calibration_": None}
+        return {"calibration_": released_scores(last, problem.records, task, parameters)}
+
+    def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
+        super()._warn_before(session, problem)
+        if session.exact or session.delta == 0:
+            return
+        shape = problem.records.shape
+        mass = shape.n_units * session.mu
+        if mass < SURE:
+            wanted = math.ceil(shape.n_units * SURE / mass)
+            warn_user(
+                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of "
+                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less "
+                f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger "
+                "epsilon",
+                UtilityWarning,
+            )
+
     def _scores(self, X: Any) -> NDArray[np.float64]:
-        outputs = self._outputs(X)
-        return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
+        scores = scores_of(self._outputs(X))
+        if self.calibration_ is not None:
+            scores = scores @ self.calibration_[:-1] + self.calibration_[-1]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
         """Accuracy on the public validation data."""
@@ -154,6 +196,7 @@ class NetRegressor(NetModel, NumberModel, NetFit):
         task: NetTask,
         parameters: Any,
         shares: Mapping[str, float],
+        last: Any,
     ) -> dict[str, Any]:
         line = (1.0, 0.0)
         if "calibration" in shares:

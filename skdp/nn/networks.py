@@ -46,6 +46,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
 
     {guarantee}
 
+    {recalibrated}
+
     Parameters
     ----------
     {epsilon} {delta}
@@ -63,7 +65,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
 
     Attributes
     ----------
-    {parameters_} {network_} {inputs_}
+    {parameters_} {network_} {inputs_} {calibration_}
     {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 

@@ -5,6 +5,7 @@ statistic is a function of `skdp.privacy.statistics`, with its proof; the method
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
@@ -41,6 +42,8 @@ from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradi
 from skdp.privacy.statistics.votes import support_votes
 
 __all__ = ["PrivateRecords"]
+
+MAPPED = 64  # rows that a function of `PrivateRecords.mapped` gets at once, as many as `check_places` gives it
 
 
 class PrivateRecords:
@@ -313,6 +316,39 @@ class PrivateRecords:
         if len(at) != self.n_parameters or at.ndim > 2:
             raise ValueError(f"theta must have {self.n_parameters} rows, got shape {at.shape}")
         return PrivateRecords._of(self._rows.scored(at, np.array(less, dtype=np.float64)))
+
+    def mapped(
+        self,
+        function: Callable[[Matrix], NDArray[np.float64]],
+        n_features: int,
+        *,
+        fit_intercept: bool = False,
+    ) -> "PrivateRecords":
+        """Return records whose features are what a function makes of each row.
+
+        Parameters
+        ----------
+        function : callable
+            Takes rows as they are stored, and returns an array of shape (number of rows, ``n_features``). A row's
+            numbers must be a function of this row and of public or released values alone, to the last bit; see
+            `check_places`. It must not keep what it was given, and must not raise for any values.
+        n_features : int
+            Public.
+        fit_intercept : bool, default=False
+            Whether a last feature of 1 takes part.
+
+        Returns
+        -------
+        PrivateRecords
+            Each row of a group has its weight over the number of the group's rows, so that a
+            group adds the mean of its rows.
+        """
+        rows = self._rows
+        found = np.empty((rows.matrix.shape[0], int(n_features)))
+        for first in range(0, len(found), MAPPED):
+            part = slice(first, first + MAPPED)
+            found[part] = function(rows.matrix[part])
+        return PrivateRecords._of(rows.mapped(found, fit_intercept=fit_intercept))
 
     def shortened(self, row_norm: float) -> "PrivateRecords":
         """Return the same records with long rows scaled down.

@@ -140,20 +140,24 @@ class Rows:
     def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
         """Rows whose features are linear predictors, and of which a group adds its mean."""
         from skdp.kernels import linear_scores
-        from skdp.kernels.inputs import on_host
 
         weights = theta.reshape(len(theta), -1)
         d = self.shape.n_features
         intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
-        scores = linear_scores(self.matrix, weights[:d], intercept - less)
+        return self.mapped(linear_scores(self.matrix, weights[:d], intercept - less))
+
+    def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
+        """Rows with other features, of which a group adds its mean."""
+        from skdp.kernels.inputs import on_host
+
         balance, weight = self.balance(), on_host(self.weight)
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
         return replace(
-            self, X=scores, y=on_host(self.y), weight=weight, fit_intercept=False,
+            self, X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
             intercept_value=1.0,
             shape=replace(
-                self.shape, n_features=scores.shape[1], container="dense", dtype="float64",
+                self.shape, n_features=features.shape[1], container="dense", dtype="float64",
                 device="cpu",
             ),
             _of_X={}, _of_y={}, _norms={},

@@ -136,7 +136,7 @@ def test_seed_repeats_a_fit_and_none_does_not(name):
 @each
 def test_pickles_hold_nothing_of_the_data(name):
     sizes = []
-    for n in (100, 1000):
+    for n in (700, 2000):
         X, y = data(name, n=n)
         model = make(name, batch_size=50).fit(X, y)
         again = pickle.loads(pickle.dumps(model))

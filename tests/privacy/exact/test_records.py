@@ -53,6 +53,7 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "gradient_scores": lambda: r.gradient_scores(LogisticLoss(), theta, 1.0),
         "residual": lambda: r.residual(theta),
         "scored": lambda: r.scored(theta),
+        "mapped": lambda: r.mapped(np.tanh, r.n_features),
         "predicted": lambda: r.predicted(theta),
         "centered": lambda: r.centered(0.5),
         "standardized": lambda: r.standardized(Standardization.make(np.zeros(3), 1.0)),

@@ -1,0 +1,83 @@
+"""The recalibration of net classifiers: probabilities that can be trusted, from records of the net's outputs."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from skdp import DPCNNClassifier, DPMLPClassifier
+from skdp.exceptions import UtilityWarning
+from skdp.privacy import PrivateRecords
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
+
+
+def coins(n=4500, k=2, seed=0):
+    """Labels that depend a little on one column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = (rng.random(n) < 1 / (1 + np.exp(-0.3 * X[:, 0]))).astype(int)
+    return X, np.where(rng.random(n) < 0.3, 2, y) if k == 3 else y
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+def test_probabilities_are_no_worse_than_frequencies(k, epsilon):
+    """A net fits noise with scores of any size; before the recalibration the loss was 1.4 for two classes."""
+    X, y = coins(k=k)
+    T, t = coins(k=k, seed=1)
+    classes = range(k)
+    model = DPMLPClassifier(epsilon=epsilon, classes=classes, random_state=0).fit(X, y)
+    base = log_loss(t, np.tile(np.bincount(y) / len(y), (len(t), 1)))
+    assert log_loss(t, model.predict_proba(T)) < base + 0.02
+    # The net by itself: what the recalibration is for.
+    kept, model.calibration_ = model.calibration_, None
+    assert log_loss(t, model.predict_proba(T)) > base + 0.05
+    assert kept.shape == ((2, 1) if k == 2 else (4, 3))
+    assert [row["purpose"] for row in model.privacy_.mechanisms].count("recalibration") >= 3
+
+
+def test_a_cnn_is_recalibrated_too():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((3000, 8, 8)).reshape(3000, -1), rng.integers(0, 2, 3000)
+    model = DPCNNClassifier(
+        epsilon=4.0,
+        classes=(0, 1),
+        image_shape=(8, 8),
+        input_range=(0, 1),
+        max_iter=40,
+        random_state=0,
+    ).fit(X, y)
+    assert log_loss(y, model.predict_proba(X)) < np.log(2) + 0.02
+
+
+def test_few_records_are_told_about_probabilities():
+    X, y = coins(300)
+    with pytest.warns(UtilityWarning, match="may be worse than the frequencies"):
+        DPMLPClassifier(epsilon=0.5, classes=(0, 1), max_iter=3, random_state=0).fit(X, y)
+
+
+def test_without_privacy_nothing_is_recalibrated():
+    X, y = coins(200)
+    model = DPMLPClassifier(epsilon=np.inf, classes=(0, 1), max_iter=3, random_state=0).fit(X, y)
+    assert model.calibration_ is None
+
+
+def test_mapped_records_are_those_of_the_function():
+    """Their sums are those of the mapped rows, one by one; a group adds the mean of its rows."""
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.normal(size=(150, 3)), rng.normal(size=150), np.arange(150) // 10
+    seen = []
+
+    def doubled(rows):
+        seen.append(len(rows))
+        return np.column_stack([2 * rows[:, 0], rows[:, 1]])
+
+    mapped = PrivateRecords(X, y).mapped(doubled, 2, fit_intercept=True)
+    assert max(seen) <= 64
+    assert (mapped.n_features, mapped.n_parameters, mapped.n_units) == (2, 3, 150)
+    total = mapped.clipped_sum(lambda Z, t: Z, 1e3, size=2)
+    expected = np.array([2 * X[:, 0].sum(), X[:, 1].sum()])
+    np.testing.assert_allclose(total._value.plain(), expected, rtol=1e-6)
+    of_groups = PrivateRecords(X, y, groups=groups).mapped(doubled, 2)
+    total = of_groups.clipped_sum(lambda Z, t: Z, 1e3, size=2)
+    np.testing.assert_allclose(total._value.plain(), expected / 10, rtol=1e-6)
