@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy import Outer, OuterSum, Vectors, check_places
+from skdp.privacy import Outer, OuterSum, PrivateRecords, Vectors, check_places
 
 
 def rowwise(X, y):
@@ -47,3 +47,30 @@ def test_a_function_whose_bits_move_is_refused_with_the_cure(function):
 def test_targets_must_fit():
     with pytest.raises(ValueError, match="targets"):
         check_places(rowwise, 3, targets=np.zeros(3))
+
+
+class Loud(np.ndarray):
+    """An array whose matrix products are a thousand times too large."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        found = getattr(ufunc, method)(*map(np.asarray, inputs), **options)
+        return found * 1000 if ufunc is np.matmul else found
+
+
+@pytest.mark.parametrize("kind", [Loud, np.ma.MaskedArray, np.matrix])
+def test_a_piece_is_made_of_plain_arrays(kind):
+    array = np.ones((2, 2))
+    with pytest.raises(TypeError, match="no subclass"):
+        Vectors(array.view(kind))
+    with pytest.raises(TypeError, match="no subclass"):
+        Outer(array, array.view(kind))
+    with pytest.raises(TypeError, match="no subclass"):
+        Vectors([[1.0]])
+
+
+def test_a_subclass_of_a_piece_is_refused():
+    class Changing(Vectors):
+        """A piece that gives other numbers when they are added than when they were measured."""
+
+    with pytest.raises(TypeError, match="list of pieces"):
+        PrivateRecords(np.ones((2, 3))).gradient_sum(lambda X, y: [Changing(X)], 1.0, size=3)
