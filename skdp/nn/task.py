@@ -144,8 +144,9 @@ def require_places(
 ) -> None:
     """Refuse a net or a machine for which a row's gradient depends on more than this row.
 
-    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up. Nets of ready layers are looked
-    at once. Layers of your own are looked at in every fit: they may change, and equal ones may do other things.
+    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up. Nets of ready layers are
+    looked at once. Layers of users are looked at in every fit: they may change, and equal ones may do
+    other things.
 
     Parameters
     ----------

@@ -158,7 +158,8 @@ Piece = Vectors | Outer | OuterSum
 
 def _check(array: Floats, dimensions: int, name: str) -> None:
     # A subclass may multiply in its own way: then what is added would not be what was clipped.
-    if not (type(array) is np.ndarray or is_cupy(array)):
+    plain = type(array) is np.ndarray or is_cupy(array)
+    if not plain:
         raise TypeError(
             f"{name} must be a NumPy or CuPy array and no subclass; got {type(array).__name__}"
         )

@@ -31,12 +31,10 @@ BESIDE = (
     "a row's gradient changed where other rows hold {}: one record would then change what others add. Compute a "
     "row's numbers from this row alone; 0 times another row is no 0 where that row is not finite"
 )
-RAISED = (
-    "function raised {} where other rows hold {}. It must not raise for any values: that it did would tell of a record"
-)
+RAISED = "function raised {} where other rows hold {}. It must not raise for any values: an error would tell of a record"
 REUSED = (
-    "function gave arrays that a later call changed. Several threads call it at once, so it must return new arrays "
-    "from every call and share no work arrays between calls"
+    "function gave arrays that a later call changed. Several threads call it at once, so it must return new "
+    "arrays from every call and share no work arrays between calls"
 )
 VALUES = (np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-40, 0.0)  # that other rows are filled with
 LARGE = 1e3  # by which other rows are multiplied
@@ -60,7 +58,8 @@ def check_places(
     ----------
     function : callable
         As for `PrivateRecords.gradient_sum`. No record is read: it gets 64 rows of normal random numbers, in
-        changing order, parts of them, and 64 rows of which half hold NaN, infinite, huge, tiny, equal or no values.
+        changing order, parts of them, and 64 rows of which half hold NaN, infinite, huge, tiny or equal values or
+        zeros.
     n_features : int
     dtype : {"float64", "float32"}, default="float64"
         Of the rows.
