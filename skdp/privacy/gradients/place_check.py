@@ -31,7 +31,7 @@ BESIDE = (
     "a row's gradient changed where other rows hold {}: one record would then change what others add. Compute a "
     "row's numbers from this row alone; 0 times another row is no 0 where that row is not finite"
 )
-RAISED = "function raised {} where other rows hold {}. It must not raise for any values: this would tell of a record"
+RAISED = "function raised {} where other rows hold {}, which would tell of a record: no values may make it raise"
 REUSED = (
     "function gave arrays that a later call changed. Several threads call it at once, so it must return new "
     "arrays from every call and share no work arrays between calls"
