@@ -25,7 +25,14 @@ from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
-from skdp.nn.task import NetTask, Targets, require_places, start_of, usual_clipping
+from skdp.nn.task import (
+    NetTask,
+    Targets,
+    has_other_layers,
+    require_places,
+    start_of,
+    usual_clipping,
+)
 from skdp.nn.training import Clipping, Training, train
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
 
@@ -292,9 +299,11 @@ class NetFit(PrivateFit[Problem]):
         return facts
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        if self.input_range is None:
-            return ()
-        return ("input_range was not chosen by looking at these records",)
+        shape, loss = problem.records.shape, self._loss(problem)
+        network = self._built(shape.n_features, loss.n_outputs)
+        own = ("layers of your own keep their duties: see skdp.nn.Layer",)
+        chosen = ("input_range was not chosen by looking at these records",)
+        return own * has_other_layers(network.sequential) + chosen * (self.input_range is not None)
 
     def _starts_from(self) -> tuple[str, ...]:
         if self.parameters_init is None:

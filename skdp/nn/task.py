@@ -18,7 +18,15 @@ from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
 from skdp.privacy import check_places
 
-__all__ = ["NetTask", "Targets", "outputs_of", "require_places", "start_of", "usual_clipping"]
+__all__ = [
+    "NetTask",
+    "Targets",
+    "has_other_layers",
+    "outputs_of",
+    "require_places",
+    "start_of",
+    "usual_clipping",
+]
 
 Vector = NDArray[np.float64]
 LARGEST = 2**20  # entries of a materialized convolution: 256 MiB for a block of 64 records
@@ -91,9 +99,10 @@ class NetTask:
         return flat[self._learning].astype(np.float64)
 
     def whole(self, theta: Vector) -> NDArray[np.float32]:
-        """All parameters, of those that the steps change."""
+        """All parameters, of those that the steps change; read-only, so that no layer keeps numbers in them."""
         flat = self.start.copy()
         flat[self._learning] = theta
+        flat.flags.writeable = False
         return flat
 
     def gradients_at(self, method: str) -> Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]:
@@ -125,13 +134,19 @@ def usual_clipping(network: Network) -> str:
     return "ghost" if max(convolutions, default=0) > LARGEST else "materialized"
 
 
-@lru_cache(maxsize=64)
+def has_other_layers(net: Sequential) -> bool:
+    """Whether the class of a layer, or of the net, is not from skdp.nn."""
+    return not all(type(part).__module__.startswith("skdp.nn.") for part in (net, *net.layers))
+
+
 def require_places(
     net: Sequential, shape: tuple[int, ...], method: str, dtype: str, device: str = "cpu"
 ) -> None:
-    """Refuse a machine on which a row's gradient depends on its place among others, once for each net.
+    """Refuse a net or a machine for which a row's gradient depends on more than this row.
 
-    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up.
+    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up. Nets of ready layers are
+    looked at once. Layers of users are looked at in every fit: they may change, and equal ones may do
+    other things.
 
     Parameters
     ----------
@@ -146,8 +161,15 @@ def require_places(
     Raises
     ------
     UnsupportedAccounting
-        If a bit moved.
+        If `check_places` refuses the net.
     """
+    if has_other_layers(net):
+        _look(net, shape, method, dtype, device)
+    else:
+        _look_once(net, shape, method, dtype, device)
+
+
+def _look(net: Sequential, shape: tuple[int, ...], method: str, dtype: str, device: str) -> None:
     network = net.build(shape)
     k = network.shapes[-1][0]
     inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
@@ -156,6 +178,9 @@ def require_places(
     task = NetTask(network, loss, inputs, Targets(), start)
     function = task.gradients_at(method)(task.trained(start))
     check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
+
+
+_look_once = lru_cache(maxsize=64)(_look)
 
 
 def outputs_of(network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any) -> Vector:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy.protocols import is_cupy
+
 __all__ = ["Outer", "OuterSum", "Piece", "Vectors"]
 
 Floats = NDArray[np.float64]  # or float32
@@ -155,8 +157,14 @@ Piece = Vectors | Outer | OuterSum
 
 
 def _check(array: Floats, dimensions: int, name: str) -> None:
-    if getattr(array, "dtype", None) not in (np.float32, np.float64):
-        raise TypeError(f"{name} must be an array of float32 or float64")
+    # A subclass may multiply in its own way: then what is added would not be what was clipped.
+    plain = type(array) is np.ndarray or is_cupy(array)
+    if not plain:
+        raise TypeError(
+            f"{name} must be a NumPy or CuPy array and no subclass; got {type(array).__name__}"
+        )
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be an array of float32 or float64, got {array.dtype}")
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
 

@@ -7,17 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.nn import (
     AvgPool2D,
     Conv2D,
     CrossEntropy,
     Dense,
+    DPNetworkClassifier,
     Flatten,
     GroupNorm,
     Layer,
@@ -28,7 +31,10 @@ from skdp.nn import (
     Sequential,
     SquaredError,
     Tanh,
+    task,
 )
+from skdp.nn.task import has_other_layers, require_places
+from skdp.privacy import Vectors
 
 # Odd sizes move the rows of an array to odd addresses; 500 and 130 pass the blocks of BLAS kernels.
 LAYERS = [
@@ -188,6 +194,125 @@ def test_whole_nets(dtype, method):
 
     x, slope = (rng.standard_normal((max(SIZES) + 1, n)).astype(dtype) for n in (512, 1))
     look(function, [x[0], slope[0]], [x[1:], slope[1:]])
+
+
+class Own(Layer):
+    """A layer of a user that does nothing: what a test makes of it is in its subclass."""
+
+    def shapes(self, input_shape):
+        return input_shape, {}
+
+    def forward(self, parameters, x):
+        return x, None
+
+    def backward(self, parameters, state, dy):
+        return dy
+
+
+class Mutable(Own):
+    """Mixes the records of a batch where it was told to after it was made."""
+
+    mixes = False
+
+    def forward(self, parameters, x):
+        return (x - x.mean(axis=0) if self.mixes else x), None
+
+
+@dataclass(frozen=True, repr=False)
+class Hidden(Mutable):
+    """Equal to one that does not mix."""
+
+    mixes: bool = field(default=False, compare=False)
+
+
+@dataclass
+class Unhashable(Own):
+    size: int = 1
+
+
+class RunningMaximum(Own):
+    """Keeps the largest numbers in its parameters."""
+
+    def shapes(self, input_shape):
+        return input_shape, {"scale": input_shape}
+
+    def initialize(self, input_shape, rng):
+        return {"scale": np.full(input_shape, 6.0, dtype=np.float32)}
+
+    def forward(self, parameters, x):
+        scale = parameters["scale"]
+        np.maximum(scale, np.abs(x).max(axis=0), out=scale)
+        return x / scale, x
+
+    def record_gradients(self, parameters, state, dy, method="materialized"):
+        return [Vectors(-dy * state / parameters["scale"] ** 2)]
+
+
+class WorkArrays(Own):
+    """Returns the same array from every call."""
+
+    def __init__(self):
+        self.work = np.empty((64, 4), dtype=np.float32)
+
+    def forward(self, parameters, x):
+        return np.tanh(x, out=self.work[: len(x)]), None
+
+
+class OtherNet(Sequential):
+    """A net whose records may be of any kind."""
+
+
+def looked_at(*layers):
+    require_places(Sequential([*layers, Dense(2)]), (4,), "materialized", "float64")
+
+
+def test_layers_of_others_are_looked_at_every_time():
+    layer = Mutable()
+    looked_at(layer)
+    layer.mixes = True
+    looked_at(Hidden())
+    assert Hidden() == Hidden(True)
+    for mixing in (layer, Hidden(True)):
+        with pytest.raises(UnsupportedAccounting, match="place"):
+            looked_at(mixing)
+    looked_at(Unhashable())
+
+
+def test_nets_of_ready_layers_are_looked_at_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(task, "check_places", lambda *args, **options: calls.append(args))
+    for _ in range(3):
+        looked_at(Dense(29))
+    assert len(calls) == 1
+    for _ in range(3):
+        looked_at(Own())
+    assert len(calls) == 4
+    assert not has_other_layers(Sequential([ReLU()]))
+    assert has_other_layers(Sequential([ReLU(), Own()]))
+    assert has_other_layers(OtherNet([ReLU()]))
+
+
+def test_a_layer_cannot_keep_numbers_in_its_parameters():
+    with pytest.raises(ValueError, match="read-only"):
+        looked_at(RunningMaximum())
+
+
+def test_a_layer_that_uses_its_arrays_again_is_refused():
+    with pytest.raises(UnsupportedAccounting, match="Several threads"):
+        looked_at(WorkArrays())
+
+
+@pytest.mark.parametrize("layer", [Own(), ReLU()])
+def test_a_fit_says_that_it_trusts_layers_of_others(layer):
+    X, y = np.zeros((40, 4)), np.arange(40) % 2
+    net = Sequential([layer, Dense(2)])
+    model = DPNetworkClassifier(network=net, classes=[0, 1], input_range=(0, 1), max_iter=2)
+    model.set_params(accountant=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
+        assumptions = model.fit(X, y).privacy_.assumptions
+    assert any("skdp.nn.Layer" in line for line in assumptions) == isinstance(layer, Own)
 
 
 def main(core):

@@ -20,9 +20,27 @@ INITIALIZATIONS = ("glorot", "he")
 class Layer(ABC):
     """A step of a net that treats each record by itself.
 
-    Layers hold no numbers that `fit` changes: make yours a frozen dataclass of its settings. Shapes leave out the
-    first axis, which counts records. What a layer computes for a record must be a function of this record and of
-    the parameters alone, to the last bit: not of other records, of its place among them, or of their number.
+    Make yours a frozen dataclass of its settings. Shapes leave out the first axis, which counts records.
+
+    Notes
+    -----
+    **Duties.** The privacy of a fit rests on them. Each fit looks for breaches of the first four on made-up
+    records (`skdp.privacy.check_places`). It cannot find all of them. So the report of a fit with layers of your
+    own names the duties as an assumption.
+
+    1. What a layer computes for a record is a function of this record and of the parameters alone, to the last
+       bit: not of other records, of its place among them, or of their number. Other records may hold NaN and
+       infinite numbers, and 0 times such a number is NaN. `skdp.nn.products.rows_times` is a product that keeps
+       this duty.
+    2. Every call returns new arrays. A fit calls a layer from several threads at once, so calls share no work
+       arrays, also none that stay inside of the layer.
+    3. A layer writes into nothing that it was given: not into parameters, inputs or derivatives.
+    4. No values make a layer raise, and each record keeps its row. An error tells of a record, and its message may
+       show it.
+    5. No values make a layer warn, print or log.
+    6. A layer keeps nothing of what it was given or computed after the call. What `backward` and
+       `record_gradients` need is returned by `forward`.
+    7. Pieces hold plain arrays of NumPy or CuPy, of no subclass.
     """
 
     def __repr__(self) -> str:

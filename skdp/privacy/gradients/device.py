@@ -8,7 +8,6 @@ on a device in this release**: the tests run it on arrays that behave as CuPy's.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from skdp.privacy.pieces import Piece, Vectors
 from skdp.privacy.protocols import Matrix, is_cupy
 
-__all__ = ["AT_ONCE", "ThroughDevice", "chosen_rows", "rows_on_host"]
+__all__ = ["AT_ONCE", "ThroughDevice", "arrays_of", "chosen_rows", "rows_on_host"]
 
 AT_ONCE = 64  # rows of every call
 
@@ -26,7 +25,7 @@ Pieces = Callable[[NDArray[np.float64], Targets], Sequence[Piece]]
 
 @dataclass(frozen=True)
 class ThroughDevice:
-    """A function of rows on a device, called with rows of either side; its pieces come to the host.
+    """A function of rows on a device, called with at most 64 rows of either side; its pieces come to the host.
 
     Attributes
     ----------
@@ -37,18 +36,6 @@ class ThroughDevice:
     function: Pieces
 
     def __call__(self, X: Matrix, y: Targets) -> list[Piece]:
-        ends = [*range(0, X.shape[0], AT_ONCE), X.shape[0]]
-        parts = [
-            self._some(chosen_rows(X, np.arange(first, last)), None if y is None else y[first:last])
-            for first, last in pairwise(ends)
-        ]
-        return [
-            type(pieces[0])(*(np.concatenate(arrays) for arrays in zip(*map(_arrays, pieces))))
-            for pieces in zip(*parts, strict=True)
-        ]
-
-    def _some(self, X: Matrix, y: Targets) -> list[Piece]:
-        """The pieces of at most 64 rows."""
         import cupy
 
         count = X.shape[0]
@@ -56,7 +43,7 @@ class ThroughDevice:
         filled[:count] = cupy.asarray(X)
         targets = None if y is None else np.concatenate([y, np.zeros(AT_ONCE - count, y.dtype)])
         return [
-            type(piece)(*(cupy.asnumpy(array)[:count] for array in _arrays(piece)))
+            type(piece)(*(cupy.asnumpy(array)[:count] for array in arrays_of(piece)))
             for piece in self.function(filled, targets)
         ]
 
@@ -77,5 +64,6 @@ def rows_on_host(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
     return found.get() if is_cupy(found) else found
 
 
-def _arrays(piece: Piece) -> tuple[NDArray[np.float64], ...]:
+def arrays_of(piece: Piece) -> tuple[NDArray[np.float64], ...]:
+    """The arrays that a piece is made of."""
     return (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.privacy.gradients.device import ThroughDevice, chosen_rows
+from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of, chosen_rows
 from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
 
 __all__ = ["GradientFunction", "Pieces"]
+
+KINDS = (Vectors, Outer, OuterSum)  # no subclass, which could give other numbers at each look
 
 Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
@@ -55,23 +58,42 @@ class GradientFunction:
         """The pieces of some rows."""
         y = None if rows.y is None else np.asarray(rows.y)[part]
         if rows.shape.device != "cpu":
-            return self._called(chosen_rows(rows.matrix, part), y, part.size)
+            return self._in_calls(chosen_rows(rows.matrix, part), y)
         X = rows.matrix[part]
         # Rows of an array in Fortran order would be in another order than a single row.
         X = X if rows.shape.container == "csr" else np.ascontiguousarray(X)
-        return self._called(X, y, part.size)
+        return self._in_calls(X, y)
 
     def dense(self, X: Matrix, y: NDArray[np.float64] | None) -> Matrix:
         """The gradients, a row each."""
-        pieces = self._called(X, y, X.shape[0])
+        pieces = self._in_calls(X, y)
         with np.errstate(all="ignore"):
             return np.concatenate([piece.dense() for piece in pieces], axis=1)
+
+    def _in_calls(self, X: Matrix, y: NDArray[np.float64] | None) -> list[Piece]:
+        """The pieces of rows, of which the function sees no more at once than `check_places` gave it."""
+        count = X.shape[0]
+        if count <= AT_ONCE:
+            return self._called(X, y, count)
+        ends = [*range(0, count, AT_ONCE), count]
+        parts = [
+            self._called(
+                chosen_rows(X, np.arange(first, last)),
+                None if y is None else y[first:last],
+                last - first,
+            )
+            for first, last in pairwise(ends)
+        ]
+        return [
+            type(pieces[0])(*(np.concatenate(arrays) for arrays in zip(*map(arrays_of, pieces))))
+            for pieces in zip(*parts, strict=True)
+        ]
 
     def _called(self, X: Matrix, y: NDArray[np.float64] | None, count: int) -> list[Piece]:
         """What the function gives, checked; a message says nothing about the rows."""
         with np.errstate(all="ignore"):
             found = self.function(X, y)
-        pieces = [piece for piece in found if isinstance(piece, (Vectors, Outer, OuterSum))]
+        pieces = [piece for piece in found if type(piece) in KINDS]
         if len(pieces) != len(found):
             raise TypeError("function must return a list of pieces: Vectors, Outer or OuterSum")
         if any(piece.n_rows != count for piece in pieces):

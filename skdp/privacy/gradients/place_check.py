@@ -2,7 +2,10 @@
 
 `PrivateRecords.gradient_sum` rests on a promise: a row's numbers have the same bits at every place, beside any
 other rows, and in a batch of any size. A product of BLAS breaks it: its kernels treat the last rows of a batch in
-another way than the others. So the promise is checked on the machine that fits, on rows that are generated.
+another way than the others. So the promise is checked on the machine that fits, on rows that are generated. Other
+rows also hold what generated ones seldom do: 0 times a neighbour is NaN if the neighbour is infinite.
+
+Several threads call the function. Arrays that it uses again would change between their norm and their sum.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +27,17 @@ MOVED = (
     "layers do. If nothing else is used, this BLAS needs clipping='one-by-one', or another kernel "
     "(OPENBLAS_CORETYPE=Haswell)"
 )
+BESIDE = (
+    "a row's gradient changed where other rows hold {}: one record would then change what others add. Compute a "
+    "row's numbers from this row alone; 0 times another row is no 0 where that row is not finite"
+)
+RAISED = "function raised {} where other rows hold {}, which would tell of a record: no values may make it raise"
+REUSED = (
+    "function gave arrays that a later call changed. Several threads call it at once, so it must return new "
+    "arrays from every call and share no work arrays between calls"
+)
+VALUES = (np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-40, 0.0)  # that other rows are filled with
+LARGE = 1e3  # by which other rows are multiplied
 SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
 
 
@@ -35,13 +49,17 @@ def check_places(
     targets: ArrayLike | None = None,
     device: str = "cpu",
 ) -> None:
-    """Refuse a function whose numbers for a row change with the row's place or with the size of the batch.
+    """Refuse a function whose numbers for a row change with the row's place, its neighbours or their number.
+
+    A function that uses its arrays again is refused too: `PrivateRecords.gradient_sum` calls it from several
+    threads.
 
     Parameters
     ----------
     function : callable
         As for `PrivateRecords.gradient_sum`. No record is read: it gets 64 rows of normal random numbers, in
-        changing order, and parts of them.
+        changing order, parts of them, and 64 rows of which half hold NaN, infinite, huge, tiny or equal values or
+        zeros.
     n_features : int
     dtype : {"float64", "float32"}, default="float64"
         Of the rows.
@@ -53,7 +71,8 @@ def check_places(
     Raises
     ------
     UnsupportedAccounting
-        If a bit moved. It cannot show that a function keeps its promise for all values: layers must be made so.
+        If a bit moved, if an array changed after it was returned, or if the function raised because of values. It
+        cannot show that a function keeps its promise for all values, or in all threads: layers must be made so.
 
     Examples
     --------
@@ -69,20 +88,56 @@ def check_places(
     y = None if targets is None else np.array(targets, dtype=np.float64)
     if y is not None and y.shape != (ROWS,):
         raise ValueError(f"targets must have shape ({ROWS},), got {y.shape}")
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(all="ignore"):
         # The first call may compile, and then choose other code than later calls.
         function(X[:1], None if y is None else y[:1])
-        whole = _numbers(function(X, y))
+        kept = function(X, y)
+        whole = _numbers(kept)
         for order in _orders(rng):
             part = _numbers(function(X[order], None if y is None else y[order]))
             if not _agree([array[order] for array in whole], part):
                 raise UnsupportedAccounting(MOVED.format(order.size))
+        for what, values in _others(X):
+            _look_beside(function, whole, X, y, what, values)
+    if not _agree(whole, _numbers(kept)):
+        raise UnsupportedAccounting(REUSED)
 
 
 def _agree(wanted: Sequence[NDArray[np.float64]], found: Sequence[NDArray[np.float64]]) -> bool:
     return len(wanted) == len(found) and all(
         np.array_equal(a, b, equal_nan=True) for a, b in zip(wanted, found)
     )
+
+
+def _others(X: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """What other rows hold: in words, and 64 rows of it."""
+    for value in VALUES:
+        yield f"{value:g}", np.full_like(X, value)
+    yield "larger numbers", LARGE * X
+    yield "the same numbers", np.roll(X, 1, axis=0)
+    yield "the numbers of one row", np.tile(X[:1], (ROWS, 1))
+
+
+def _look_beside(
+    function: Callable[[NDArray[np.float64], NDArray[np.float64] | None], Sequence[Piece]],
+    whole: Sequence[NDArray[np.float64]],
+    X: NDArray[np.float64],
+    y: NDArray[np.float64] | None,
+    what: str,
+    others: NDArray[np.float64],
+) -> None:
+    """Refuse a function whose numbers for every second row change if the rows between hold something else."""
+    rows, targets = X.copy(), None if y is None else y.copy()
+    rows[1::2] = others[1::2]
+    if targets is not None:
+        targets[1::2] = targets[::2]
+    try:
+        pieces = function(rows, targets)
+    except Exception as error:
+        raise UnsupportedAccounting(RAISED.format(type(error).__name__, what)) from error
+    found = _numbers(pieces)
+    if not _agree([array[::2] for array in whole], [array[::2] for array in found]):
+        raise UnsupportedAccounting(BESIDE.format(what))
 
 
 def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
@@ -95,7 +150,7 @@ def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
 
 
 def _numbers(pieces: Sequence[Piece]) -> list[NDArray[np.float64]]:
-    """All arrays of the pieces, and what is multiplied out of them; copied: a function may reuse them."""
+    """All arrays of the pieces, and what is multiplied out of them; copied."""
     found = []
     for piece in pieces:
         arrays = [piece.values] if isinstance(piece, Vectors) else [piece.left, piece.right]

@@ -10,9 +10,10 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import BlockSum, places_of
+from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.rows import Rows
-from skdp.privacy.statistics.clipped_sum import CHUNK, sum_of_units
+from skdp.privacy.statistics.clipped_sum import sum_of_units
 
 __all__ = ["gradient_sum"]
 
@@ -42,9 +43,10 @@ def gradient_sum(
     function : callable
         ``function(X, y)`` takes some rows, an array in C order or a CSR matrix as the records are stored, and
         their targets (None without targets). It returns a list of pieces (`Vectors`, `Outer`, `OuterSum`) with a
-        row for each row. **A row's numbers must be a function of this row and of public or released values alone,
-        to the last bit**: whatever its place, its neighbours and the number of rows; see `check_places`. It must
-        not keep what it was given, and must not raise for any values. It is called from several threads at once.
+        row for each row. It gets at most 64 rows at once. **A row's numbers must be a function of this row and of
+        public or released values alone, to the last bit**: whatever its place, its neighbours and the number of
+        rows; see `check_places`. It is called from several threads at once, so every call makes new arrays. It
+        must not keep what it was given, and must not raise, warn or print for any values.
     clip_norm : float
         Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be released without
         noise.
@@ -142,7 +144,7 @@ def gradient_sum(
             "move others to other microbatches"
         )
     if rows.shape.n_records is None or clipping == "one-by-one":
-        at_once = 1 if clipping == "one-by-one" else CHUNK
+        at_once = 1 if clipping == "one-by-one" else AT_ONCE
         return sum_of_units(rows, made.dense, clip_norm, size=size, batch=batch, at_once=at_once)
     blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), clipping == "ghost", run)
 

@@ -406,7 +406,7 @@ def test_two_threads_add_the_same_integers(monkeypatch):
     assert np.array_equal(*found)
 
 
-def test_one_by_one_the_function_sees_single_rows_and_blocks_hold_64():
+def test_one_by_one_the_function_sees_single_rows_and_otherwise_at_most_64():
     seen = []
 
     def spy(X, y):
@@ -419,7 +419,9 @@ def test_one_by_one_the_function_sees_single_rows_and_blocks_hold_64():
     for settings, wanted in (
         ({}, [64, 64, 22]),
         ({"clipping": "microbatch", "microbatch_size": 30}, [60, 60, 30]),
-        ({"clipping": "microbatch", "microbatch_size": 100}, [100, 50]),
+        ({"clipping": "microbatch", "microbatch_size": 100}, [64, 36, 50]),
+        ({"options": {"groups": np.repeat([0, 1], [140, 10])}}, [1, 3, 64, 64, 22]),
+        ({"options": {"n_public": 150}}, [1, 3, 64, 64, 22]),
     ):
         seen.clear()
         integers(rows(150), function=spy, **settings)
