@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -16,10 +16,11 @@ from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skdp.linear_model.parts.checks import check_callback, check_clip
+from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
+from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.nn.inputs import Inputs, public_inputs, released_inputs
 from skdp.nn.network import Network
@@ -117,7 +118,6 @@ class NetFit(PrivateFit[Problem]):
         check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
         if self.n_epochs is not None and not isinstance(self.max_iter, str):
             raise ValueError("give max_iter (steps) or n_epochs, not both")
-        check_clip("clip_norm", self.clip_norm, self.epsilon)
         positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
         check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
         check_number("momentum", self.momentum, Real, low=0)
@@ -128,7 +128,8 @@ class NetFit(PrivateFit[Problem]):
         check_choice("solver", self.solver, SOLVERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
-        check_number("microbatch_size", self.microbatch_size, Integral, low=1)
+        check_clipping(self)
+        check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
@@ -173,6 +174,7 @@ class NetFit(PrivateFit[Problem]):
             )
         network = self._built(shape.n_features, loss.n_outputs)
         clipping = self._clipping(network)
+        public = public_data(self._scratch(), self.validation, problem.fitted)  # type: ignore[attr-defined]
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         shares = self._shares(session, problem)
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
@@ -188,19 +190,20 @@ class NetFit(PrivateFit[Problem]):
         if start is None:
             start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
         task = NetTask(network, loss, inputs, targets, start)
-        return self._trained(session, problem, task, plan, clipping, shares)
+        score = None if public is None else partial(self._score_of, task, *public)
+        with self._progress(session, plan, score) as monitor:
+            return self._trained(session, problem, task, plan, clipping, shares, monitor)
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
-        shares: Mapping[str, float],
+        shares: Mapping[str, float], monitor: Progress,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         settings = Training(clipping, self._rate(plan, clipping), self._rule())
-        with self._progress(session, plan, task) as monitor:
-            theta = train(
-                session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
-                settings, tensors=task.tensors, monitor=monitor,
-            )  # fmt: skip
+        theta = train(
+            session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
+            settings, tensors=task.tensors, monitor=monitor,
+        )  # fmt: skip
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
@@ -265,9 +268,12 @@ class NetFit(PrivateFit[Problem]):
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        moves = 2.0 if clipping.method == "microbatch" else factor(self.adjacency)
-        noise = plan.noise_multiplier * moves * clipping.norm / plan.batch_size
+        noise = plan.noise_multiplier * self._moves(clipping) * clipping.norm / plan.batch_size
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
+
+    def _moves(self, clipping: Clipping) -> float:
+        """Clip norms that separate the sums of neighbouring data sets, as the session counts them."""
+        return (2.0 if clipping.method == "microbatch" else 1.0) * factor(self.adjacency)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         shape, loss = problem.records.shape, self._loss(problem)
@@ -275,7 +281,7 @@ class NetFit(PrivateFit[Problem]):
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
-            facts["sensitivity"] = "2 clip_norm under every adjacency"
+            facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:
@@ -284,9 +290,14 @@ class NetFit(PrivateFit[Problem]):
         return facts
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        if self.input_range is None:
-            return ()
-        return ("input_range was not chosen by looking at these records",)
+        found = []
+        if self.input_range is not None:
+            found.append("input_range was not chosen by looking at these records")
+        if self.validation is not None:
+            found.append(
+                "validation holds public data; a pickle of the model holds them too, as a parameter"
+            )
+        return tuple(found)
 
     def _starts_from(self) -> tuple[str, ...]:
         if self.parameters_init is None:
@@ -300,13 +311,17 @@ class NetFit(PrivateFit[Problem]):
         )
 
     @abstractmethod
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """Score of released parameters on the public validation data."""
 
-    def _progress(self, session: PrivacySession, plan: BatchPlan, task: NetTask) -> Progress:
-        score = (
-            None if self.validation is None or not self.verbose else partial(self._score_of, task)
-        )
+    def _progress(
+        self,
+        session: PrivacySession,
+        plan: BatchPlan,
+        score: Callable[[NDArray[np.float64]], float] | None,
+    ) -> Progress:
         return Progress(
             type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, score
         )

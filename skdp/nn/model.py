@@ -93,13 +93,12 @@ class NetClassifier(NetModel, LabelModel, NetFit):
         outputs = self._outputs(X)
         return outputs[:, 1] - outputs[:, 0] if outputs.shape[1] == 2 else outputs
 
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """Accuracy on the public validation data."""
-        X, y = self.validation
-        table = np.asarray(X)
-        classes = np.sort(np.asarray(self.classes)) if self.classes is not None else np.unique(y)
-        found = outputs_of(task.network, task.whole(theta), task.inputs, table)
-        return float(np.mean(classes[found.argmax(axis=1)] == np.asarray(y)))
+        found = outputs_of(task.network, task.whole(theta), task.inputs, X)
+        return float(np.mean(found.argmax(axis=1) == y))
 
 
 class NetRegressor(NetModel, NumberModel, NetFit):
@@ -175,10 +174,10 @@ class NetRegressor(NetModel, NumberModel, NetFit):
         targets = Targets(self.target_center_, self.target_reach_)
         return np.asarray(self._predicted(outputs, targets, self.line_))
 
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """R^2 on the public validation data."""
-        X, y = self.validation
-        found = outputs_of(task.network, task.whole(theta), task.inputs, np.asarray(X))
-        away = np.asarray(y, dtype=np.float64) - self._predicted(found, task.targets, (1.0, 0.0))
-        spread = np.var(np.asarray(y, dtype=np.float64))
+        found = outputs_of(task.network, task.whole(theta), task.inputs, X)
+        away, spread = y - self._predicted(found, task.targets, (1.0, 0.0)), np.var(y)
         return 1.0 - float(np.mean(away**2) / spread) if spread else -math.inf

@@ -21,7 +21,9 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
+from skdp.nn.checks import LEAST_CLIP
 from skdp.privacy import accounting, mechanisms
+from skdp.privacy.statistics import gradient_sum
 from skdp.registry import estimators_of
 from tests.privacy.audit import shown
 
@@ -215,6 +217,57 @@ def test_progress_shows_the_plan_and_public_validation(capsys):
     assert np.array_equal(plain.parameters_, model.parameters_)
 
 
+@each
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda X, y: True, "validation must be None or a pair .*got bool"),
+        (lambda X, y: 0.1, "validation must be None or a pair .*got float"),
+        (lambda X, y: (X, y, y), "got 3 parts"),
+        (lambda X, y: (X[:, :3], y), "validation does not fit: its X has 3 features.*have 5"),
+        (lambda X, y: (X, y[:9]), "validation does not fit: .*samples"),
+        (lambda X, y: (np.full(X.shape, np.nan), y), "validation does not fit: .*NaN"),
+        (lambda X, y: (X, np.full(60, np.nan)), "validation does not fit: "),
+        (lambda X, y: (X, ["other"] * 60), "validation does not fit: .*(classes|numeric)"),
+    ],
+)
+def test_wrong_validation_is_refused_and_nothing_spent(name, wrong, message):
+    X, y = data(name)
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(validation=wrong(X, y), accountant=accountant, random_state=None)
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(name, **settings).fit(X, y)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@each
+def test_validation_is_an_assumption_and_needs_no_declared_classes(name, capsys):
+    X, y = data(name)
+    text = is_classifier(NETS[name]())
+    labels = np.array(["no", "yes"])[y] if text else y
+    more = {"classes": None} if text else {}
+    settings = dict(validation=(X[:20], labels[:20].tolist()), verbose=True, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        model = make(name, **settings).fit(X, labels)
+    assert "validation=" in capsys.readouterr().err
+    assert any("validation holds public data" in line for line in model.privacy_.assumptions)
+    assert not any("validation" in line for line in make(name).fit(X, y).privacy_.assumptions)
+
+
+def test_the_least_clip_norm_is_that_of_the_sum():
+    assert LEAST_CLIP == gradient_sum.LEAST_CLIP
+
+
+def test_microbatches_of_groups_are_refused_and_nothing_spent():
+    X, y = data("DPMLPClassifier")
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(clipping="microbatch", unit="group", accountant=accountant, random_state=None)
+    with pytest.raises(ValueError, match="'microbatch' needs unit='record'"):
+        make("DPMLPClassifier", **settings).fit(X, y, groups=np.arange(60) // 3)
+    assert accountant.spent() == (0.0, 0.0)
+
+
 # ------------------------------------------------------------------ learning
 
 
@@ -300,7 +353,17 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
         .fit(X, y)
         .privacy_
     )
-    assert report.public["sensitivity"] == "2 clip_norm under every adjacency"
+    assert report.public["sensitivity"] == "2 clip_norm"
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_microbatches_report_the_sensitivity_of_the_ledger(adjacency):
+    X, y = data("DPMLPClassifier")
+    settings = dict(clipping="microbatch", adjacency=adjacency, input_range=(-3, 3), batch_size=60)
+    model = make("DPMLPClassifier", **settings).fit(X, y)
+    (row,) = model.privacy_.mechanisms
+    moves = float(model.privacy_.public["sensitivity"].split()[0])
+    assert np.isclose(row["sensitivity"] * model.batch_size_, moves * model.clip_norm_, rtol=1e-3)
 
 
 def test_groups_are_the_unit_and_long_ones_are_thinned():
@@ -351,6 +414,12 @@ def test_an_accountant_pays_and_refuses():
         ("DPMLPClassifier", {"clipping": "flat"}, "clipping must be one of"),
         ("DPMLPClassifier", {"momentum": 1.0}, r"momentum must be in \[0, 1\)"),
         ("DPMLPClassifier", {"parameters_init": np.zeros(3)}, "parameters_init must be 514 finite"),
+        ("DPMLPClassifier", {"clip_norm": 1e-12}, r"clip_norm must be at least 2\*\*-29"),
+        (
+            "DPMLPClassifier",
+            {"clipping": "microbatch", "adjacency": "add-remove", "n_public": 60},
+            "'microbatch' needs unit='record'",
+        ),
         ("DPMLPClassifier", {"input_range": (1, 0)}, "low < high"),
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
         ("DPMLPRegressor", {"y_bounds": (1, 0)}, "low < high"),
