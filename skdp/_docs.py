@@ -268,7 +268,8 @@ y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     "parameters_init": """\
 parameters_init : str, path or array-like of shape (n_parameters,), default=None
     Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It costs no
-    budget. None draws them from the key of the fit.""",
+    budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from the key of
+    the fit.""",
     "adjacency.net": """\
 adjacency : {"zero-out", "replace-one", "add-remove"}, default="zero-out"
     What one record (or group) may do between neighbouring data sets. With "zero-out" it is replaced by an absent

@@ -152,6 +152,12 @@ class NetFit(PrivateFit[Problem]):
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)
+        if self.parameters_init is not None and self.input_range is None and self._standardizes():
+            warn_user(
+                "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
+                "fits one public input_range=",
+                UtilityWarning,
+            )
         shape = problem.records.shape
         size = self._built(shape.n_features, self._loss(problem).n_outputs).n_trainable
         if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:

@@ -25,6 +25,7 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network
+from skdp.nn.storage import kept_arrays, read_kept
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
@@ -50,24 +51,31 @@ class NetModel:
         return outputs_of(self.network_, self.parameters_, self.inputs_, X)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
+        """Write what predictions need to an ``.npz`` file.
 
-        They are released numbers. ``parameters_init=path`` starts another fit of the same net from them. To keep a
-        whole model with its report, pickle it.
+        It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
+        the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.
+        `load` reads the file, and ``parameters_init=path`` starts another fit of the same net from its
+        parameters. To keep a whole model with its report, pickle it.
 
         Parameters
         ----------
         path : str or path
+            ``.npz`` is added where it is missing.
         """
         check_is_fitted(self)
-        self.network_.save(path, self.parameters_)
+        self.network_.save(path, self.parameters_, kept_arrays(self))
 
     def load(self, path: str | PathLike[str]) -> Any:
-        """Take the parameters from a file that `save` wrote; the rest of this fitted model stays.
+        """Predict as the model whose `save` wrote the file.
+
+        The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
+        stays the report of this model's own fit: that of the other model is not in the file.
 
         Parameters
         ----------
         path : str or path
+            ``.npz`` is added where there is no file of this name.
 
         Returns
         -------
@@ -76,10 +84,13 @@ class NetModel:
         Raises
         ------
         ValueError
-            If names or shapes are not those of this net.
+            If the file is of another net or another kind of model. This model then stays as it was.
         """
         check_is_fitted(self)
-        self.parameters_ = self.network_.load(path)
+        parameters, kept = self.network_.load(path), read_kept(self, path)
+        self.parameters_ = parameters
+        for name, value in kept.items():
+            setattr(self, name, value)
         return self
 
 

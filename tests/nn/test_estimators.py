@@ -163,18 +163,56 @@ def test_clone_and_failed_fit_leave_the_old_model(name):
 
 
 @each
-def test_save_load_and_start_from_a_file(name, tmp_path):
+def test_a_loaded_model_predicts_as_the_saved_one(name, tmp_path):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    model.save(tmp_path / "net")  # NumPy adds .npz
+    regression = not is_classifier(model)
+    other_y = 9.0 * y + 40.0 if regression else np.array(["no", "yes"])[y]
+    other = make(name, random_state=7, **({} if regression else {"classes": ("no", "yes")}))
+    other.fit(5.0 * X + 2.0, other_y)  # other windows, other targets
+    assert not np.array_equal(other.parameters_, model.parameters_)
+    for file in ("net", "net.npz"):
+        again = copy.deepcopy(other).load(tmp_path / file)
+        assert np.array_equal(again.predict(X), model.predict(X))
+        assert again.predict(X).dtype == model.predict(X).dtype
+        assert again.privacy_ == other.privacy_
+        if not regression:
+            assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@each
+def test_a_file_of_another_model_is_refused_and_changes_nothing(name, tmp_path):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    before = pickle.dumps(released(model))
+    model.network_.save(tmp_path / "parameters.npz", model.parameters_)
+    with pytest.raises(ValueError, match="parameters alone"):
+        model.load(tmp_path / "parameters.npz")
+    make(name).fit(X[:, :4], y).save(tmp_path / "narrow.npz")
+    with pytest.raises(ValueError, match="shape"):
+        model.load(tmp_path / "narrow.npz")
+    assert pickle.dumps(released(model)) == before
+
+
+@each
+def test_a_fit_starts_from_a_file(name, tmp_path):
     X, y = data(name)
     model = make(name).fit(X, y)
     model.save(tmp_path / "net.npz")
-    other = make(name, random_state=7).fit(X, y)
-    assert not np.array_equal(other.parameters_, model.parameters_)
-    assert np.array_equal(
-        copy.deepcopy(other).load(tmp_path / "net.npz").parameters_, model.parameters_
-    )
-    tiny = make(name, parameters_init=tmp_path / "net.npz", learning_rate=1e-12).fit(X, y)
+    tiny = make(name, parameters_init=tmp_path / "net", learning_rate=1e-12).fit(X, y)
     assert np.allclose(tiny.parameters_, model.parameters_, atol=1e-6)
     assert any("parameters_init" in line for line in tiny.privacy_.assumptions)
+
+
+def test_parameters_trained_on_another_scale_are_warned_of():
+    X, y = data("DPMLPClassifier")
+    start = make("DPMLPClassifier").fit(X, y).parameters_
+    with pytest.warns(UtilityWarning, match="give both fits one public"):
+        make("DPMLPClassifier", parameters_init=start).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="parameters_init")
+        make("DPMLPClassifier", parameters_init=start, input_range=(-3, 3)).fit(X, y)
 
 
 def test_few_records_for_so_many_parameters_are_named():
