@@ -12,6 +12,7 @@ from skdp.base.tables import validate_table
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import numeric_targets
+from skdp.nn.inputs import as_rows
 
 __all__ = ["LEAST_CLIP", "check_clipping", "check_validation", "public_data"]
 
@@ -66,7 +67,9 @@ def public_data(
     if validation is None:
         return None
     X, y = validation
+    image: Any = seen.get("image_shape_")
     try:
+        X = as_rows(X, image)
         if "classes_" not in seen:
             table, targets = numeric_targets(scratch, X, y)
         else:

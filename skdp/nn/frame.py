@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
 from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
-from skdp.nn.inputs import Inputs, public_inputs, released_inputs
+from skdp.nn.inputs import public_inputs, released_inputs
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
@@ -68,8 +68,8 @@ class NetFit(PrivateFit[Problem]):
     # ---------------------------------------------------------------- what a subclass gives
 
     @abstractmethod
-    def _network(self, n_features: int, n_outputs: int) -> Network:
-        """The net, built for rows of so many features."""
+    def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
+        """The net, built for inputs of this shape: (n_features,), or that of an image."""
 
     @abstractmethod
     def _loss(self, problem: Problem) -> Any:
@@ -83,7 +83,7 @@ class NetFit(PrivateFit[Problem]):
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
         """Parts of the budget (of mu^2) that are not for the steps, by name."""
-        if self.input_range is not None or not self._standardizes():
+        if self.input_range is not None or not self._standardizes(problem):
             return {}
         if problem.records.shape.device != "cpu":
             raise ValueError(
@@ -93,9 +93,9 @@ class NetFit(PrivateFit[Problem]):
         n_units = problem.records.n_units
         return {"inputs": grown_share(session, n_units, INPUT_QUESTIONS, INPUT_SHARE)}
 
-    def _standardizes(self) -> bool:
-        """Whether columns without a public range are brought to one scale."""
-        return True
+    def _standardizes(self, problem: Problem) -> bool:
+        """Whether columns without a public range are brought to one scale; the pixels of an image have one."""
+        return problem.fitted.get("image_shape_") is None
 
     def _after(
         self,
@@ -133,7 +133,7 @@ class NetFit(PrivateFit[Problem]):
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
-        check_bounds(self.input_range)
+        check_bounds(self.input_range, name="input_range")
         check_callback(self.callback)
 
     def _inferred(self) -> tuple[str, ...]:
@@ -152,14 +152,18 @@ class NetFit(PrivateFit[Problem]):
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)
-        if self.parameters_init is not None and self.input_range is None and self._standardizes():
+        if (
+            self.parameters_init is not None
+            and self.input_range is None
+            and self._standardizes(problem)
+        ):
             warn_user(
                 "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
                 "fits one public input_range=",
                 UtilityWarning,
             )
         shape = problem.records.shape
-        size = self._built(shape.n_features, self._loss(problem).n_outputs).n_trainable
+        size = self._built(problem).n_trainable
         if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(
@@ -171,6 +175,36 @@ class NetFit(PrivateFit[Problem]):
 
     # ---------------------------------------------------------------- the fit
 
+    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+        """Fit the net privately.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records lie along the first axis. Estimators with ``image_shape`` also take images of shape
+            (n_samples, height, width) or (n_samples, height, width, channels).
+        y : array-like of shape (n_samples,)
+            Targets.
+        groups : array-like of shape (n_samples,), default=None
+            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            Must be empty: nets have no ``sample_weight``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
+        """
+        return super().fit(X, y, groups=groups, **more)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
         shape, loss = problem.records.shape, self._loss(problem)
@@ -178,7 +212,7 @@ class NetFit(PrivateFit[Problem]):
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
-        network = self._built(shape.n_features, loss.n_outputs)
+        network = self._built(problem)
         clipping = self._clipping(network)
         public = public_data(self._scratch(), self.validation, problem.fitted)  # type: ignore[attr-defined]
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
@@ -188,10 +222,14 @@ class NetFit(PrivateFit[Problem]):
             require_places(
                 network.sequential, network.shapes[0], clipping.pieces, shape.dtype, shape.device
             )
+        inputs = None
+        if "inputs" not in shares:
+            inputs = public_inputs(self.input_range, network.shapes[0], shape.n_features)
         if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
             few = session.limit_rows(problem.records, int(self.max_rows_per_group))
             problem = replace(problem, records=few)
-        inputs = self._inputs(session, problem, network, shares)
+        if inputs is None:
+            inputs = released_inputs(session, problem.records, shares["inputs"])
         targets = self._targets(session, problem, shares)
         if start is None:
             start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
@@ -222,9 +260,11 @@ class NetFit(PrivateFit[Problem]):
         }
         return Solution(theta, plan.releases, attributes)
 
-    def _built(self, n_features: int, n_outputs: int) -> Network:
-        """The net for rows of so many features, with an output for each that the loss has."""
-        network = self._network(n_features, n_outputs)
+    def _built(self, problem: Problem) -> Network:
+        """The net for the shape of these records, with an output for each that the loss has."""
+        n_outputs: int = self._loss(problem).n_outputs
+        shape: Any = problem.fitted.get("image_shape_") or (problem.records.n_features,)
+        network = self._network(shape, n_outputs)
         if network.shapes[-1] != (n_outputs,):
             raise ValueError(
                 f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
@@ -257,18 +297,6 @@ class NetFit(PrivateFit[Problem]):
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
         )
 
-    def _inputs(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        network: Network,
-        shares: Mapping[str, float],
-    ) -> Inputs:
-        """How rows become inputs, by the public range, a released one or none."""
-        if "inputs" in shares:
-            return released_inputs(session, problem.records, shares["inputs"])
-        return public_inputs(self.input_range, network.shapes[0], problem.records.n_features)
-
     def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
         rate = given(self.learning_rate)
@@ -282,8 +310,7 @@ class NetFit(PrivateFit[Problem]):
         return (2.0 if clipping.method == "microbatch" else 1.0) * factor(self.adjacency)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        shape, loss = problem.records.shape, self._loss(problem)
-        clipping = self._clipping(self._built(shape.n_features, loss.n_outputs))
+        clipping = self._clipping(self._built(problem))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size

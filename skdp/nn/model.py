@@ -124,12 +124,19 @@ class NetRegressor(NetModel, NumberModel, NetFit):
     line_: tuple[float, float]
 
     def _check_targets(self) -> None:
-        if not isinstance(self.y_bounds, str):
-            if self.y_bounds is None or np.ndim(self.y_bounds[0]):
-                raise TypeError("y_bounds must be 'adaptive' or (low, high), two finite numbers")
-            check_bounds(self.y_bounds)
-        elif self.y_bounds != "adaptive":
-            raise ValueError(f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}")
+        if isinstance(self.y_bounds, str):
+            if self.y_bounds != "adaptive":
+                raise ValueError(
+                    f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}"
+                )
+            return
+        wrong = "y_bounds must be 'adaptive' or (low, high), two finite numbers, low < high"
+        try:
+            ends = check_bounds(self.y_bounds)
+        except (TypeError, ValueError) as error:
+            raise type(error)(wrong) from None
+        if ends is None or any(end.ndim for end in ends):
+            raise TypeError(wrong)
 
     def _loss(self, problem: Problem) -> SquaredError:
         return SquaredError()

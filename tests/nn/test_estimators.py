@@ -306,6 +306,69 @@ def test_microbatches_of_groups_are_refused_and_nothing_spent():
     assert accountant.spent() == (0.0, 0.0)
 
 
+# ------------------------------------------------------------------ images
+
+IMAGES = [name for name in NETS if "image_shape" in NETS[name]().get_params()]
+image_nets = pytest.mark.parametrize("name", IMAGES)
+
+
+@image_nets
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 2)])
+def test_images_are_taken_as_they_are(name, shape):
+    X, y = data(name, d=12)
+    images, settings = X.reshape(60, *shape), dict(input_range=(-3, 3))
+    flat = make(name, image_shape=shape, **settings).fit(X, y)
+    for given in (images, images.tolist()):
+        model = make(name, image_shape=shape, validation=(given, y), **settings).fit(given, y)
+        assert np.array_equal(model.parameters_, flat.parameters_)
+        assert np.array_equal(model.predict(given), flat.predict(X))
+    model = make(name, **settings).fit(images, y)
+    assert model.image_shape_ == flat.image_shape_ == (*shape, 1)[:3]
+    assert model.network_ == flat.network_
+    assert model.n_features_in_ == 12
+    assert np.array_equal(model.predict(images), model.predict(X))
+    with pytest.raises(ValueError, match=r"images of shape \(12, 1, 1\), but fit saw images of"):
+        model.predict(X.reshape(60, 12, 1))
+
+
+@image_nets
+def test_images_that_do_not_fit_are_refused_and_nothing_spent(name):
+    X, y = data(name, d=12)
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(accountant=accountant, random_state=None, input_range=(-3, 3))
+    with pytest.raises(ValueError, match=r"images of shape \(3, 4, 1\), but image_shape=\(4, 3\)"):
+        make(name, image_shape=(4, 3), **settings).fit(X.reshape(60, 3, 4), y)
+    with pytest.raises(ValueError, match="has 5 numbers, but X has 12 columns, and images of 2 ch"):
+        make(name, **{**settings, "input_range": ([0] * 5, [1] * 5)}).fit(X.reshape(60, 3, 2, 2), y)
+    with pytest.raises(ValueError, match="validation does not fit: X holds images of shape"):
+        make(name, validation=(X.reshape(60, 4, 3), y), **settings).fit(X.reshape(60, 3, 4), y)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@image_nets
+def test_a_range_for_each_channel(name):
+    X, y = data(name, d=12)
+    images = X.reshape(60, 3, 2, 2)
+    each_channel = make(name, input_range=([-3, -2], [3, 2])).fit(images, y)
+    each_column = make(name, input_range=([-3, -2] * 6, [3, 2] * 6)).fit(images, y)
+    assert np.array_equal(each_channel.inputs_.scale, np.tile([6.0, 4.0], 6))
+    assert np.array_equal(each_channel.inputs_.center, each_column.inputs_.center)
+
+
+@image_nets
+def test_whole_numbers_and_channels_that_come_first_are_warned_of(name):
+    X, y = data(name, d=48)
+    pixels = np.clip(128 + 40 * X, 0, 255).astype(np.uint8)
+    with pytest.warns(UtilityWarning, match=r"whole numbers \(uint8\).*input_range=\(0, 255\)"):
+        make(name).fit(pixels.reshape(60, 8, 6), y)
+    with pytest.warns(UtilityWarning, match="read as 3 x 4 pixels of 4 channels"):
+        make(name).fit(X.reshape(60, 3, 4, 4), y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*(whole numbers|pixels of)")
+        make(name, input_range=(0, 255)).fit(pixels.reshape(60, 8, 6), y)
+        make(name).fit(X.reshape(60, 4, 4, 3), y)
+
+
 # ------------------------------------------------------------------ learning
 
 
@@ -458,9 +521,20 @@ def test_an_accountant_pays_and_refuses():
             {"clipping": "microbatch", "adjacency": "add-remove", "n_public": 60},
             "'microbatch' needs unit='record'",
         ),
-        ("DPMLPClassifier", {"input_range": (1, 0)}, "low < high"),
+        (
+            "DPMLPClassifier",
+            {"input_range": (1, 0)},
+            r"input_range must be .*\[low, \.\.\.\].*low < high",
+        ),
+        ("DPMLPClassifier", {"input_range": (0, 1, 2)}, "input_range must be"),
+        (
+            "DPMLPClassifier",
+            {"input_range": ([0, 0], [1, 1])},
+            "has 2 numbers, but X has 5 columns",
+        ),
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
-        ("DPMLPRegressor", {"y_bounds": (1, 0)}, "low < high"),
+        ("DPMLPRegressor", {"y_bounds": (1, 0)}, "y_bounds must be .* low < high"),
+        ("DPMLPRegressor", {"y_bounds": ()}, "y_bounds must be .* two finite numbers"),
         ("DPMLPRegressor", {"y_bounds": "auto"}, "y_bounds must be 'adaptive'"),
     ],
 )
