@@ -28,7 +28,14 @@ class ConvolutionalNet(ImageModel, NetClassifier):
     def _network(self, shape: Any, n_outputs: int) -> Network:
         if self.architecture == "auto":
             return default_cnn(shape, n_outputs).build(shape)
-        return architecture(self.architecture, n_outputs).build(shape)
+        try:
+            return architecture(self.architecture, n_outputs).build(shape)
+        except ValueError as error:
+            made_for = ARCHITECTURES[self.architecture][1]
+            raise ValueError(
+                f"architecture={self.architecture!r} was made for images of shape {made_for}, and does not fit "
+                f"those of {shape}: use architecture='auto', or check image_shape. {error}"
+            ) from None
 
 
 @document()

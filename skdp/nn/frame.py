@@ -23,6 +23,9 @@ from skdp.linear_model.targets import Problem
 from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
 from skdp.nn.inputs import public_inputs, released_inputs
+from skdp.nn.layers.relu import ReLU
+from skdp.nn.layers.scaled_tanh import ScaledTanh
+from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
@@ -34,6 +37,7 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 # Signal below which a fit warns: on held-out parts, nets above it were hardly ever worse than a constant.
 FEW = 6.0
 
@@ -163,7 +167,14 @@ class NetFit(PrivateFit[Problem]):
                 UtilityWarning,
             )
         shape = problem.records.shape
-        size = self._built(problem).n_trainable
+        network = self._built(problem)
+        size, last = network.n_trainable, network.sequential.layers[-1]
+        if isinstance(last, ACTIVATIONS):
+            warn_user(
+                f"the net ends with {last!r}, which bounds its outputs or their signs: end it with the Dense "
+                "layer before it",
+                UtilityWarning,
+            )
         if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(

@@ -47,7 +47,11 @@ class Sequential:
     layers: tuple[Layer, ...]
     frozen: tuple[int, ...]
 
-    def __init__(self, layers: Sequence[Layer], *, frozen: Sequence[int] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], *others: Layer, frozen: Sequence[int] = ()) -> None:
+        if others or isinstance(layers, Layer):
+            raise TypeError(
+                "give the layers as one list: Sequential([Dense(16), ReLU(), Dense(3)])"
+            )
         for position, layer in enumerate(layers):
             if not isinstance(layer, Layer):
                 raise TypeError(

@@ -21,16 +21,36 @@ class GivenNet(ImageModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.network is not None and not isinstance(self.network, Sequential):
-            raise TypeError(
-                f"network must be None or a skdp.nn.Sequential, got {type(self.network).__name__}"
-            )
+        net = self.network
+        if net is None or isinstance(net, Sequential):
+            return
+        hint = ""
+        if isinstance(net, (list, tuple)):
+            hint = "; give network=Sequential([...])"
+        elif isinstance(net, Network):
+            hint = "; give its .sequential, which each fit builds anew"
+        raise TypeError(
+            f"network must be None or a skdp.nn.Sequential, got {type(net).__name__}{hint}"
+        )
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         if self.network is not None:
-            return self.network.build(shape)
+            return self._given(shape)
         net = default_mlp(HIDDEN, ACTIVATION, n_outputs)
         return (net if len(shape) == 1 else Sequential([Flatten(), *net.layers])).build(shape)
+
+    def _given(self, shape: tuple[int, ...]) -> Network:
+        """The user's net, built; a net of images for rows of numbers is told of image_shape."""
+        try:
+            network: Network = self.network.build(shape)
+        except ValueError as error:
+            if len(shape) > 1:
+                raise
+            raise ValueError(
+                f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, "
+                "channels)"
+            ) from None
+        return network
 
 
 @document()

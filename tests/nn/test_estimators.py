@@ -503,7 +503,16 @@ def test_an_accountant_pays_and_refuses():
         ),
         ("DPCNNClassifier", {"image_shape": (0, 5)}, "image_shape must be None"),
         ("DPCNNClassifier", {"architecture": "resnet"}, "architecture must be one of"),
-        ("DPCNNClassifier", {"architecture": "cnn5"}, "layer 0, .*does not fit"),
+        (
+            "DPCNNClassifier",
+            {"architecture": "cnn5"},
+            r"made for images of shape \(32, 32, 3\).*'auto'.*layer 0, .*does not fit",
+        ),
+        (
+            "DPNetworkClassifier",
+            {"network": Sequential([Conv2D(2, 3), Flatten(), Dense(2)])},
+            "layer 0, .*If a row of X holds an image, give image_shape=",
+        ),
         (
             "DPNetworkClassifier",
             {"network": Sequential([Dense(3)])},
@@ -553,6 +562,48 @@ def test_a_wrong_layer_is_named_by_position():
     net = Sequential([Conv2D(2, 3), ReLU(), Conv2D(2, 9), Flatten(), Dense(2)])
     with pytest.raises(ValueError, match=r"layer 2, .*records of shape \(2, 2, 2\)"):
         make("DPNetworkClassifier", network=net, image_shape=(4, 4)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("network", "hint"),
+    [
+        ([Dense(2)], r"Sequential\(\[\.\.\.\]\)"),
+        (Sequential([Dense(2)]).build((5,)), r"its \.sequential"),
+        (Dense(2), "got Dense"),
+    ],
+)
+def test_what_is_no_net_is_told_how_to_be_one(network, hint):
+    X, y = data("DPNetworkClassifier")
+    with pytest.raises(TypeError, match=f"network must be None or .*{hint}"):
+        make("DPNetworkClassifier", network=network).fit(X, y)
+
+
+@pytest.mark.parametrize("layers", [(Dense(3), Dense(4)), (Dense(3),)])
+def test_layers_that_are_no_list_are_told_so(layers):
+    with pytest.raises(TypeError, match="give the layers as one list"):
+        Sequential(*layers)
+
+
+def test_padding_of_other_libraries_is_told_its_number():
+    with pytest.raises(ValueError, match="use padding=0"):
+        Conv2D(2, 3, padding="valid")
+
+
+def test_a_net_that_ends_with_an_activation_is_warned_of():
+    X, y = data("DPNetworkClassifier")
+    with pytest.warns(UtilityWarning, match=r"the net ends with ReLU\(\)"):
+        make("DPNetworkClassifier", network=Sequential([Dense(2), ReLU()])).fit(X, y)
+
+
+@each
+def test_steps_that_are_too_long_are_one_error_without_warnings(name):
+    X, y = data(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = make(name, learning_rate=1e30, input_range=(-3, 3)).fit(X, y)
+        assert np.isfinite(model.parameters_).all()
+        with pytest.raises(FloatingPointError, match="use a smaller learning_rate"):
+            make(name, learning_rate=1e100, input_range=(-3, 3)).fit(X, y)
 
 
 # ------------------------------------------------------------------ an adversary through the estimator
