@@ -255,12 +255,13 @@ microbatch_size : int, default=8
     Of ``clipping="microbatch"``, which alone reads it.""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
-    Public numbers, or one for each column: values are clipped to them and scaled to [0, 1]. None releases a window
-    for each column, for at least 10 % of the budget (of mu^2), and scales it to [-1, 1].""",
+    Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to
+    [0, 1]. None releases a window for each column, for at least 10 % of the budget (of mu^2), and scales it to
+    [-1, 1].""",
     "input_range.image": """\
 input_range : tuple of (low, high), default=None
-    Public numbers, such as (0, 255), or one for each column: values are clipped to them and scaled to [0, 1]. None
-    takes values as they are.""",
+    Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel: values are
+    clipped to them and scaled to [0, 1]. None takes values as they are.""",
     "y_bounds.net": """\
 y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
@@ -268,7 +269,8 @@ y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     "parameters_init": """\
 parameters_init : str, path or array-like of shape (n_parameters,), default=None
     Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It costs no
-    budget. None draws them from the key of the fit.""",
+    budget. Give both fits one ``input_range``, so that they scale inputs alike. None draws them from the key of
+    the fit.""",
     "adjacency.net": """\
 adjacency : {"zero-out", "replace-one", "add-remove"}, default="zero-out"
     What one record (or group) may do between neighbouring data sets. With "zero-out" it is replaced by an absent

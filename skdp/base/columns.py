@@ -101,17 +101,22 @@ def column_numbers(name: str, given: object) -> Array:
     return found.astype(np.float64)
 
 
-def check_bounds(bounds: object, *, finite: bool = True) -> tuple[Array, Array] | None:
+def check_bounds(
+    bounds: object, *, finite: bool = True, name: str = "bounds"
+) -> tuple[Array, Array] | None:
     """Return public bounds (low, high), each a number or one for each column; None stays None."""
     if bounds is None:
         return None
-    wrong = "bounds must be None or (low, high), each a finite number or one for each column, low < high"
+    wrong = (
+        f"{name} must be None or (low, high), each a finite number or one for each column "
+        "([low, ...], [high, ...]), low < high"
+    )
     if isinstance(bounds, (str, bytes, dict, set)) or not isinstance(bounds, Iterable):
         raise TypeError(f"{wrong}; got {type(bounds).__name__}")
     ends = list(bounds)
     if len(ends) != 2:
         raise ValueError(wrong)
-    low, high = (column_numbers("bounds", end) for end in ends)
+    low, high = (column_numbers(name, end) for end in ends)
     known = np.isfinite(low).all() and np.isfinite(high).all()
     if low.ndim and high.ndim and low.shape != high.shape:
         raise ValueError(wrong)
@@ -126,7 +131,7 @@ def per_column(
     name: str, given: object, n_features: int, *, finite: bool = True
 ) -> tuple[Array, Array] | None:
     """Return bounds as two arrays of shape (n_features,); None stays None."""
-    ends = check_bounds(given, finite=finite)
+    ends = check_bounds(given, finite=finite, name=name)
     if ends is None:
         return None
     for end in ends:

@@ -5,32 +5,37 @@ from typing import Any
 from skdp._docs import document
 from skdp.base import check_choice
 from skdp.nn.architectures import ARCHITECTURES, architecture, default_cnn
-from skdp.nn.inputs import check_image_shape, image_of
+from skdp.nn.images import ImageModel
+from skdp.nn.inputs import image_of
 from skdp.nn.model import NetClassifier
 from skdp.nn.network import Network
 
 __all__ = ["DPCNNClassifier"]
 
 
-class ConvolutionalNet(NetClassifier):
+class ConvolutionalNet(ImageModel, NetClassifier):
     """A net for images of a public shape."""
 
     architecture: str
-    image_shape: Any
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("architecture", self.architecture, ("auto", *sorted(ARCHITECTURES)))
-        check_image_shape(self.image_shape)
 
-    def _standardizes(self) -> bool:
-        return False  # the pixels of an image have one scale
+    def _row_image(self, n_features: int) -> tuple[int, int, int]:
+        return image_of(self.image_shape, n_features)
 
-    def _network(self, n_features: int, n_outputs: int) -> Network:
-        image = image_of(self.image_shape, n_features)
+    def _network(self, shape: Any, n_outputs: int) -> Network:
         if self.architecture == "auto":
-            return default_cnn(image, n_outputs).build(image)
-        return architecture(self.architecture, n_outputs).build(image)
+            return default_cnn(shape, n_outputs).build(shape)
+        try:
+            return architecture(self.architecture, n_outputs).build(shape)
+        except ValueError as error:
+            made_for = ARCHITECTURES[self.architecture][1]
+            raise ValueError(
+                f"architecture={self.architecture!r} was made for images of shape {made_for}, and does not fit "
+                f"those of {shape}: use architecture='auto', or check image_shape. {error}"
+            ) from None
 
 
 @document()
@@ -51,8 +56,8 @@ class DPCNNClassifier(ConvolutionalNet):
         features "h-cnn", "h-cnn-s" (`skdp.nn.architectures`). "auto" is "mnist-26010" for images of at least
         16 by 16 pixels, and one small convolution for others.
     image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image in each row of X, channels last. None is
-        (1, n_features): one row of pixels.
+        (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the
+        shape of the images, if X holds images, and else (1, n_features): one row of pixels.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range.image}
     {classes}
@@ -63,6 +68,8 @@ class DPCNNClassifier(ConvolutionalNet):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {calibration_}
+    image_shape_ : tuple of int
+        (height, width, channels) of an image.
     {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
@@ -88,8 +95,8 @@ class DPCNNClassifier(ConvolutionalNet):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 2000)
     >>> images = rng.integers(0, 64, (2000, 8, 8)) + 128 * y[:, None, None]
-    >>> model = DPCNNClassifier(epsilon=3.0, image_shape=(8, 8), classes=(0, 1), input_range=(0, 255))
-    >>> model.fit(images.reshape(2000, 64), y).score(images.reshape(2000, 64), y) > 0.9
+    >>> model = DPCNNClassifier(epsilon=3.0, classes=(0, 1), input_range=(0, 255)).fit(images, y)
+    >>> model.score(images, y) > 0.9
     True
     """
 

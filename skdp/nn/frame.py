@@ -2,11 +2,11 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,16 @@ from skdp.base import check_choice, check_number
 from skdp.base.columns import check_bounds
 from skdp.base.fit import PrivateFit, Solution
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
-from skdp.linear_model.parts.checks import check_callback, check_clip
+from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
+from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
-from skdp.nn.inputs import Inputs, public_inputs, released_inputs
+from skdp.nn.inputs import public_inputs, released_inputs
+from skdp.nn.layers.relu import ReLU
+from skdp.nn.layers.scaled_tanh import ScaledTanh
+from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
@@ -40,6 +44,7 @@ __all__ = ["CLIPPING", "NetFit"]
 
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
+ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 # Signal below which a fit warns: on held-out parts, nets above it were hardly ever worse than a constant.
 FEW = 6.0
 
@@ -74,8 +79,8 @@ class NetFit(PrivateFit[Problem]):
     # ---------------------------------------------------------------- what a subclass gives
 
     @abstractmethod
-    def _network(self, n_features: int, n_outputs: int) -> Network:
-        """The net, built for rows of so many features."""
+    def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
+        """The net, built for inputs of this shape: (n_features,), or that of an image."""
 
     @abstractmethod
     def _loss(self, problem: Problem) -> Any:
@@ -89,7 +94,7 @@ class NetFit(PrivateFit[Problem]):
 
     def _shares(self, session: PrivacySession, problem: Problem) -> dict[str, float]:
         """Parts of the budget (of mu^2) that are not for the steps, by name."""
-        if self.input_range is not None or not self._standardizes():
+        if self.input_range is not None or not self._standardizes(problem):
             return {}
         if problem.records.shape.device != "cpu":
             raise ValueError(
@@ -103,9 +108,9 @@ class NetFit(PrivateFit[Problem]):
         """A plan of releases after the steps, with its ``share`` of mu^2; or None."""
         return None
 
-    def _standardizes(self) -> bool:
-        """Whether columns without a public range are brought to one scale."""
-        return True
+    def _standardizes(self, problem: Problem) -> bool:
+        """Whether columns without a public range are brought to one scale; the pixels of an image have one."""
+        return problem.fitted.get("image_shape_") is None
 
     def _after(
         self,
@@ -129,7 +134,6 @@ class NetFit(PrivateFit[Problem]):
         check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
         if self.n_epochs is not None and not isinstance(self.max_iter, str):
             raise ValueError("give max_iter (steps) or n_epochs, not both")
-        check_clip("clip_norm", self.clip_norm, self.epsilon)
         positive: dict[str, Any] = {"low": 0, "strict": True, "high": 1e100}
         check_number("learning_rate", self.learning_rate, Real, word="auto", **positive)
         check_number("momentum", self.momentum, Real, low=0)
@@ -140,11 +144,12 @@ class NetFit(PrivateFit[Problem]):
         check_choice("solver", self.solver, SOLVERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
-        check_number("microbatch_size", self.microbatch_size, Integral, low=1)
+        check_clipping(self)
+        check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
             raise ValueError("max_rows_per_group needs unit='group'")
-        check_bounds(self.input_range)
+        check_bounds(self.input_range, name="input_range")
         check_callback(self.callback)
 
     def _inferred(self) -> tuple[str, ...]:
@@ -163,8 +168,25 @@ class NetFit(PrivateFit[Problem]):
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)
+        if (
+            self.parameters_init is not None
+            and self.input_range is None
+            and self._standardizes(problem)
+        ):
+            warn_user(
+                "parameters_init was trained on inputs of one scale, and this fit releases another: give both "
+                "fits one public input_range=",
+                UtilityWarning,
+            )
         shape = problem.records.shape
-        size = self._built(shape.n_features, self._loss(problem).n_outputs).n_trainable
+        network = self._built(problem)
+        size, last = network.n_trainable, network.sequential.layers[-1]
+        if isinstance(last, ACTIVATIONS):
+            warn_user(
+                f"the net ends with {last!r}, which bounds its outputs or their signs: end it with the Dense "
+                "layer before it",
+                UtilityWarning,
+            )
         if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(
@@ -176,6 +198,36 @@ class NetFit(PrivateFit[Problem]):
 
     # ---------------------------------------------------------------- the fit
 
+    def fit(self, X: object, y: object, *, groups: object = None, **more: object) -> Self:
+        """Fit the net privately.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+            The records lie along the first axis. Estimators with ``image_shape`` also take images of shape
+            (n_samples, height, width) or (n_samples, height, width, channels).
+        y : array-like of shape (n_samples,)
+            Targets.
+        groups : array-like of shape (n_samples,), default=None
+            Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            Must be empty: nets have no ``sample_weight``.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
+        """
+        return super().fit(X, y, groups=groups, **more)
+
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         """Plan everything from public numbers, release the scales, then train."""
         shape, loss = problem.records.shape, self._loss(problem)
@@ -183,8 +235,9 @@ class NetFit(PrivateFit[Problem]):
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
-        network = self._built(shape.n_features, loss.n_outputs)
+        network = self._built(problem)
         clipping = self._clipping(network)
+        public = public_data(self._scratch(), self.validation, problem.fitted)  # type: ignore[attr-defined]
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         last = self._plan_last(session, problem)
         shares = self._shares(session, problem)
@@ -195,27 +248,32 @@ class NetFit(PrivateFit[Problem]):
             require_places(
                 network.sequential, network.shapes[0], clipping.pieces, shape.dtype, shape.device
             )
+        inputs = None
+        if "inputs" not in shares:
+            inputs = public_inputs(self.input_range, network.shapes[0], shape.n_features)
         if self.max_rows_per_group is not None:  # here the key is drawn, and the budget spent
             few = session.limit_rows(problem.records, int(self.max_rows_per_group))
             problem = replace(problem, records=few)
-        inputs = self._inputs(session, problem, network, shares)
+        if inputs is None:
+            inputs = released_inputs(session, problem.records, shares["inputs"])
         targets = self._targets(session, problem, shares)
         if start is None:
             start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
         task = NetTask(network, loss, inputs, targets, start)
-        return self._trained(session, problem, task, plan, clipping, shares, last)
+        score = None if public is None else partial(self._score_of, task, *public)
+        with self._progress(session, plan, score) as monitor:
+            return self._trained(session, problem, task, plan, clipping, shares, last, monitor)
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
-        shares: Mapping[str, float], last: Any,
+        shares: Mapping[str, float], last: Any, monitor: Progress,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         settings = Training(clipping, self._rate(plan, clipping), self._rule())
-        with self._progress(session, plan, task) as monitor:
-            theta = train(
-                session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
-                settings, tensors=task.tensors, monitor=monitor,
-            )  # fmt: skip
+        theta = train(
+            session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
+            settings, tensors=task.tensors, monitor=monitor,
+        )  # fmt: skip
         parameters = task.whole(theta)
         attributes = {
             "parameters_": parameters,
@@ -228,9 +286,11 @@ class NetFit(PrivateFit[Problem]):
         }
         return Solution(theta, plan.releases, attributes)
 
-    def _built(self, n_features: int, n_outputs: int) -> Network:
-        """The net for rows of so many features, with an output for each that the loss has."""
-        network = self._network(n_features, n_outputs)
+    def _built(self, problem: Problem) -> Network:
+        """The net for the shape of these records, with an output for each that the loss has."""
+        n_outputs: int = self._loss(problem).n_outputs
+        shape: Any = problem.fitted.get("image_shape_") or (problem.records.n_features,)
+        network = self._network(shape, n_outputs)
         if network.shapes[-1] != (n_outputs,):
             raise ValueError(
                 f"the net's last layer gives records of shape {network.shapes[-1]}, but this fit needs "
@@ -263,34 +323,24 @@ class NetFit(PrivateFit[Problem]):
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
         )
 
-    def _inputs(
-        self,
-        session: PrivacySession,
-        problem: Problem,
-        network: Network,
-        shares: Mapping[str, float],
-    ) -> Inputs:
-        """How rows become inputs, by the public range, a released one or none."""
-        if "inputs" in shares:
-            return released_inputs(session, problem.records, shares["inputs"])
-        return public_inputs(self.input_range, network.shapes[0], problem.records.n_features)
-
     def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        moves = 2.0 if clipping.method == "microbatch" else factor(self.adjacency)
-        noise = plan.noise_multiplier * moves * clipping.norm / plan.batch_size
+        noise = plan.noise_multiplier * self._moves(clipping) * clipping.norm / plan.batch_size
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 
+    def _moves(self, clipping: Clipping) -> float:
+        """Clip norms that separate the sums of neighbouring data sets, as the session counts them."""
+        return (2.0 if clipping.method == "microbatch" else 1.0) * factor(self.adjacency)
+
     def _public_facts(self, problem: Problem) -> dict[str, object]:
-        shape, loss = problem.records.shape, self._loss(problem)
-        clipping = self._clipping(self._built(shape.n_features, loss.n_outputs))
+        clipping = self._clipping(self._built(problem))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
-            facts["sensitivity"] = "2 clip_norm under every adjacency"
+            facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:
@@ -299,11 +349,16 @@ class NetFit(PrivateFit[Problem]):
         return facts
 
     def _assumptions(self, problem: Problem) -> tuple[str, ...]:
-        shape, loss = problem.records.shape, self._loss(problem)
-        network = self._built(shape.n_features, loss.n_outputs)
-        own = ("layers of your own keep their duties: see skdp.nn.Layer",)
-        chosen = ("input_range was not chosen by looking at these records",)
-        return own * has_other_layers(network.sequential) + chosen * (self.input_range is not None)
+        found = []
+        if has_other_layers(self._built(problem).sequential):
+            found.append("layers of your own keep their duties: see skdp.nn.Layer")
+        if self.input_range is not None:
+            found.append("input_range was not chosen by looking at these records")
+        if self.validation is not None:
+            found.append(
+                "validation holds public data; a pickle of the model holds them too, as a parameter"
+            )
+        return tuple(found)
 
     def _starts_from(self) -> tuple[str, ...]:
         if self.parameters_init is None:
@@ -317,13 +372,17 @@ class NetFit(PrivateFit[Problem]):
         )
 
     @abstractmethod
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """Score of released parameters on the public validation data."""
 
-    def _progress(self, session: PrivacySession, plan: BatchPlan, task: NetTask) -> Progress:
-        score = (
-            None if self.validation is None or not self.verbose else partial(self._score_of, task)
-        )
+    def _progress(
+        self,
+        session: PrivacySession,
+        plan: BatchPlan,
+        score: Callable[[NDArray[np.float64]], float] | None,
+    ) -> Progress:
         return Progress(
             type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, score
         )

@@ -10,11 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.column_search import released_window
-from skdp.base.columns import per_column
+from skdp.base.columns import check_bounds
 from skdp.nn.arrays import array_module
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["Inputs", "check_image_shape", "image_of", "public_inputs", "released_inputs"]
+__all__ = [
+    "Inputs",
+    "as_rows",
+    "check_image_shape",
+    "image_of",
+    "own_shape",
+    "public_inputs",
+    "released_inputs",
+]
 
 WINDOW_TAIL = 0.012  # part of a normal column outside of its window, as in `DPStandardScaler`
 
@@ -48,15 +56,25 @@ class Inputs:
             return xp.ascontiguousarray(x, dtype=np.float32).reshape(len(X), *self.shape)
 
 
-def public_inputs(
-    input_range: object, shape: tuple[int, ...], n_features: int, *, sparse: bool = False
-) -> Inputs:
-    """Inputs in [0, 1] by a public range, or as they are where it is None."""
-    ends = per_column("input_range", input_range, n_features)
+def public_inputs(input_range: object, shape: tuple[int, ...], n_features: int) -> Inputs:
+    """Inputs in [0, 1] by a public range of all values, columns or channels; as they are where it is None."""
+    ends = check_bounds(input_range, name="input_range")
     if ends is None:
         return Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
-    low, high = ends
+    low, high = (_each_column(end, shape, n_features) for end in ends)
     return Inputs(low, high - low, (0.0, 1.0), shape)
+
+
+def _each_column(
+    end: NDArray[np.float64], shape: tuple[int, ...], n_features: int
+) -> NDArray[np.float64]:
+    """A public number for each column, of one number, one for each column, or one for each channel."""
+    if end.shape in ((), (n_features,)):
+        return np.array(np.broadcast_to(end, (n_features,)))
+    if len(shape) == 3 and end.shape == shape[2:]:
+        return np.tile(end, shape[0] * shape[1])  # channels are last, so they change fastest
+    images = f", and images of {shape[2]} channels" if len(shape) == 3 else ""
+    raise ValueError(f"input_range has {end.size} numbers, but X has {n_features} columns{images}")
 
 
 def released_inputs(session: PrivacySession, records: PrivateRecords, share: float) -> Inputs:
@@ -94,3 +112,27 @@ def image_of(image_shape: Any, n_features: int) -> tuple[int, int, int]:
             "features; a row of X holds an image in the order height, width, channels"
         )
     return height, width, channels
+
+
+def own_shape(X: Any) -> tuple[int, int, int] | None:
+    """Height, width and channels of images that are given as such; None for a table."""
+    try:
+        shape = np.shape(X) if isinstance(X, (list, tuple)) else getattr(X, "shape", ())
+    except ValueError:  # rows of different lengths: the checks of tables say so
+        return None
+    if len(shape) not in (3, 4):
+        return None
+    height, width, channels = (*(int(s) for s in shape[1:]), 1)[:3]
+    return height, width, channels
+
+
+def as_rows(X: Any, image: tuple[int, int, int] | None) -> Any:
+    """Return a row for each image of this shape; a table stays as it is."""
+    own = own_shape(X)
+    if own is None:
+        return X
+    if own != image:
+        seen = "a table" if image is None else f"images of shape {image}"
+        raise ValueError(f"X holds images of shape {own}, but fit saw {seen}")
+    X = np.asarray(X) if isinstance(X, (list, tuple)) else X
+    return X.reshape(len(X), math.prod(own))

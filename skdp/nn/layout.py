@@ -1,9 +1,10 @@
 """Where each parameter of a net lies in its flat vector, and the file that holds them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from os import PathLike
+from os import PathLike, fspath
+from os.path import isfile
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,15 @@ from numpy.typing import NDArray
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Parameters, Shape
 
-__all__ = ["Layout"]
+__all__ = ["MORE", "Layout", "npz_file"]
+
+MORE = "model."  # what names begin with that are of an estimator, and of no layer
+
+
+def npz_file(path: str | PathLike[str]) -> str:
+    """Return the file that `numpy.savez` writes for a path: it adds ``.npz`` where that is missing."""
+    name = fspath(path)
+    return name if name.endswith(".npz") or isfile(name) else f"{name}.npz"
 
 
 @dataclass(frozen=True)
@@ -58,22 +67,26 @@ class Layout:
             first += prod(shape)
         return found
 
-    def save(self, path: str | PathLike[str], flat: Array) -> None:
-        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``."""
+    def save(self, path: str | PathLike[str], flat: Array, more: Mapping[str, Any]) -> None:
+        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
+
+        ``more`` holds further arrays, under names that begin with ``model.``.
+        """
         arrays: dict[str, Any] = {
             f"{position}.{name}": values
             for position, own in enumerate(self.views(flat))
             for name, values in own.items()
         }
-        np.savez(path, **arrays)
+        np.savez(path, **arrays, **more)
 
     def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
-        """Read what `save` wrote; ValueError if names or shapes differ."""
+        """Read the parameters that `save` wrote; ValueError if names or shapes differ."""
         expected = {f"{position}.{name}": shape for position, name, shape in self.entries}
-        with np.load(path, allow_pickle=False) as stored:
-            if set(stored.files) != set(expected):
+        with np.load(npz_file(path), allow_pickle=False) as stored:
+            found = {name for name in stored.files if not name.startswith(MORE)}
+            if found != set(expected):
                 raise ValueError(
-                    f"the file holds {sorted(stored.files)}, but this net has {sorted(expected)}"
+                    f"the file holds {sorted(found)}, but this net has {sorted(expected)}"
                 )
             values = {name: stored[name] for name in expected}
         for name, shape in expected.items():

@@ -35,8 +35,8 @@ class DenseNet:
             )
         return tuple(sizes)
 
-    def _network(self, n_features: int, n_outputs: int) -> Network:
-        return default_mlp(self._sizes(), self.activation, n_outputs).build((n_features,))
+    def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
+        return default_mlp(self._sizes(), self.activation, n_outputs).build(shape)
 
 
 @document()

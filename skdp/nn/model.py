@@ -28,6 +28,7 @@ from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network
+from skdp.nn.storage import kept_arrays, read_kept
 from skdp.nn.task import NetTask, Targets, outputs_of
 from skdp.privacy import PrivacySession
 
@@ -56,24 +57,31 @@ class NetModel:
         return outputs_of(self.network_, self.parameters_, self.inputs_, X)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
+        """Write what predictions need to an ``.npz`` file.
 
-        They are released numbers. ``parameters_init=path`` starts another fit of the same net from them. To keep a
-        whole model with its report, pickle it.
+        It holds an array for each parameter, named such as ``0.weight``, and the scale of inputs, the classes or
+        the scale of targets, under names that begin with ``model.``. All of them are released or public numbers.
+        `load` reads the file, and ``parameters_init=path`` starts another fit of the same net from its
+        parameters. To keep a whole model with its report, pickle it.
 
         Parameters
         ----------
         path : str or path
+            ``.npz`` is added where it is missing.
         """
         check_is_fitted(self)
-        self.network_.save(path, self.parameters_)
+        self.network_.save(path, self.parameters_, kept_arrays(self))
 
     def load(self, path: str | PathLike[str]) -> Any:
-        """Take the parameters from a file that `save` wrote; the rest of this fitted model stays.
+        """Predict as the model whose `save` wrote the file.
+
+        The parameters, the scale of inputs, and the classes or the scale of targets are replaced. ``privacy_``
+        stays the report of this model's own fit: that of the other model is not in the file.
 
         Parameters
         ----------
         path : str or path
+            ``.npz`` is added where there is no file of this name.
 
         Returns
         -------
@@ -82,10 +90,13 @@ class NetModel:
         Raises
         ------
         ValueError
-            If names or shapes are not those of this net.
+            If the file is of another net or another kind of model. This model then stays as it was.
         """
         check_is_fitted(self)
-        self.parameters_ = self.network_.load(path)
+        parameters, kept = self.network_.load(path), read_kept(self, path)
+        self.parameters_ = parameters
+        for name, value in kept.items():
+            setattr(self, name, value)
         return self
 
 
@@ -135,13 +146,12 @@ class NetClassifier(NetModel, LabelModel, NetFit):
             scores = scores @ self.calibration_[:-1] + self.calibration_[-1]
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """Accuracy on the public validation data."""
-        X, y = self.validation
-        table = np.asarray(X)
-        classes = np.sort(np.asarray(self.classes)) if self.classes is not None else np.unique(y)
-        found = outputs_of(task.network, task.whole(theta), task.inputs, table)
-        return float(np.mean(classes[found.argmax(axis=1)] == np.asarray(y)))
+        found = outputs_of(task.network, task.whole(theta), task.inputs, X)
+        return float(np.mean(found.argmax(axis=1) == y))
 
 
 class NetRegressor(NetModel, NumberModel, NetFit):
@@ -156,12 +166,19 @@ class NetRegressor(NetModel, NumberModel, NetFit):
     line_: tuple[float, float]
 
     def _check_targets(self) -> None:
-        if not isinstance(self.y_bounds, str):
-            if self.y_bounds is None or np.ndim(self.y_bounds[0]):
-                raise TypeError("y_bounds must be 'adaptive' or (low, high), two finite numbers")
-            check_bounds(self.y_bounds)
-        elif self.y_bounds != "adaptive":
-            raise ValueError(f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}")
+        if isinstance(self.y_bounds, str):
+            if self.y_bounds != "adaptive":
+                raise ValueError(
+                    f"y_bounds must be 'adaptive' or (low, high), got {self.y_bounds!r}"
+                )
+            return
+        wrong = "y_bounds must be 'adaptive' or (low, high), two finite numbers, low < high"
+        try:
+            ends = check_bounds(self.y_bounds)
+        except (TypeError, ValueError) as error:
+            raise type(error)(wrong) from None
+        if ends is None or any(end.ndim for end in ends):
+            raise TypeError(wrong)
 
     def _loss(self, problem: Problem) -> SquaredError:
         return SquaredError()
@@ -218,10 +235,10 @@ class NetRegressor(NetModel, NumberModel, NetFit):
         targets = Targets(self.target_center_, self.target_reach_)
         return np.asarray(self._predicted(outputs, targets, self.line_))
 
-    def _score_of(self, task: NetTask, theta: NDArray[np.float64]) -> float:
+    def _score_of(
+        self, task: NetTask, X: Any, y: NDArray[Any], theta: NDArray[np.float64]
+    ) -> float:
         """R^2 on the public validation data."""
-        X, y = self.validation
-        found = outputs_of(task.network, task.whole(theta), task.inputs, np.asarray(X))
-        away = np.asarray(y, dtype=np.float64) - self._predicted(found, task.targets, (1.0, 0.0))
-        spread = np.var(np.asarray(y, dtype=np.float64))
+        found = outputs_of(task.network, task.whole(theta), task.inputs, X)
+        away, spread = y - self._predicted(found, task.targets, (1.0, 0.0)), np.var(y)
         return 1.0 - float(np.mean(away**2) / spread) if spread else -math.inf

@@ -1,6 +1,6 @@
 """Nets: layers one after the other, with all their parameters in one flat vector."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
@@ -47,7 +47,11 @@ class Sequential:
     layers: tuple[Layer, ...]
     frozen: tuple[int, ...]
 
-    def __init__(self, layers: Sequence[Layer], *, frozen: Sequence[int] = ()) -> None:
+    def __init__(self, layers: Sequence[Layer], *others: Layer, frozen: Sequence[int] = ()) -> None:
+        if others or isinstance(layers, Layer):
+            raise TypeError(
+                "give the layers as one list: Sequential([Dense(16), ReLU(), Dense(3)])"
+            )
         for position, layer in enumerate(layers):
             if not isinstance(layer, Layer):
                 raise TypeError(
@@ -247,12 +251,23 @@ class Network:
             [*lines, f"{self.n_parameters:,} parameters, {self.n_trainable:,} trainable"]
         )
 
-    def save(self, path: str | PathLike[str], flat: Array) -> None:
-        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``."""
-        self.layout.save(path, flat.astype(self.dtype, copy=False))
+    def save(
+        self, path: str | PathLike[str], flat: Array, more: Mapping[str, Array] | None = None
+    ) -> None:
+        """Write parameters to an ``.npz`` file, an array for each, named such as ``0.weight``.
+
+        Parameters
+        ----------
+        path : str or path
+            ``.npz`` is added where it is missing.
+        flat : array of shape (n_parameters,)
+        more : mapping of str to array, default=None
+            Further arrays, which `load` leaves out; their names begin with ``model.``.
+        """
+        self.layout.save(path, flat.astype(self.dtype, copy=False), more or {})
 
     def load(self, path: str | PathLike[str]) -> NDArray[np.float32]:
-        """Read what `save` wrote, of shape (n_parameters,).
+        """Read the parameters that `save` wrote, of shape (n_parameters,).
 
         Raises
         ------

@@ -4,7 +4,8 @@ from typing import Any
 
 from skdp._docs import document
 from skdp.nn.architectures import default_mlp
-from skdp.nn.inputs import check_image_shape, image_of
+from skdp.nn.images import ImageModel
+from skdp.nn.layers.flatten import Flatten
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
 
@@ -13,29 +14,43 @@ __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
 HIDDEN, ACTIVATION = (64,), "relu"  # of the default, that of `DPMLPClassifier`
 
 
-class GivenNet:
+class GivenNet(ImageModel):
     """A net that the user gives; a mixin before the kind of net."""
 
     network: Any
-    image_shape: Any
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()  # type: ignore[misc]
-        check_image_shape(self.image_shape)
-        if self.network is not None and not isinstance(self.network, Sequential):
-            raise TypeError(
-                f"network must be None or a skdp.nn.Sequential, got {type(self.network).__name__}"
-            )
-
-    def _standardizes(self) -> bool:
-        return self.image_shape is None
-
-    def _network(self, n_features: int, n_outputs: int) -> Network:
-        shape = (
-            (n_features,) if self.image_shape is None else image_of(self.image_shape, n_features)
+        super()._check_parameters()
+        net = self.network
+        if net is None or isinstance(net, Sequential):
+            return
+        hint = ""
+        if isinstance(net, (list, tuple)):
+            hint = "; give network=Sequential([...])"
+        elif isinstance(net, Network):
+            hint = "; give its .sequential, which each fit builds anew"
+        raise TypeError(
+            f"network must be None or a skdp.nn.Sequential, got {type(net).__name__}{hint}"
         )
-        net = self.network or default_mlp(HIDDEN, ACTIVATION, n_outputs)
-        return net.build(shape)
+
+    def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
+        if self.network is not None:
+            return self._given(shape)
+        net = default_mlp(HIDDEN, ACTIVATION, n_outputs)
+        return (net if len(shape) == 1 else Sequential([Flatten(), *net.layers])).build(shape)
+
+    def _given(self, shape: tuple[int, ...]) -> Network:
+        """The user's net, built; a net of images for rows of numbers is told of image_shape."""
+        try:
+            network: Network = self.network.build(shape)
+        except ValueError as error:
+            if len(shape) > 1:
+                raise
+            raise ValueError(
+                f"{error}. If a row of X holds an image, give image_shape=(height, width) or (height, width, "
+                "channels)"
+            ) from None
+        return network
 
 
 @document()
@@ -54,8 +69,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     network : Sequential, default=None
         The net, whose last layer has an output for each class. None is the default of `DPMLPClassifier`.
     image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is a
-        row of numbers.
+        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
+        the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
     {classes}
@@ -66,6 +81,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {calibration_}
+    image_shape_ : tuple of int or None
+        (height, width, channels) of an image; None where a record is a row of numbers.
     {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
@@ -169,8 +186,8 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     network : Sequential, default=None
         The net, whose last layer has one output. None is the default of `DPMLPRegressor`.
     image_shape : tuple of int, default=None
-        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is a
-        row of numbers.
+        (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
+        the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
     {y_bounds.net}
@@ -181,6 +198,8 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
+    image_shape_ : tuple of int or None
+        (height, width, channels) of an image; None where a record is a row of numbers.
     {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
     {privacy_} {n_features_in_} {feature_names_in_}
 

@@ -20,6 +20,7 @@ Vector = NDArray[np.float64]
 # Of parameters: a function of rows and targets that gives the pieces of their gradients.
 GradientsAt = Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]
 Monitor = Callable[[int, Vector], None]
+LARGEST = float(np.finfo(np.float32).max)  # the precision in which nets compute
 
 
 @dataclass(frozen=True)
@@ -110,8 +111,9 @@ def train(
             gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
         )
         gradient = session.gaussian(total * (1.0 / plan.batch_size), plan)
-        theta = theta - optimizer.of(gradient)
-        if not np.isfinite(theta).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
+            theta = theta - optimizer.of(gradient)
+        if not (np.abs(theta) <= LARGEST).all():  # NaN, too
             raise FloatingPointError(
                 f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
                 "before stays paid for"

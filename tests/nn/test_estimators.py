@@ -21,7 +21,9 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
+from skdp.nn.checks import LEAST_CLIP
 from skdp.privacy import accounting, mechanisms
+from skdp.privacy.statistics import gradient_sum
 from skdp.registry import estimators_of
 from tests.privacy.audit import shown
 
@@ -161,18 +163,56 @@ def test_clone_and_failed_fit_leave_the_old_model(name):
 
 
 @each
-def test_save_load_and_start_from_a_file(name, tmp_path):
+def test_a_loaded_model_predicts_as_the_saved_one(name, tmp_path):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    model.save(tmp_path / "net")  # NumPy adds .npz
+    regression = not is_classifier(model)
+    other_y = 9.0 * y + 40.0 if regression else np.array(["no", "yes"])[y]
+    other = make(name, random_state=7, **({} if regression else {"classes": ("no", "yes")}))
+    other.fit(5.0 * X + 2.0, other_y)  # other windows, other targets
+    assert not np.array_equal(other.parameters_, model.parameters_)
+    for file in ("net", "net.npz"):
+        again = copy.deepcopy(other).load(tmp_path / file)
+        assert np.array_equal(again.predict(X), model.predict(X))
+        assert again.predict(X).dtype == model.predict(X).dtype
+        assert again.privacy_ == other.privacy_
+        if not regression:
+            assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@each
+def test_a_file_of_another_model_is_refused_and_changes_nothing(name, tmp_path):
+    X, y = data(name)
+    model = make(name).fit(X, y)
+    before = pickle.dumps(released(model))
+    model.network_.save(tmp_path / "parameters.npz", model.parameters_)
+    with pytest.raises(ValueError, match="parameters alone"):
+        model.load(tmp_path / "parameters.npz")
+    make(name).fit(X[:, :4], y).save(tmp_path / "narrow.npz")
+    with pytest.raises(ValueError, match="shape"):
+        model.load(tmp_path / "narrow.npz")
+    assert pickle.dumps(released(model)) == before
+
+
+@each
+def test_a_fit_starts_from_a_file(name, tmp_path):
     X, y = data(name)
     model = make(name).fit(X, y)
     model.save(tmp_path / "net.npz")
-    other = make(name, random_state=7).fit(X, y)
-    assert not np.array_equal(other.parameters_, model.parameters_)
-    assert np.array_equal(
-        copy.deepcopy(other).load(tmp_path / "net.npz").parameters_, model.parameters_
-    )
-    tiny = make(name, parameters_init=tmp_path / "net.npz", learning_rate=1e-12).fit(X, y)
+    tiny = make(name, parameters_init=tmp_path / "net", learning_rate=1e-12).fit(X, y)
     assert np.allclose(tiny.parameters_, model.parameters_, atol=1e-6)
     assert any("parameters_init" in line for line in tiny.privacy_.assumptions)
+
+
+def test_parameters_trained_on_another_scale_are_warned_of():
+    X, y = data("DPMLPClassifier")
+    start = make("DPMLPClassifier").fit(X, y).parameters_
+    with pytest.warns(UtilityWarning, match="give both fits one public"):
+        make("DPMLPClassifier", parameters_init=start).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="parameters_init")
+        make("DPMLPClassifier", parameters_init=start, input_range=(-3, 3)).fit(X, y)
 
 
 def test_few_records_for_so_many_parameters_are_named():
@@ -213,6 +253,120 @@ def test_progress_shows_the_plan_and_public_validation(capsys):
     assert np.array_equal(seen[-1][1].astype(np.float32), model.parameters_)
     plain = make("DPMLPClassifier").fit(X, y)
     assert np.array_equal(plain.parameters_, model.parameters_)
+
+
+@each
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda X, y: True, "validation must be None or a pair .*got bool"),
+        (lambda X, y: 0.1, "validation must be None or a pair .*got float"),
+        (lambda X, y: (X, y, y), "got 3 parts"),
+        (lambda X, y: (X[:, :3], y), "validation does not fit: its X has 3 features.*have 5"),
+        (lambda X, y: (X, y[:9]), "validation does not fit: .*samples"),
+        (lambda X, y: (np.full(X.shape, np.nan), y), "validation does not fit: .*NaN"),
+        (lambda X, y: (X, np.full(60, np.nan)), "validation does not fit: "),
+        (lambda X, y: (X, ["other"] * 60), "validation does not fit: .*(classes|numeric)"),
+    ],
+)
+def test_wrong_validation_is_refused_and_nothing_spent(name, wrong, message):
+    X, y = data(name)
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(validation=wrong(X, y), accountant=accountant, random_state=None)
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(name, **settings).fit(X, y)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@each
+def test_validation_is_an_assumption_and_needs_no_declared_classes(name, capsys):
+    X, y = data(name)
+    text = is_classifier(NETS[name]())
+    labels = np.array(["no", "yes"])[y] if text else y
+    more = {"classes": None} if text else {}
+    settings = dict(validation=(X[:20], labels[:20].tolist()), verbose=True, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        model = make(name, **settings).fit(X, labels)
+    assert "validation=" in capsys.readouterr().err
+    assert any("validation holds public data" in line for line in model.privacy_.assumptions)
+    assert not any("validation" in line for line in make(name).fit(X, y).privacy_.assumptions)
+
+
+def test_the_least_clip_norm_is_that_of_the_sum():
+    assert LEAST_CLIP == gradient_sum.LEAST_CLIP
+
+
+def test_microbatches_of_groups_are_refused_and_nothing_spent():
+    X, y = data("DPMLPClassifier")
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(clipping="microbatch", unit="group", accountant=accountant, random_state=None)
+    with pytest.raises(ValueError, match="'microbatch' needs unit='record'"):
+        make("DPMLPClassifier", **settings).fit(X, y, groups=np.arange(60) // 3)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+# ------------------------------------------------------------------ images
+
+IMAGES = [name for name in NETS if "image_shape" in NETS[name]().get_params()]
+image_nets = pytest.mark.parametrize("name", IMAGES)
+
+
+@image_nets
+@pytest.mark.parametrize("shape", [(4, 3), (2, 3, 2)])
+def test_images_are_taken_as_they_are(name, shape):
+    X, y = data(name, d=12)
+    images, settings = X.reshape(60, *shape), dict(input_range=(-3, 3))
+    flat = make(name, image_shape=shape, **settings).fit(X, y)
+    for given in (images, images.tolist()):
+        model = make(name, image_shape=shape, validation=(given, y), **settings).fit(given, y)
+        assert np.array_equal(model.parameters_, flat.parameters_)
+        assert np.array_equal(model.predict(given), flat.predict(X))
+    model = make(name, **settings).fit(images, y)
+    assert model.image_shape_ == flat.image_shape_ == (*shape, 1)[:3]
+    assert model.network_ == flat.network_
+    assert model.n_features_in_ == 12
+    assert np.array_equal(model.predict(images), model.predict(X))
+    with pytest.raises(ValueError, match=r"images of shape \(12, 1, 1\), but fit saw images of"):
+        model.predict(X.reshape(60, 12, 1))
+
+
+@image_nets
+def test_images_that_do_not_fit_are_refused_and_nothing_spent(name):
+    X, y = data(name, d=12)
+    accountant = BudgetAccountant(2.0, 1e-4)
+    settings = dict(accountant=accountant, random_state=None, input_range=(-3, 3))
+    with pytest.raises(ValueError, match=r"images of shape \(3, 4, 1\), but image_shape=\(4, 3\)"):
+        make(name, image_shape=(4, 3), **settings).fit(X.reshape(60, 3, 4), y)
+    with pytest.raises(ValueError, match="has 5 numbers, but X has 12 columns, and images of 2 ch"):
+        make(name, **{**settings, "input_range": ([0] * 5, [1] * 5)}).fit(X.reshape(60, 3, 2, 2), y)
+    with pytest.raises(ValueError, match="validation does not fit: X holds images of shape"):
+        make(name, validation=(X.reshape(60, 4, 3), y), **settings).fit(X.reshape(60, 3, 4), y)
+    assert accountant.spent() == (0.0, 0.0)
+
+
+@image_nets
+def test_a_range_for_each_channel(name):
+    X, y = data(name, d=12)
+    images = X.reshape(60, 3, 2, 2)
+    each_channel = make(name, input_range=([-3, -2], [3, 2])).fit(images, y)
+    each_column = make(name, input_range=([-3, -2] * 6, [3, 2] * 6)).fit(images, y)
+    assert np.array_equal(each_channel.inputs_.scale, np.tile([6.0, 4.0], 6))
+    assert np.array_equal(each_channel.inputs_.center, each_column.inputs_.center)
+
+
+@image_nets
+def test_whole_numbers_and_channels_that_come_first_are_warned_of(name):
+    X, y = data(name, d=48)
+    pixels = np.clip(128 + 40 * X, 0, 255).astype(np.uint8)
+    with pytest.warns(UtilityWarning, match=r"whole numbers \(uint8\).*input_range=\(0, 255\)"):
+        make(name).fit(pixels.reshape(60, 8, 6), y)
+    with pytest.warns(UtilityWarning, match="read as 3 x 4 pixels of 4 channels"):
+        make(name).fit(X.reshape(60, 3, 4, 4), y)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*(whole numbers|pixels of)")
+        make(name, input_range=(0, 255)).fit(pixels.reshape(60, 8, 6), y)
+        make(name).fit(X.reshape(60, 4, 4, 3), y)
 
 
 # ------------------------------------------------------------------ learning
@@ -300,7 +454,17 @@ def test_all_ways_to_clip_take_the_same_steps_without_noise():
         .fit(X, y)
         .privacy_
     )
-    assert report.public["sensitivity"] == "2 clip_norm under every adjacency"
+    assert report.public["sensitivity"] == "2 clip_norm"
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_microbatches_report_the_sensitivity_of_the_ledger(adjacency):
+    X, y = data("DPMLPClassifier")
+    settings = dict(clipping="microbatch", adjacency=adjacency, input_range=(-3, 3), batch_size=60)
+    model = make("DPMLPClassifier", **settings).fit(X, y)
+    (row,) = model.privacy_.mechanisms
+    moves = float(model.privacy_.public["sensitivity"].split()[0])
+    assert np.isclose(row["sensitivity"] * model.batch_size_, moves * model.clip_norm_, rtol=1e-3)
 
 
 def test_groups_are_the_unit_and_long_ones_are_thinned():
@@ -339,7 +503,16 @@ def test_an_accountant_pays_and_refuses():
         ),
         ("DPCNNClassifier", {"image_shape": (0, 5)}, "image_shape must be None"),
         ("DPCNNClassifier", {"architecture": "resnet"}, "architecture must be one of"),
-        ("DPCNNClassifier", {"architecture": "cnn5"}, "layer 0, .*does not fit"),
+        (
+            "DPCNNClassifier",
+            {"architecture": "cnn5"},
+            r"made for images of shape \(32, 32, 3\).*'auto'.*layer 0, .*does not fit",
+        ),
+        (
+            "DPNetworkClassifier",
+            {"network": Sequential([Conv2D(2, 3), Flatten(), Dense(2)])},
+            "layer 0, .*If a row of X holds an image, give image_shape=",
+        ),
         (
             "DPNetworkClassifier",
             {"network": Sequential([Dense(3)])},
@@ -351,9 +524,26 @@ def test_an_accountant_pays_and_refuses():
         ("DPMLPClassifier", {"clipping": "flat"}, "clipping must be one of"),
         ("DPMLPClassifier", {"momentum": 1.0}, r"momentum must be in \[0, 1\)"),
         ("DPMLPClassifier", {"parameters_init": np.zeros(3)}, "parameters_init must be 514 finite"),
-        ("DPMLPClassifier", {"input_range": (1, 0)}, "low < high"),
+        ("DPMLPClassifier", {"clip_norm": 1e-12}, r"clip_norm must be at least 2\*\*-29"),
+        (
+            "DPMLPClassifier",
+            {"clipping": "microbatch", "adjacency": "add-remove", "n_public": 60},
+            "'microbatch' needs unit='record'",
+        ),
+        (
+            "DPMLPClassifier",
+            {"input_range": (1, 0)},
+            r"input_range must be .*\[low, \.\.\.\].*low < high",
+        ),
+        ("DPMLPClassifier", {"input_range": (0, 1, 2)}, "input_range must be"),
+        (
+            "DPMLPClassifier",
+            {"input_range": ([0, 0], [1, 1])},
+            "has 2 numbers, but X has 5 columns",
+        ),
         ("DPMLPClassifier", {"classes": (0, 7)}, "labels that are not in classes"),
-        ("DPMLPRegressor", {"y_bounds": (1, 0)}, "low < high"),
+        ("DPMLPRegressor", {"y_bounds": (1, 0)}, "y_bounds must be .* low < high"),
+        ("DPMLPRegressor", {"y_bounds": ()}, "y_bounds must be .* two finite numbers"),
         ("DPMLPRegressor", {"y_bounds": "auto"}, "y_bounds must be 'adaptive'"),
     ],
 )
@@ -372,6 +562,48 @@ def test_a_wrong_layer_is_named_by_position():
     net = Sequential([Conv2D(2, 3), ReLU(), Conv2D(2, 9), Flatten(), Dense(2)])
     with pytest.raises(ValueError, match=r"layer 2, .*records of shape \(2, 2, 2\)"):
         make("DPNetworkClassifier", network=net, image_shape=(4, 4)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("network", "hint"),
+    [
+        ([Dense(2)], r"Sequential\(\[\.\.\.\]\)"),
+        (Sequential([Dense(2)]).build((5,)), r"its \.sequential"),
+        (Dense(2), "got Dense"),
+    ],
+)
+def test_what_is_no_net_is_told_how_to_be_one(network, hint):
+    X, y = data("DPNetworkClassifier")
+    with pytest.raises(TypeError, match=f"network must be None or .*{hint}"):
+        make("DPNetworkClassifier", network=network).fit(X, y)
+
+
+@pytest.mark.parametrize("layers", [(Dense(3), Dense(4)), (Dense(3),)])
+def test_layers_that_are_no_list_are_told_so(layers):
+    with pytest.raises(TypeError, match="give the layers as one list"):
+        Sequential(*layers)
+
+
+def test_padding_of_other_libraries_is_told_its_number():
+    with pytest.raises(ValueError, match="use padding=0"):
+        Conv2D(2, 3, padding="valid")
+
+
+def test_a_net_that_ends_with_an_activation_is_warned_of():
+    X, y = data("DPNetworkClassifier")
+    with pytest.warns(UtilityWarning, match=r"the net ends with ReLU\(\)"):
+        make("DPNetworkClassifier", network=Sequential([Dense(2), ReLU()])).fit(X, y)
+
+
+@each
+def test_steps_that_are_too_long_are_one_error_without_warnings(name):
+    X, y = data(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = make(name, learning_rate=1e30, input_range=(-3, 3)).fit(X, y)
+        assert np.isfinite(model.parameters_).all()
+        with pytest.raises(FloatingPointError, match="use a smaller learning_rate"):
+            make(name, learning_rate=1e100, input_range=(-3, 3)).fit(X, y)
 
 
 # ------------------------------------------------------------------ an adversary through the estimator

@@ -64,6 +64,8 @@ class Conv2D(Layer):
         check_positive_int(self.n_filters, "n_filters")
         as_pair(self.kernel_size, "kernel_size")
         as_pair(self.stride, "stride")
+        if self.padding == "valid":
+            raise ValueError("padding='valid' means no zeros: use padding=0")
         if self.padding != "same":
             as_pair(self.padding, 'padding that is not "same"', smallest=0)
         check_initialization(self.initialization)

@@ -1,0 +1,88 @@
+"""Checks of public parameters, so that a refusal comes before anything is spent."""
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from skdp.base import check_number
+from skdp.base.cells import as_cells, label_codes
+from skdp.base.tables import validate_table
+from skdp.linear_model.parts.checks import check_clip
+from skdp.linear_model.parts.task import given
+from skdp.linear_model.targets import numeric_targets
+from skdp.nn.inputs import as_rows
+
+__all__ = ["LEAST_CLIP", "check_clipping", "check_validation", "public_data"]
+
+LEAST_CLIP = 2.0**-29  # of `PrivateRecords.gradient_sum`
+FORM = "validation must be None or a pair (X, y) of public data"
+
+
+def check_clipping(model: Any) -> None:
+    """Raise unless the clip norm can be held, and the units can be clipped in the way that is asked for."""
+    check_clip("clip_norm", model.clip_norm, model.epsilon)
+    norm = given(model.clip_norm)
+    if norm is not None and norm < LEAST_CLIP:
+        raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
+    check_number("microbatch_size", model.microbatch_size, Integral, low=1)
+    if model.clipping == "microbatch" and (model.unit != "record" or model.n_public is not None):
+        raise ValueError(
+            "clipping='microbatch' needs unit='record' and a public number of records (no n_public=): a unit that "
+            "comes or goes would move others to other microbatches; use clipping='auto'"
+        )
+
+
+def check_validation(validation: Any) -> None:
+    """Raise TypeError unless ``validation`` is None or two things."""
+    if validation is None:
+        return
+    if not isinstance(validation, (tuple, list)):
+        raise TypeError(
+            f"{FORM}, got {type(validation).__name__}; no part of the private records is held out"
+        )
+    if len(validation) != 2:
+        raise ValueError(f"{FORM}, got {len(validation)} parts")
+
+
+def public_data(
+    scratch: Any, validation: Any, seen: Mapping[str, Any]
+) -> tuple[Any, np.ndarray] | None:
+    """Check the validation data against what a fit has seen of its records.
+
+    Parameters
+    ----------
+    scratch : estimator
+        An unfitted copy, which the checks of the table may mark.
+    validation : tuple of (X, y) or None
+    seen : mapping
+        Attributes such as ``n_features_in_``, and ``classes_`` of a classification.
+
+    Returns
+    -------
+    tuple of (table, targets), or None
+        Targets are numbers, or places in ``classes_``.
+    """
+    if validation is None:
+        return None
+    X, y = validation
+    image: Any = seen.get("image_shape_")
+    try:
+        X = as_rows(X, image)
+        if "classes_" not in seen:
+            table, targets = numeric_targets(scratch, X, y)
+        else:
+            codes = label_codes(as_cells(y), seen["classes_"])  # NaN where a label is missing
+            if not np.all(codes >= 0):
+                known = np.asarray(seen["classes_"]).tolist()
+                raise ValueError(f"every label must be one of the classes {known}")
+            table, targets = validate_table(scratch, X, codes)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"validation does not fit: {error}") from None
+    if table.shape[1] != seen["n_features_in_"]:
+        raise ValueError(
+            f"validation does not fit: its X has {table.shape[1]} features, but the records have "
+            f"{seen['n_features_in_']}"
+        )
+    return table, np.asarray(targets)

@@ -1,0 +1,74 @@
+"""What a fitted net needs to predict, besides its parameters: in the file of its parameters."""
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from skdp.nn.inputs import Inputs
+from skdp.nn.layout import MORE, npz_file
+
+__all__ = ["kept_arrays", "read_kept"]
+
+CALIBRATION = "calibration_"  # which one of two fits of the same kind may lack
+INPUTS = ("center", "scale", "bounds", "shape")
+# Attributes that a model may have, and what makes them of an array.
+KEPT: dict[str, Callable[[np.ndarray], Any]] = {
+    "classes_": np.asarray,
+    "target_center_": float,
+    "target_reach_": float,
+    "line_": lambda values: tuple(values.tolist()),
+    CALIBRATION: np.asarray,
+}
+
+
+def kept_arrays(model: Any) -> dict[str, np.ndarray]:
+    """Arrays of a fitted model, by their names in the file; what is None is left out."""
+    found = {f"{MORE}inputs_.{part}": np.asarray(getattr(model.inputs_, part)) for part in INPUTS}
+    for name in KEPT:
+        value = getattr(model, name, None)
+        if value is not None:
+            array = np.asarray(value)
+            # An array of Python objects would be pickled.
+            found[MORE + name] = np.asarray(array.tolist()) if array.dtype == object else array
+    return found
+
+
+def read_kept(model: Any, path: str | PathLike[str]) -> dict[str, Any]:
+    """Read the attributes that `kept_arrays` wrote, all that this fitted model has.
+
+    Raises
+    ------
+    ValueError
+        If the file is not that of such a model.
+    """
+    with np.load(npz_file(path), allow_pickle=False) as file:
+        stored = {name: file[name] for name in file.files if name.startswith(MORE)}
+    attributes: dict[str, Any] = {"inputs_": _inputs(model, stored)}
+    for name, made in KEPT.items():
+        array = stored.get(MORE + name)
+        if (array is None) != (getattr(model, name, None) is None) and name != CALIBRATION:
+            raise ValueError(f"the file is of another kind of model: only one of them has {name}")
+        if array is not None:
+            attributes[name] = made(array)
+        elif hasattr(model, name):
+            attributes[name] = None
+    return attributes
+
+
+def _inputs(model: Any, stored: Mapping[str, np.ndarray]) -> Inputs:
+    try:
+        center, scale, bounds, shape = (stored[f"{MORE}inputs_.{part}"] for part in INPUTS)
+    except KeyError:
+        raise ValueError(
+            "the file holds parameters alone, without the scale of inputs for which they were trained: give it as "
+            "parameters_init= to a fit"
+        ) from None
+    low, high = bounds.tolist()
+    inputs = Inputs(center, scale, (low, high), tuple(shape.tolist()))
+    if inputs.shape != model.inputs_.shape:
+        raise ValueError(
+            f"the file is of a net for inputs of shape {inputs.shape}, not {model.inputs_.shape}"
+        )
+    return inputs
