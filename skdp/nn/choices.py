@@ -16,7 +16,9 @@ FEWEST, MOST = 30, 1000  # steps
 NOISE = 1.5  # wanted noise multiplier; smaller batches would make amplification by sampling weak
 EXACT_BATCH = 2048  # without noise
 ADAM_STEP = 1e-3  # Adam's, as published
-STEP = 10.0  # first step over (1 - momentum), in clip norms, if the noise allows it
+# First step over (1 - momentum), in clip norms, if the noise allows it; and the most that it may be times the
+# number of steps. MNIST with 1,000 steps at epsilon 3, "dp-cnn-s", one seed: .978 held out with 5, .974 with 10.
+STEP, PATH = 10.0, 5000.0
 # Largest standard deviation that the noise of all steps gives an entry, for classes and for numbers.
 WALK, REGRESSION_WALK = 0.6, 0.3
 
@@ -94,7 +96,7 @@ def chosen_rate(
     squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
     if rule.solver == "adam":  # its steps have size 1 in every entry
         return min(ADAM_STEP, walk / math.sqrt(squares))
-    rate = STEP / clip_norm
+    rate = min(STEP, PATH / n_iter) / clip_norm
     length = noise_std * math.sqrt(squares)
     if length > 0:
         rate = min(rate, walk / length)

@@ -53,8 +53,8 @@ class DPCNNClassifier(ConvolutionalNet):
     {epsilon} {delta}
     architecture : str, default="auto"
         A published net: "mnist-26010" (also "tf-tutorial"), "dp-cnn", "dp-cnn-s", "cnn5", and on scattering
-        features "h-cnn", "h-cnn-s" (`skdp.nn.architectures`). "auto" is "mnist-26010" for images of at least
-        16 by 16 pixels, and one small convolution for others.
+        features "h-cnn", "h-cnn-s" (`skdp.nn.architectures`). "auto" is "dp-cnn-s" for images of at least 16
+        by 16 pixels, and one small convolution for others.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the
         shape of the images, if X holds images, and else (1, n_features): one row of pixels.

@@ -45,7 +45,7 @@ __all__ = ["CLIPPING", "NetFit"]
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
-# Signal below which a fit warns: on held-out parts, nets above it were hardly ever worse than a constant.
+# Signal below which a fit warns; a choice, not tuned.
 FEW = 6.0
 
 
@@ -328,7 +328,8 @@ class NetFit(PrivateFit[Problem]):
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        noise = plan.noise_multiplier * self._moves(clipping) * clipping.norm / plan.batch_size
+        noise = plan.noise_multiplier * self._moves(clipping) * clipping.norm
+        noise *= clipping.together / plan.batch_size
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 
     def _moves(self, clipping: Clipping) -> float:

@@ -46,6 +46,11 @@ class Clipping:
         """What the layers give: "ghost" or "materialized"."""
         return "ghost" if self.method == "ghost" else "materialized"
 
+    @property
+    def together(self) -> int:
+        """How many records are clipped as one: the sum is over so many times fewer gradients."""
+        return self.microbatch_size if self.method == "microbatch" else 1
+
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `PrivateRecords.gradient_sum`."""
         found: dict[str, Any] = {"clipping": self.method}
@@ -110,7 +115,7 @@ def train(
         total = records.gradient_sum(
             gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
         )
-        gradient = session.gaussian(total * (1.0 / plan.batch_size), plan)
+        gradient = session.gaussian(total * (clipping.together / plan.batch_size), plan)
         with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
             theta = theta - optimizer.of(gradient)
         if not (np.abs(theta) <= LARGEST).all():  # NaN, too

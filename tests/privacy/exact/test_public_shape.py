@@ -120,6 +120,7 @@ READERS = {
     ("privacy/session/sampler.py", "partition"),
     ("privacy/session/group_rows.py", "limit_rows"),
     # rows on a device, in calls of 64
+    ("privacy/gradients/function.py", "_in_calls"),
     ("privacy/gradients/device.py", "__call__"),
     ("privacy/gradients/device.py", "_some"),
     # inputs and labels of a transfer, which are public and released

@@ -141,7 +141,7 @@ def test_statistics_take_rows_and_give_bounded_values():
     assert seen - methods == {"linear_map"}
     derived = {"with_intercept", "centered", "residual", "restricted", "standardized", "of_targets"}
     derived.add("averaged")
-    derived.add("scored")
+    derived |= {"mapped", "scored"}
     derived.add("predicted")
     derived.add("shortened")
     assert {m for m in methods if not m.startswith("_")} - seen == derived
