@@ -122,7 +122,6 @@ READERS = {
     # rows on a device, in calls of 64
     ("privacy/gradients/function.py", "_in_calls"),
     ("privacy/gradients/device.py", "__call__"),
-    ("privacy/gradients/device.py", "_some"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
@@ -152,7 +151,6 @@ READERS = {
     # gradients of one block of places: how many of its places have a record is in their sum alone
     ("privacy/pieces.py", "dense"),
     ("privacy/gradients/function.py", "_called"),
-    ("privacy/gradients/function.py", "dense"),
     ("privacy/gradients/parts.py", "__init__"),
     ("privacy/gradients/blocks.py", "_sums"),
     ("privacy/gradients/microbatches.py", "_means"),
