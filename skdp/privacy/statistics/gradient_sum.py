@@ -92,8 +92,8 @@ def gradient_sum(
     2. *Factors.* s_i is rounded to the dtype. So what enters has norm ||s_i g_i|| <= 1 + 2**-23: a clipped unit
        has norm 1.
     3. *Products.* A coordinate is a sum of at most 64 products, in any order, with or without fused operations. An
-       outer product rounds once more. With gamma_k = k u / (1 - k u) it is off by at most gamma_66 sum_i |s_i
-       g_i|. So the sum is off by at most 66 * 64 u (1 + 2**-16) in l2 norm: 2.52e-4 for float32.
+       outer product rounds once more. With gamma_k = k u / (1 - k u) it is off by at most gamma_66 sum_i abs(s_i
+       g_i). So the sum is off by at most 66 * 64 u (1 + 2**-16) in l2 norm: 2.52e-4 for float32.
     4. *Underflow.* A record enters only if the norms of its arrays are at most 2**40 and s_i at most 2**30. An
        operation that underflows, or reads a subnormal number as 0, is then off by at most 2**-56 a term. So all
        of them are off by at most 2**-48 sqrt(D) <= 2**-28.
