@@ -300,7 +300,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     {row_norm_}
     prediction_noise_ : float
         Standard deviation that the noise gives to predictions for standardized features that are not correlated,
-        in units of y. It follows from public numbers. The fit warns where it is above a 40th of the width of
+        in units of y. It follows from public numbers. The fit warns where it is above a hundredth of the width of
         ``y_bounds``.
     {privacy_} {n_features_in_} {feature_names_in_}
 

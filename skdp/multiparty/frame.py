@@ -24,7 +24,7 @@ __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
 
 # The noise of predictions over half the width of `y_bounds` above which a regressor warns. Targets that fill their
 # bounds evenly have a standard deviation of .58 of it; people often give bounds several times wider.
-LARGE_PART = 0.05
+LARGE_PART = 0.02
 LARGE_SCORE = 0.5  # the same for the scores of a classifier: of 1, the odds are e to 1
 LONG = 1.5  # rows to predict are long where half of them are so many times as long as those of the fit may be
 
@@ -356,6 +356,14 @@ class MultipartyRegressor(_OfOwners, _OfRows, GLMRegressor, MultipartyFit):
         if self.y_bounds is None:
             warn_user(
                 "y_bounds was not given: targets are clipped to [-1, 1]; give the public range of the targets",
+                UtilityWarning,
+            )
+        if self.loss == "huber" and self.huber_threshold < self.alpha * self._reach:
+            # The penalty holds ||theta|| to that, whatever the records are.
+            warn_user(
+                f"with huber_threshold={self.huber_threshold:g} and alpha={self.alpha:g} predictions stay within "
+                f"about {self.huber_threshold / self.alpha:.2g} of the middle of y_bounds: give a larger "
+                "huber_threshold, in units of y, or a smaller alpha",
                 UtilityWarning,
             )
 
