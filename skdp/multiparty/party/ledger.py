@@ -87,7 +87,7 @@ class PlanLedger(BudgetAccountant):
 
     def charged_since(self) -> str | None:
         """When the plan was charged; None if it is not, also where there is no ledger yet."""
-        if not Path(self.path).exists():
+        if not _begun(self.path):
             return None
         for fit in self.ledger():
             if fit["state"] == "spent" and f"(plan {self._plan.id})" in fit["estimator"]:
@@ -105,6 +105,11 @@ class _Trial(PlanLedger):
     def _charge(self, **charge: Any) -> NoReturn:
         self.check_reserve(**charge)
         raise _Held
+
+
+def _begun(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a ledger; a process that was ended while it made one leaves an empty file."""
+    return Path(path).exists() and Path(path).stat().st_size > 0
 
 
 def open_ledger(
@@ -150,7 +155,7 @@ def _opened(
     path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
 ) -> PlanLedger:
     own = (plan.parameters["epsilon"], plan.parameters["delta"])
-    if Path(path).exists():
+    if _begun(path):
         book = read_ledger(path)
         kept = (book["epsilon"], book["delta"])
         if ceiling not in (None, kept):
