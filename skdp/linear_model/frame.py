@@ -14,6 +14,7 @@ from skdp.base.parameters import check_flag, check_number
 from skdp.exceptions import PrivacyLeakWarning, UtilityWarning
 from skdp.linear_model.coordinates import from_theta, parameter_shape
 from skdp.linear_model.glm import Problem, expected_weight
+from skdp.linear_model.parts.checks import SURE_MASS, warn_probabilities
 from skdp.linear_model.parts.portion import Portion
 from skdp.linear_model.parts.recalibrate import (
     LARGEST_SLOPE,
@@ -67,9 +68,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
     _free_if_none = frozenset({"coef_init", "class_weight"})
     # scikit-learn's checks demand scores on a few hundred rows that epsilon = 1 cannot reach.
     _poor_score = True
-    # Units times mu from which a classifier's probabilities are hardly ever worse than the classes' frequencies:
-    # on the suite's training parts at most one fit in twenty above it.
-    _sure_mass = 200.0
+    _sure_mass = SURE_MASS  # units times mu above which probabilities need no warning
 
     # sample_weight is taken by fit only when max_weight is declared, so it is not in the signature:
     # scikit-learn would otherwise ask that weight 0 equals leaving a row out, and n is public here.
@@ -182,15 +181,7 @@ class LinearFit(_LinearModel, PrivateFit[Problem]):
 
     def _warn_probabilities(self, mass: float, problem: Problem) -> None:
         """Warn if probabilities may be worse than the frequencies of the classes."""
-        shape = problem.records.shape
-        if mass < self._sure_mass:
-            wanted = math.ceil(shape.n_units * self._sure_mass / mass)
-            warn_user(
-                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of "
-                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less "
-                f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger epsilon",
-                UtilityWarning,
-            )
+        warn_probabilities(self, problem.records.shape, mass, self._sure_mass)
 
     def _warn_mean(self, session: PrivacySession, mass: float, problem: Problem) -> None:
         """Warn if a regression may be worse than the mean of y."""

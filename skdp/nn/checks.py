@@ -13,10 +13,10 @@ from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import numeric_targets
 from skdp.nn.inputs import as_rows
+from skdp.privacy import LEAST_CLIP
 
-__all__ = ["LEAST_CLIP", "check_clipping", "check_validation", "public_data"]
+__all__ = ["check_clipping", "check_validation", "public_data"]
 
-LEAST_CLIP = 2.0**-29  # of `PrivateRecords.gradient_sum`
 FORM = "validation must be None or a pair (X, y) of public data"
 
 

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._compat import warn_user
 from skdp.base.columns import check_bounds
 from skdp.base.tables import validate_table
-from skdp.exceptions import UtilityWarning
+from skdp.linear_model.parts.checks import warn_probabilities
 from skdp.linear_model.parts.quantiles import (
     RANGE_QUESTIONS,
     RANGE_SEARCHES,
@@ -129,16 +128,7 @@ class NetClassifier(NetModel, LabelModel, NetFit):
         if session.exact or session.delta == 0:
             return
         shape = problem.records.shape
-        mass = shape.n_units * session.mu
-        if mass < SURE:
-            wanted = math.ceil(shape.n_units * SURE / mass)
-            warn_user(
-                f"with {shape.counted()} at epsilon={self.epsilon:g} the probabilities of "
-                f"{type(self).__name__} may be worse than the frequencies of the classes; labels are less "
-                f"affected. About {float(f'{wanted:.2g}'):.0f} {shape.unit}s would be enough, or a larger "
-                "epsilon",
-                UtilityWarning,
-            )
+        warn_probabilities(self, shape, shape.n_units * session.mu)
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         scores = scores_of(self._outputs(X))

@@ -17,6 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Bounded": "skdp.privacy.bounded",
         "BudgetAccountant": "skdp.privacy.budget",
         "CLIPPINGS": "skdp.privacy.statistics.gradient_sum",
+        "LEAST_CLIP": "skdp.privacy.statistics.gradient_sum",
         "GaussianPlan": "skdp.privacy.session",
         "MOST_PER_PUBLIC": "skdp.privacy.shape",
         "Outer": "skdp.privacy.pieces",
