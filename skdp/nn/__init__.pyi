@@ -13,6 +13,7 @@ from skdp.nn.layers.layer import Layer as Layer
 from skdp.nn.layers.layer_norm import LayerNorm as LayerNorm
 from skdp.nn.layers.max_pool import MaxPool2D as MaxPool2D
 from skdp.nn.layers.relu import ReLU as ReLU
+from skdp.nn.layers.rescaling import Rescaling as Rescaling
 from skdp.nn.layers.reshape import Reshape as Reshape
 from skdp.nn.layers.scaled_tanh import ScaledTanh as ScaledTanh
 from skdp.nn.layers.tanh import Tanh as Tanh

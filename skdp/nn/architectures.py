@@ -7,6 +7,7 @@ tutorial's net, CNN5 of Wang (2021), chapter 4.
 """
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 from skdp.nn.layers.conv2d import Conv2D
@@ -14,6 +15,7 @@ from skdp.nn.layers.dense import Dense
 from skdp.nn.layers.flatten import Flatten
 from skdp.nn.layers.max_pool import MaxPool2D
 from skdp.nn.layers.relu import ReLU
+from skdp.nn.layers.rescaling import Rescaling
 from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Sequential
 
@@ -48,10 +50,14 @@ def dp_cnn_small(n_outputs: int) -> Sequential:
     return tutorial(n_outputs, Tanh)
 
 
+# `ScatteringTransform` gives rows of l2 norm 1. The nets on them bring the root mean square of a feature to 1.
+
+
 def h_cnn(n_outputs: int) -> Sequential:
     """Two convolutions on the scattering features of a colour image."""
     return Sequential(
         [
+            Rescaling(sqrt(8 * 8 * 243)),
             Conv2D(64, 3, padding=1), Tanh(), MaxPool2D(2, stride=2),
             Conv2D(64, 3, padding=1), Tanh(), Flatten(), Dense(n_outputs),
         ]
@@ -62,6 +68,7 @@ def h_cnn_small(n_outputs: int) -> Sequential:
     """Two convolutions and a hidden layer on the scattering features of a grey image."""
     return Sequential(
         [
+            Rescaling(sqrt(7 * 7 * 81)),
             Conv2D(16, 3, stride=2, padding=1), Tanh(), Conv2D(32, 3, padding=1), Tanh(),
             Flatten(), Dense(32), Tanh(), Dense(n_outputs),
         ]

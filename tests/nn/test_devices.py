@@ -19,6 +19,7 @@ from skdp.nn import (
     LayerNorm,
     MaxPool2D,
     ReLU,
+    Rescaling,
     Reshape,
     ScaledTanh,
     Sequential,
@@ -47,6 +48,7 @@ LAYERS = [
     (Dense(5), (7,)),
     (ReLU(), IMAGE),
     (Tanh(), (7,)),
+    (Rescaling(3.0, -0.5), (6,)),
     (ScaledTanh(), (7,)),
 ]
 NET = Sequential(

@@ -15,6 +15,7 @@ from skdp.nn import (
     LayerNorm,
     MaxPool2D,
     ReLU,
+    Rescaling,
     Reshape,
     ScaledTanh,
     Sequential,
@@ -45,6 +46,7 @@ LAYERS = [
     (LayerNorm(epsilon=0.1), (2, 3, 2)),
     (ReLU(), (4, 3)),
     (Tanh(), (6,)),
+    (Rescaling(3.0, -0.5), (6,)),
     (ScaledTanh(1.58, 3.0, 0.71), (6,)),
     (Flatten(), (2, 3, 2)),
     (Reshape((2, 3, 1)), (6,)),
@@ -118,6 +120,7 @@ REFERENCES = {
     ),
     ReLU: lambda layer, own, x: np.where(x > 0, x, 0),
     Tanh: lambda layer, own, x: np.tanh(x),
+    Rescaling: lambda layer, own, x: x * layer.scale + layer.offset,
     ScaledTanh: lambda layer, own, x: (
         layer.scale / (1 + np.exp(-layer.inverse_temperature * x)) - layer.offset
     ),

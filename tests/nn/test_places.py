@@ -27,6 +27,7 @@ from skdp.nn import (
     LayerNorm,
     MaxPool2D,
     ReLU,
+    Rescaling,
     ScaledTanh,
     Sequential,
     SquaredError,
@@ -53,6 +54,7 @@ LAYERS = [
     (LayerNorm(), (33,)),
     (ReLU(), (11,)),
     (Tanh(), (11,)),
+    (Rescaling(3.0, -0.5), (6,)),
     (ScaledTanh(1.58, 3.0, 0.71), (11,)),
 ]
 DTYPES = ("float32", "float64")
