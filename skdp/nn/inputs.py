@@ -36,7 +36,7 @@ class Inputs:
     center, scale : ndarray of shape () or (n_features,)
         A value x becomes ``(x - center) / scale``.
     bounds : tuple of (float, float)
-        To which it is then clipped.
+        To which it is then clipped. With infinite bounds the values stay as they are.
     shape : tuple of int
         Of one input.
     """
@@ -50,6 +50,9 @@ class Inputs:
         """Inputs of float32 and shape (n_rows, *shape) of an array (also of a device) or a CSR matrix."""
         X = X.toarray() if hasattr(X, "toarray") else X
         xp = array_module(X)
+        if self.bounds == (-math.inf, math.inf):  # values stay as they are
+            with np.errstate(all="ignore"):
+                return xp.ascontiguousarray(X, dtype=np.float32).reshape(len(X), *self.shape)
         center, scale = xp.asarray(self.center), xp.asarray(self.scale)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             x = xp.clip((X - center) / scale, *self.bounds)
