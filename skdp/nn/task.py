@@ -80,8 +80,10 @@ class NetTask:
     start: NDArray[np.float32]
 
     @cached_property
-    def _learning(self) -> NDArray[np.bool_]:
-        return self.network.trainable
+    def _learning(self) -> NDArray[np.bool_] | slice:
+        """Where the trained parameters are; a slice of all is much faster than a mask."""
+        trainable = self.network.trainable
+        return slice(None) if trainable.all() else trainable
 
     @property
     def tensors(self) -> tuple[slice, ...]:

@@ -117,8 +117,9 @@ def train(
         )
         gradient = session.gaussian(total * (clipping.together / plan.batch_size), plan)
         with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
-            theta = theta - optimizer.of(gradient)
-        if not (np.abs(theta) <= LARGEST).all():  # NaN, too
+            step = optimizer.of(gradient)
+            theta = np.subtract(theta, step, out=step)
+        if not -LARGEST <= theta.min() <= theta.max() <= LARGEST:  # NaN, too
             raise FloatingPointError(
                 f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
                 "before stays paid for"
