@@ -35,16 +35,14 @@ class Clipping:
         "materialized", "ghost", "microbatch" or "one-by-one", as `PrivateRecords.gradient_sum` has them.
     microbatch_size : int
         Records whose mean gradient is clipped as one, by "microbatch" alone.
+    layers : tuple of {"materialized", "ghost"}
+        What each layer of a net gives.
     """
 
     norm: float
     method: str = "materialized"
     microbatch_size: int = 1
-
-    @property
-    def pieces(self) -> str:
-        """What the layers give: "ghost" or "materialized"."""
-        return "ghost" if self.method == "ghost" else "materialized"
+    layers: tuple[str, ...] = ()
 
     @property
     def together(self) -> int:

@@ -22,7 +22,7 @@ from skdp.exceptions import (
 )
 from skdp.nn import Conv2D, Dense, Flatten, ReLU, Sequential
 from skdp.nn.checks import LEAST_CLIP
-from skdp.privacy import accounting, mechanisms
+from skdp.privacy import PrivateRecords, accounting, mechanisms
 from skdp.privacy.statistics import gradient_sum
 from skdp.registry import estimators_of
 from tests.privacy.audit import shown
@@ -421,6 +421,25 @@ def test_report_says_clipping_and_adjacency(name, adjacency):
     assert report.public["clip_norm"] == 0.1
     (row,) = (row for row in report.mechanisms if row["purpose"] == "steps")
     assert (row["count"], row["sampling"], row["batch_size"]) == (4, "Poisson", 20)
+
+
+def test_report_says_which_layers_have_ghost_norms(monkeypatch):
+    X, y = data("DPNetworkClassifier", d=16)
+    asked = []
+
+    def spy(self, *args, clipping, **more):
+        asked.append(clipping)
+        return honest(self, *args, clipping=clipping, **more)
+
+    honest = PrivateRecords.gradient_sum
+    monkeypatch.setattr(PrivateRecords, "gradient_sum", spy)
+    net = Sequential([Conv2D(32, 1), ReLU(), Conv2D(32, 4), Flatten(), Dense(2)])
+    for clipping, layers in (("auto", [2]), ("ghost", None), ("materialized", None)):
+        model = make("DPNetworkClassifier", network=net, image_shape=(4, 4), clipping=clipping)
+        public = model.fit(X, y).privacy_.public
+        way = "ghost" if clipping == "auto" else clipping
+        assert (public["clipping"], public.get("ghost_layers")) == (way, layers)
+        assert asked[-4:] == [way] * 4
 
 
 def test_replace_one_costs_twice_the_sensitivity():

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,21 +93,18 @@ class BlockSum:
         # A sum of at most 64 vectors of norm 1 has entries below 65. Float64 adds integers below 2^53 exactly, and
         # several times as fast as integers: processors before AVX-512 convert these one by one.
         exact = (BLOCK + 1) * self.places.ends.size * limit <= 2.0**53
-        dtype = np.float64 if exact else np.int64
         total = self._total(
-            limit * unit, np.dtype(dtype), lambda part, found: add_rounded(part, found, limit)
+            limit * unit,
+            "float64" if exact else "int64",
+            lambda part, found: add_rounded(part, found, limit),
         )
         return total.astype(np.int64, copy=False)
 
     def plain(self) -> Array:
         """Sum of the gradients as they are."""
-        return self._total(
-            math.inf, np.dtype(np.float64), lambda part, found: np.add(part, found, out=part)
-        )
+        return self._total(math.inf, "float64", lambda part, found: np.add(part, found, out=part))
 
-    def _total(
-        self, limit: float, dtype: np.dtype[Any], add: Callable[[NDArray[Any], Array], object]
-    ) -> NDArray[Any]:
+    def _total(self, limit: float, dtype: str, add: Callable[[Array, Array], object]) -> Array:
         """Sum over the blocks; ``add`` adds the sum over a block to a part of what a thread has."""
         totals = {0: np.zeros(self.function.size, dtype=dtype)}  # by thread; 0 is the calling one
 

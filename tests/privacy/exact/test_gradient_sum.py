@@ -416,6 +416,15 @@ def test_a_batch_gets_places_where_they_are_needed():
                     batch.__reduce__()
 
 
+def test_the_margin_of_ghost_sums_is_for_ghost_sums_alone():
+    """Without a sum of outer products the pieces are added in the same way."""
+    X, plain = rows(150), lambda X, y: pieces(X, y)[:2]
+    settings = {"function": plain, "size": SIZE - P * Q}
+    found = {way: integers(X, clipping=way, **settings) for way in ("materialized", "ghost")}
+    assert np.array_equal(*found.values())
+    assert not np.array_equal(integers(X), integers(X, clipping="ghost"))
+
+
 def test_two_threads_add_the_same_integers(monkeypatch):
     X, found = rows(1000), []
     large = lambda X, y: [Vectors(np.tile(X.astype(np.float32), 4))]  # noqa: E731
