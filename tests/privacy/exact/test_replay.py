@@ -387,7 +387,6 @@ GROUP_VARIANTS = [
     ("DPTwoStageRegressor", {"loss": "huber"}),
     ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
     ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
-    ("DPMLPRegressor", {"batch_size": 7, "y_bounds": (-2, 2), "input_range": (-2, 2)}),
     ("DPCNNClassifier", {"clipping": "ghost", "batch_size": 7, "max_iter": 2}),
 ]
 
