@@ -248,7 +248,8 @@ clip_norm : float or "adaptive", default="adaptive"
     "clipping": """\
 clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one"}, default="auto"
     How gradients are clipped (user guide). All but "microbatch" give the same up to rounding. "auto" is
-    "materialized", and "ghost" if a convolution has more than 2^20 weights. "microbatch" clips the mean gradient
+    "ghost" for each convolution with at least 8 times as many weights as one record has numbers in its windows
+    and its outputs, and "materialized" for all others. "microbatch" clips the mean gradient
     of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.""",
     "microbatch_size": """\
 microbatch_size : int, default=8

@@ -42,9 +42,9 @@ def _gram_products(left, right, out):
 
 @jit
 def add_rounded(total, block, scale):
-    """Add the nearest integers of ``scale * block``, computed in float64, to ``total``, of int64."""
+    """Add the nearest integers of ``scale * block``, computed in float64, to ``total``, of int64 or float64."""
     for k in range(block.size):
-        total[k] += np.int64(np.rint(np.float64(block[k]) * scale))
+        total[k] += total.dtype.type(np.rint(np.float64(block[k]) * scale))
 
 
 def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -246,7 +246,7 @@ class NetFit(PrivateFit[Problem]):
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
         if clipping.method != "one-by-one":
             require_places(
-                network.sequential, network.shapes[0], clipping.pieces, shape.dtype, shape.device
+                network.sequential, network.shapes[0], clipping.layers, shape.dtype, shape.device
             )
         inputs = None
         if "inputs" not in shares:
@@ -271,7 +271,7 @@ class NetFit(PrivateFit[Problem]):
         """Take the steps, and the last releases."""
         settings = Training(clipping, self._rate(plan, clipping), self._rule())
         theta = train(
-            session, problem.records, task.gradients_at(clipping.pieces), task.trained(task.start), plan,
+            session, problem.records, task.gradients_at(clipping.layers), task.trained(task.start), plan,
             settings, tensors=task.tensors, monitor=monitor,
         )  # fmt: skip
         parameters = task.whole(theta)
@@ -318,9 +318,13 @@ class NetFit(PrivateFit[Problem]):
 
     def _clipping(self, network: Network) -> Clipping:
         norm = given(self.clip_norm)
-        method = usual_clipping(network) if self.clipping == "auto" else self.clipping
+        method, depth = self.clipping, len(network.sequential.layers)
+        layers = ("ghost" if method == "ghost" else "materialized",) * depth
+        if method == "auto":
+            layers = usual_clipping(network)
+            method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
-            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size)
+            CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
         )
 
     def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
@@ -339,6 +343,8 @@ class NetFit(PrivateFit[Problem]):
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         clipping = self._clipping(self._built(problem))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
+        if self.clipping == "auto" and clipping.method == "ghost":  # all other layers: materialized
+            facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
             facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"

@@ -55,7 +55,9 @@ class Inputs:
                 return xp.ascontiguousarray(X, dtype=np.float32).reshape(len(X), *self.shape)
         center, scale = xp.asarray(self.center), xp.asarray(self.scale)
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            x = xp.clip((X - center) / scale, *self.bounds)
+            x = X - center
+            x /= scale
+            xp.clip(x, *self.bounds, out=x)
             return xp.ascontiguousarray(x, dtype=np.float32).reshape(len(X), *self.shape)
 
 

@@ -189,7 +189,7 @@ class Network:
         flat: Array,
         x: Array,
         output_derivative: Callable[[Array], Array],
-        method: str = "materialized",
+        method: str | Sequence[str] = "materialized",
     ) -> list[Piece]:
         """Compute the gradient of each record's loss by the parameters of layers that are not frozen.
 
@@ -200,7 +200,8 @@ class Network:
         output_derivative : callable
             From the outputs to the derivative of each record's loss by them, such as
             ``lambda outputs: loss.derivative(outputs, y)``.
-        method : {"materialized", "ghost"}, default="materialized"
+        method : {"materialized", "ghost"} or a sequence of them, default="materialized"
+            Of all layers, or one for each.
 
         Returns
         -------
@@ -209,9 +210,12 @@ class Network:
             function of this record alone, whatever its place and whatever the number of rows. Only read them: they
             share memory with each other and with ``x``.
         """
-        if method not in METHODS:
-            raise ValueError(f"method must be one of {METHODS}, got {method!r}")
         layers, views = self.sequential.layers, self.views(flat)
+        methods = (method,) * len(layers) if isinstance(method, str) else tuple(method)
+        if len(methods) != len(layers) or not set(methods) <= set(METHODS):
+            raise ValueError(
+                f"method must be one of {METHODS}, or one for each of {len(layers)} layers, got {method!r}"
+            )
         learning = [
             i
             for i, own in enumerate(self.parameter_shapes)
@@ -226,7 +230,7 @@ class Network:
             dy = output_derivative(y)
             for i in reversed(range(min(learning, default=len(layers)), len(layers))):
                 if i in learning:
-                    own = layers[i].record_gradients(views[i], states[i], dy, method)
+                    own = layers[i].record_gradients(views[i], states[i], dy, methods[i])
                     pieces.append(own)
                 if i > learning[0]:
                     dy = layers[i].backward(views[i], states[i], dy)

@@ -78,8 +78,8 @@ class Optimizer:
         self, rule: Rule, learning_rate: float, n_iter: int, tensors: tuple[slice, ...] = ()
     ) -> None:
         self._rule, self._rate, self._n_iter, self._tensors = rule, learning_rate, n_iter, tensors
-        self._first: Any = 0.0
-        self._second: Any = 0.0
+        self._first: Any = None
+        self._second: Any = None
         self._taken = 0
 
     def of(self, gradient: Vector) -> Vector:
@@ -90,12 +90,16 @@ class Optimizer:
 
     def _direction(self, g: Vector) -> Vector:
         momentum = self._rule.momentum
+        if self._first is None:
+            self._first, self._second = np.zeros_like(g), np.zeros_like(g)
+        # In place: for large nets new memory costs more than the arithmetic.
+        self._first *= momentum
         if self._rule.solver == "sgd":
-            self._first = momentum * self._first + g
-            found: Vector = self._first
-            return found
-        self._first = momentum * self._first + (1 - momentum) * g
-        self._second = SECOND_MOMENT * self._second + (1 - SECOND_MOMENT) * np.square(g)
+            self._first += g
+            return self._first
+        self._first += (1 - momentum) * g
+        self._second *= SECOND_MOMENT
+        self._second += (1 - SECOND_MOMENT) * np.square(g)
         mean = self._first / (1 - momentum**self._taken)
         size = np.sqrt(self._second / (1 - SECOND_MOMENT**self._taken)) + TINY
         return np.asarray(mean / size)

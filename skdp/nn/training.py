@@ -35,16 +35,14 @@ class Clipping:
         "materialized", "ghost", "microbatch" or "one-by-one", as `PrivateRecords.gradient_sum` has them.
     microbatch_size : int
         Records whose mean gradient is clipped as one, by "microbatch" alone.
+    layers : tuple of {"materialized", "ghost"}
+        What each layer of a net gives.
     """
 
     norm: float
     method: str = "materialized"
     microbatch_size: int = 1
-
-    @property
-    def pieces(self) -> str:
-        """What the layers give: "ghost" or "materialized"."""
-        return "ghost" if self.method == "ghost" else "materialized"
+    layers: tuple[str, ...] = ()
 
     @property
     def together(self) -> int:
@@ -117,8 +115,9 @@ def train(
         )
         gradient = session.gaussian(total * (clipping.together / plan.batch_size), plan)
         with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
-            theta = theta - optimizer.of(gradient)
-        if not (np.abs(theta) <= LARGEST).all():  # NaN, too
+            step = optimizer.of(gradient)
+            theta = np.subtract(theta, step, out=step)
+        if not -LARGEST <= theta.min() <= theta.max() <= LARGEST:  # NaN, too
             raise FloatingPointError(
                 f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
                 "before stays paid for"

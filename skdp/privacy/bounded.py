@@ -359,10 +359,14 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             choose=None,
             usual=None,
         )
-    sign = 1 if scale > 0 else -1
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        found = source.on_grid(unit / size)
+        return found if scale > 0 else -found
+
     return replace(
         source,
-        on_grid=lambda unit: sign * source.on_grid(unit / size),
+        on_grid=on_grid,
         plain=lambda: scale * source.plain(),
         magnitude=source.magnitude * size,
         choose=None,

@@ -42,13 +42,14 @@ def test_gram_products_are_those_of_a_slow_sum(t):
     assert gram_products(left, right) == pytest.approx(wanted, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.parametrize(("kind", "large"), [(np.int64, 2**60), (np.float64, 2**50)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_block_is_rounded_in_float64(dtype):
+def test_a_block_is_rounded_in_float64(dtype, kind, large):
     block = np.array([0.5, 1.5, -2.5, 0.1, -3.7], dtype=dtype)
-    total = np.array([1, 1, 1, 2**60, -5])
+    total = np.array([1, 1, 1, large, -5], dtype=kind)
     add_rounded(total, block, 2.0**30 + 1)
     wanted = [round(float(v) * (2.0**30 + 1)) for v in block]
-    assert total.tolist() == [w + t for w, t in zip(wanted, [1, 1, 1, 2**60, -5])]
+    assert total.tolist() == [w + t for w, t in zip(wanted, [1, 1, 1, large, -5])]
 
 
 def threads():

@@ -212,3 +212,19 @@ def test_losses():
     large = np.array([[1e30, -1e30, 0]], dtype=np.float32)
     assert np.isfinite(loss.value(large, np.array([0.0]))).all()
     assert loss.derivative(large, np.array([np.nan])).dtype == np.float32
+
+
+def test_each_layer_has_its_own_method():
+    network = Sequential([Conv2D(2, 2), Conv2D(3, 2), Flatten(), Dense(2)]).build((4, 4, 1))
+    x, flat = np.ones((3, 16)), network.initialize(np.random.default_rng(0))
+
+    def kinds(method):
+        found = network.record_gradients(flat, x, np.ones_like, method)
+        return [type(piece).__name__ for piece in found[::2]]
+
+    ways = ("materialized", "ghost")
+    assert kinds("ghost") == ["OuterSum", "OuterSum", "Outer"]
+    assert kinds((*ways, "ghost", "ghost")) == ["Vectors", "OuterSum", "Outer"]
+    for wrong in ("both", ways, ("ghost", "ghost", "ghost", "neither")):
+        with pytest.raises(ValueError, match="one for each of 4 layers"):
+            kinds(wrong)

@@ -90,31 +90,37 @@ class BlockSum:
         from skdp.kernels import add_rounded
 
         limit = self._limit(clip_norm / unit)
-        totals: dict[int, NDArray[np.int64]] = {}
-
-        def add(slot: int, block: int) -> None:
-            total = totals.setdefault(slot, np.zeros(self.function.size, dtype=np.int64))
-            first = 0
-            for found in self._sums(block, limit * unit):
-                add_rounded(total[first : first + found.size], found, limit)
-                first += found.size
-
-        self._over_blocks(add)
-        return sum(totals.values(), np.zeros(self.function.size, dtype=np.int64))
+        # A sum of at most 64 vectors of norm 1 has entries below 65. Float64 adds integers below 2^53 exactly, and
+        # several times as fast as integers: processors before AVX-512 convert these one by one.
+        exact = (BLOCK + 1) * self.places.ends.size * limit <= 2.0**53
+        total = self._total(
+            limit * unit,
+            "float64" if exact else "int64",
+            lambda part, found: add_rounded(part, found, limit),
+        )
+        return total.astype(np.int64, copy=False)
 
     def plain(self) -> Array:
         """Sum of the gradients as they are."""
-        totals: dict[int, Array] = {}
+        return self._total(math.inf, "float64", lambda part, found: np.add(part, found, out=part))
 
-        def add(slot: int, block: int) -> None:
-            total = totals.setdefault(slot, np.zeros(self.function.size))
+    def _total(self, limit: float, dtype: str, add: Callable[[Array, Array], object]) -> Array:
+        """Sum over the blocks; ``add`` adds the sum over a block to a part of what a thread has."""
+        totals = {0: np.zeros(self.function.size, dtype=dtype)}  # by thread; 0 is the calling one
+
+        def of_block(slot: int, block: int) -> None:
+            if slot not in totals:
+                totals[slot] = np.zeros(self.function.size, dtype=dtype)
             first = 0
-            for found in self._sums(block, math.inf):
-                total[first : first + found.size] += found
+            for found in self._sums(block, limit):
+                add(totals[slot][first : first + found.size], found)
                 first += found.size
 
-        self._over_blocks(add)
-        return sum(totals.values(), np.zeros(self.function.size))
+        self._over_blocks(of_block)
+        for slot, other in totals.items():
+            if slot:
+                totals[0] += other
+        return totals[0]
 
     def _limit(self, clip: float) -> float:
         """The clip in units of the grid, less what rounding can add; the proof calls it C'."""

@@ -48,6 +48,11 @@ class GradientFunction:
             made.kinds[:] = [_kind(piece) for piece in pieces]
         return made
 
+    @property
+    def has_sums(self) -> bool:
+        """Whether a piece is a sum of outer products."""
+        return any(kind is OuterSum for kind, _, _ in self.kinds)
+
     def dtypes(self, *, ghost: bool) -> set[str]:
         """Of what BLAS adds; ghost sums are in float64."""
         return {

@@ -199,7 +199,8 @@ def _draw(
         wanted = per_block * block.size // BLOCK + _SPARE_WORDS
         words, left = left[:wanted], left[wanted:]
         if words.size < wanted:
-            words = np.concatenate((words, stream.words(wanted - words.size)))
+            more = stream.words(wanted - words.size)
+            words = np.concatenate((words, more)) if words.size else more
         done += fill(words, block)
     return out.reshape(shape)
 

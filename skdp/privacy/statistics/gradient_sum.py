@@ -83,7 +83,9 @@ def gradient_sum(
         C' = (C - sqrt(D) - 2) / (1 + 2 e + 2**-22 [+ 2**-10 if ghost]),    e = 66 * 64 u (1 + 2**-10).
 
     Records stand at places; 64 places are a block. A block's sum is that of s_i g_i, rounded to the nearest
-    integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as integers.
+    integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as integers:
+    in float64 where public numbers bound all of them by 2**53, which is exact. "If ghost" is where ghost norms are
+    asked for and a piece is an `OuterSum`.
 
     1. *Norms.* N_i is computed in float64 from the numbers of the pieces; an outer product's norm is the product
        of the norms. Squares added in any order, products and the sum over pieces lose at most a factor (1 -
@@ -146,7 +148,8 @@ def gradient_sum(
     if rows.shape.n_records is None or clipping == "one-by-one":
         at_once = 1 if clipping == "one-by-one" else AT_ONCE
         return sum_of_units(rows, made.dense, clip_norm, size=size, batch=batch, at_once=at_once)
-    blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), clipping == "ghost", run)
+    ghost = clipping == "ghost" and made.has_sums
+    blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run)
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(clip_norm):

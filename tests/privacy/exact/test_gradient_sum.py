@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.stats import chi2
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.kernels import record_squares
 from skdp.privacy import (
     BatchGroup,
     Outer,
@@ -97,6 +98,24 @@ def test_it_is_the_sum_of_clipped_gradients(clipping, dtype):
     # The margin makes clipped gradients shorter by at most 1.5e-3; rounding is smaller.
     assert np.abs(found * 2.0**-30 - wanted).max() <= 2e-3 * CLIP * len(vectors)
     assert np.linalg.norm(found * 2.0**-30 / wanted - 1, np.inf) <= 0.05
+
+
+def test_sums_too_large_for_float64_are_added_as_integers(monkeypatch):
+    """A fine grid, where integers pass 2^53: the numbers are those of a coarser grid, and more of them."""
+    X, added = rows(150), []
+    add = record_squares.add_rounded
+
+    def spy(total, block, scale):
+        added.append(total.dtype.name)
+        add(total, block, scale)
+
+    monkeypatch.setattr("skdp.kernels.add_rounded", spy)
+    fine, coarse = (integers(X, unit=unit) for unit in (2.0**-50, 2.0**-30))
+    assert set(added[: len(added) // 2]) == {"int64"}
+    assert set(added[len(added) // 2 :]) == {"float64"}
+    assert np.abs(fine).max() > 2**51
+    # Each of three blocks is rounded once; a clip norm of 2^29 loses at most 8 units by the root of the size.
+    assert np.abs(fine * 2.0**-20 - coarse).max() <= 3 + 2.0**-26 * np.abs(coarse).max()
 
 
 def test_without_a_clip_it_is_the_plain_sum():
@@ -395,6 +414,15 @@ def test_a_batch_gets_places_where_they_are_needed():
                     sum_of(records, batch=session.draw(plan, records))
                 with pytest.raises(TypeError):
                     batch.__reduce__()
+
+
+def test_the_margin_of_ghost_sums_is_for_ghost_sums_alone():
+    """Without a sum of outer products the pieces are added in the same way."""
+    X, plain = rows(150), lambda X, y: pieces(X, y)[:2]
+    settings = {"function": plain, "size": SIZE - P * Q}
+    found = {way: integers(X, clipping=way, **settings) for way in ("materialized", "ghost")}
+    assert np.array_equal(*found.values())
+    assert not np.array_equal(integers(X), integers(X, clipping="ghost"))
 
 
 def test_two_threads_add_the_same_integers(monkeypatch):
