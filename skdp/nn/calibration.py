@@ -4,10 +4,12 @@ Classification: the outputs are the only features of a second, small model, with
 one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models.
 
 Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
-(f f, f t, f, t) is released. The line of t on f through these moments, its slope shrunk by what the noise could
-have made of it, replaces f. So a net that has learnt nothing predicts about the mean.
+(f f, f t, f, t) is released. The line of t on f through these moments replaces f. Its slope is shrunk as James and
+Stein (1961) shrink a mean, and is 0 where the moments may be errors of the noise. So a net that has learnt nothing
+predicts about the mean.
 """
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +24,9 @@ from skdp.privacy import PrivacySession, PrivateRecords
 __all__ = ["plan_scores", "released_line", "released_scores", "scores_of"]
 
 LARGEST_SLOPE = 3.0
+# Errors that the spread of the predictions and its part in common with the targets must exceed. A slope that is an
+# error of the noise does harm: R2 = -.4 on one of 34 tables.
+SURE = 2.0
 
 
 def released_line(
@@ -41,11 +46,13 @@ def released_line(
     noise = session.noise_std(mean, plan)
     square, product, f, t = session.gaussian(mean, plan)
     variance, covariance = square - f * f, product - f * t
+    # Standard deviations of their errors, to first order.
+    variance_error = noise * math.sqrt(1 + 4 * f * f)
+    covariance_error = noise * math.sqrt(1 + f * f + t * t)
     slope = 0.0
-    if variance > noise:
-        # The noise of the slope, against a slope of about 1.
-        sure = covariance**2 / (covariance**2 + noise**2)
-        slope = float(np.clip(sure * covariance / variance, 0.0, LARGEST_SLOPE))
+    if variance > SURE * variance_error and covariance > SURE * covariance_error:
+        kept = 1 - (SURE * covariance_error / covariance) ** 2
+        slope = min(float(kept * covariance / variance), LARGEST_SLOPE)
     return slope, float(t - slope * f)
 
 

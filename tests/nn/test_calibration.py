@@ -1,11 +1,14 @@
 """The recalibration of net classifiers: probabilities that can be trusted, from records of the net's outputs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
 from skdp import DPCNNClassifier, DPMLPClassifier
 from skdp.exceptions import UtilityWarning
+from skdp.nn.calibration import released_line
 from skdp.privacy import PrivateRecords
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
@@ -81,3 +84,56 @@ def test_mapped_records_are_those_of_the_function():
     of_groups = PrivateRecords(X, y, groups=groups).mapped(doubled, 2)
     total = of_groups.clipped_sum(lambda Z, t: Z, 1e3, size=2)
     np.testing.assert_allclose(total._value.plain(), expected / 10, rtol=1e-6)
+
+
+class NoisyMoments:
+    """What `released_line` asks of a session, with noise of a given standard deviation."""
+
+    def __init__(self, noise, seed):
+        self.noise, self.rng = noise, np.random.default_rng(seed)
+
+    def plan_gaussian(self, *args, **options):
+        return None
+
+    def noise_std(self, value, plan):
+        return self.noise
+
+    def gaussian(self, value, plan):
+        return value._value.plain() + self.noise * self.rng.normal(size=4)
+
+
+def lines(predictions, targets, noise, seeds=200):
+    """Slopes and shifts that are released for these predictions."""
+    X = np.column_stack([predictions, targets])
+    task = SimpleNamespace(
+        network=SimpleNamespace(forward=lambda parameters, x: x[:, :1]),
+        inputs=SimpleNamespace(of=lambda X: X),
+        targets=SimpleNamespace(of=lambda y: y),
+    )
+    records = PrivateRecords(X, np.asarray(targets))
+    return np.array(
+        [released_line(NoisyMoments(noise, s), records, task, None, 0.1) for s in range(seeds)]
+    )
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])
+def test_a_net_that_learnt_nothing_predicts_the_mean(spread):
+    """Predictions that have nothing in common with the targets, and a noise that hides small spreads.
+
+    The errors are seeded. The slope that is released is an error of the noise, and costs slope^2 spread^2 of the
+    targets' variance, 0.04. Without the limits the worst of 200 lines costs more than .2 of it at a spread of 0.1.
+    """
+    rng = np.random.default_rng(0)
+    f, t = np.clip(spread * rng.normal(size=2000), -1, 1), 0.2 * rng.choice([-1.0, 1.0], 2000)
+    slope, shift = lines(f, t, 0.01).T
+    assert (slope > 0).mean() < 0.15
+    assert (slope**2).max() * spread**2 < 0.1 * 0.04
+    assert np.abs(shift).max() < 0.06
+
+
+def test_a_net_that_learnt_keeps_its_line():
+    rng = np.random.default_rng(0)
+    t = 0.2 * rng.choice([-1.0, 1.0], 2000)
+    slope, shift = lines(0.5 * t + 0.1, t, 0.0005).T
+    np.testing.assert_allclose(slope, 2.0, atol=0.4)
+    np.testing.assert_allclose(0.1 * slope + shift, 0.0, atol=0.05)
