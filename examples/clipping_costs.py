@@ -8,7 +8,6 @@ time nor memory depends on them. The time is that of the processor, the least ov
 that a step holds beyond what is there before it.
 """
 
-import sys
 import time
 import tracemalloc
 import warnings
@@ -19,9 +18,13 @@ import numpy as np
 from skdp import DPCNNClassifier
 
 WAYS = ("materialized", "ghost", "microbatch", "one-by-one")
-# A named net, its images, the expected size of a batch, and steps.
-CASES = (("mnist-26010", (28, 28, 1), 256, 9), ("mnist-26010", (28, 28, 1), 2048, 3),
-         ("dp-cnn", (32, 32, 3), 64, 2))  # fmt: skip
+# A named net, its images, the expected size of a batch, and steps of a fit.
+CASES = (
+    ("mnist-26010", (28, 28, 1), 256, 8),
+    ("mnist-26010", (28, 28, 1), 2048, 2),
+    ("dp-cnn", (32, 32, 3), 64, 1),
+)
+ROUNDS = 3  # in which the ways take turns, so that what else runs meets all of them
 
 
 def after_each_step(name, image, batch_size, n_iter, clipping, look):
@@ -46,29 +49,34 @@ def memory():
     return most, now
 
 
-def costs(*case):
-    """Return seconds and MB of a step."""
-    seconds = np.min(np.diff(after_each_step(*case, time.process_time)))
+def seconds_of(*case):
+    """Return the least time of a step of a fit."""
+    return np.min(np.diff(after_each_step(*case, time.process_time)))
+
+
+def megabytes_of(*case):
+    """Return the most memory of a step, beyond what the one before it left."""
     tracemalloc.start()
     steps = after_each_step(*case, memory)
     tracemalloc.stop()
-    # A step begins with what the one before it left.
-    return seconds, max(most - before for (_, before), (most, _) in pairwise(steps)) / 1e6
+    return max(most - before for (_, before), (most, _) in pairwise(steps)) / 1e6
 
 
-def main(ways=WAYS):
-    for name, image, batch_size, n_iter in CASES:
-        after_each_step(name, image, 4, 1, "ghost", time.process_time)  # compiles
-        first = None
-        for way in ways:
-            seconds, megabytes = costs(name, image, batch_size, n_iter, way)
-            first = first or (seconds, megabytes)
+def main():
+    for case in CASES:
+        megabytes = [megabytes_of(*case, way) for way in WAYS]  # this also compiles
+        rounds = [[seconds_of(*case, way) for way in WAYS] for _ in range(ROUNDS)]
+        seconds = np.min(rounds, axis=0)
+        print(
+            f"\n{case[0]}, batches of {case[2]}\nway            ms    MB  relative time and memory"
+        )
+        for k, way in enumerate(WAYS):
             print(
-                f"{name:12s} B={batch_size:<5d} {way:13s} {1e3 * seconds:9.1f} ms {megabytes:7.1f} MB   "
-                f"relative: {seconds / first[0]:6.2f} {megabytes / first[1]:6.2f}",
+                f"{way:12s} {1e3 * seconds[k]:6.1f} {megabytes[k]:5.1f}  "
+                f"{seconds[k] / seconds[0]:5.2f} {megabytes[k] / megabytes[0]:5.2f}",
                 flush=True,
             )
 
 
 if __name__ == "__main__":
-    main(tuple(sys.argv[1:]) or WAYS)
+    main()
