@@ -40,6 +40,12 @@ CLIP, GRID = 0.7, 2.0**-24
 METHODS = ("materialized", "ghost", "one-by-one", "microbatch")
 PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0)
 SPREAD = number_of_places(PLAN, 66)
+RECORDS = {
+    "materialized": 20,
+    "ghost": 20,
+    "one-by-one": 8,
+    "microbatch": 50,
+}  # where runs are clipped most places are taken
 VARIANTS = 33  # of a record: 528 pairs
 IMAGE, ROW = (4, 4, 2), (5,)
 END = (Flatten(), Dense(1))
@@ -88,7 +94,7 @@ def moves_of(layer, method, rng):
     theta = task.trained(task.start)
     function = task.gradients_at("ghost" if method == "ghost" else "materialized")(theta)
     options = {"microbatch_size": 4} if method == "microbatch" else {}
-    d, n = math.prod(task.network.shapes[0]), 8 if method == "one-by-one" else 20
+    d, n = math.prod(task.network.shapes[0]), RECORDS[method]
     X = np.where(rng.random() < 0.5, rng.normal(size=(n, d)), np.ones((n, d)))
     y = 100 * rng.choice([-1.0, 1.0]) * np.where(rng.random() < 0.5, 1.0, rng.normal(size=n))
     for i in np.flatnonzero(rng.random(n) < 0.1):
