@@ -231,7 +231,7 @@ def released_score(label, seed):
 
 @pytest.mark.slow
 def test_outcomes_alone_stay_below_the_claim_and_come_near():
-    """`audit.shown` is wrong with chance 5e-7; the distance has a standard error of 0.12, 60 % are 7 of them away."""
+    """`audit.shown` is wrong with chance 5e-7. The distance has a standard error of 0.12: 60 % are 7 away."""
     claim = accounting.gaussian_mu(EPSILON, DELTA)
     low = np.array([released_score(1, 2 * run) for run in range(250)])
     high = np.array([released_score(0, 2 * run + 1) for run in range(250)])

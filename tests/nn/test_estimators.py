@@ -34,6 +34,13 @@ def _quiet():
         yield
 
 
+@pytest.fixture
+def wide_terminal(monkeypatch):
+    """An older tqdm cuts a bar at the width that the environment names, and the score stands last in the bar."""
+    monkeypatch.setenv("COLUMNS", "250")
+    monkeypatch.setenv("LINES", "50")
+
+
 def data(name, n=60, d=5, n_classes=2):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
@@ -165,6 +172,7 @@ def test_few_records_for_so_many_parameters_are_named():
         make("DPMLPClassifier", input_range=(-3, 3)).fit(X, y)
 
 
+@pytest.mark.usefixtures("wide_terminal")
 def test_progress_shows_the_plan_and_public_validation(capsys):
     X, y = data("DPMLPClassifier")
     seen = []
@@ -202,6 +210,7 @@ def test_wrong_validation_is_refused_and_nothing_spent(name, wrong, message):
     assert accountant.spent() == (0.0, 0.0)
 
 
+@pytest.mark.usefixtures("wide_terminal")
 @each
 def test_validation_is_an_assumption_and_needs_no_declared_classes(name, capsys):
     X, y = data(name)
