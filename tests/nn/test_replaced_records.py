@@ -1,0 +1,158 @@
+"""What replacing or leaving out one record changes in a net's sum of clipped gradients, layer by layer.
+
+A trial compares the integer sums of two data sets that differ in one record. Variants of a record take turns at
+one place among the same others, and each pair of variants is a trial; each of them is also left out.
+
+Run as a program, this file makes 25,000 trials for each layer and method, so 100,000 for each layer, and prints
+the largest changes.
+"""
+
+import math
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from skdp.nn import (
+    AvgPool2D,
+    Conv2D,
+    Dense,
+    Flatten,
+    GroupNorm,
+    LayerNorm,
+    MaxPool2D,
+    ReLU,
+    Reshape,
+    ScaledTanh,
+    Sequential,
+    SquaredError,
+    Tanh,
+)
+from skdp.nn.inputs import Inputs
+from skdp.nn.task import NetTask, Targets
+from skdp.privacy import PrivateRecords
+from skdp.privacy.batches import Batch, BatchPlan, number_of_places
+from skdp.privacy.gradients import blocks
+from tests.privacy.exact.test_clipped_sum import unit_norm
+
+CLIP, GRID = 0.7, 2.0**-24
+METHODS = ("materialized", "ghost", "one-by-one", "microbatch")
+PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0)
+SPREAD = number_of_places(PLAN, 66)
+RECORDS = {
+    "materialized": 20,
+    "ghost": 20,
+    "one-by-one": 8,
+    "microbatch": 50,
+}  # where runs are clipped most places are taken
+VARIANTS = 33  # of a record: 528 pairs
+IMAGE, ROW = (4, 4, 2), (5,)
+END = (Flatten(), Dense(1))
+LAYERS = {
+    "Dense": (ROW, Dense(4)),
+    "Conv2D": (IMAGE, Conv2D(2, 3)),
+    "Conv2D, stride": (IMAGE, Conv2D(2, 2, stride=2)),
+    "Conv2D, padding": (IMAGE, Conv2D(2, 3, stride=2, padding=1)),
+    "Conv2D, same": (IMAGE, Conv2D(2, 3, stride=2, padding="same")),
+    "MaxPool2D": (IMAGE, Conv2D(2, 1), MaxPool2D(2)),
+    "MaxPool2D, stride": (IMAGE, Conv2D(2, 1), MaxPool2D(2, stride=1)),
+    "AvgPool2D": (IMAGE, Conv2D(2, 1), AvgPool2D(2)),
+    "GroupNorm": (IMAGE, Conv2D(2, 2), GroupNorm(2)),
+    "LayerNorm": (ROW, Dense(4), LayerNorm()),
+    "ReLU": (ROW, Dense(4), ReLU()),
+    "Tanh": (ROW, Dense(4), Tanh()),
+    "ScaledTanh": (ROW, Dense(4), ScaledTanh(1.58, 3.0, 0.71)),
+    "Flatten": (IMAGE, Flatten(), Dense(2)),
+    "Reshape": ((32,), Reshape(IMAGE), Conv2D(2, 2)),
+}
+
+
+def task_of(layer, rng):
+    """A small net with this layer; its rows and targets are taken as they are."""
+    shape, *middle = LAYERS[layer]
+    network = Sequential([*middle, *END]).build(shape)
+    inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
+    return NetTask(network, SquaredError(), inputs, Targets(), network.initialize(rng))
+
+
+def hurtful(rng, n_features):
+    """A row and its target, built to break a clip: any scale, opposite to others, or not finite."""
+    row = rng.normal(size=n_features) * 10.0 ** rng.choice([-44, -20, -3, 0, 0, 1, 6, 12, 30])
+    kind = rng.integers(5)
+    if kind == 0:  # the direction of the common row of the others, or against it
+        row[:] = rng.choice([1e-3, 1.0, 1e3])
+    elif kind == 1:
+        row[rng.integers(n_features)] = rng.choice([np.nan, np.inf, -np.inf, 3e38])
+    target = rng.choice([-1.0, 1.0]) * 10.0 ** rng.choice([0, 3, 9, 12, 39])
+    return row, (np.nan if rng.random() < 0.05 else target)
+
+
+def moves_of(layer, method, rng):
+    """The farthest that one record moved the integers, in clip norms: left out, and replaced."""
+    task = task_of(layer, rng)
+    theta = task.trained(task.start)
+    function = task.gradients_at("ghost" if method == "ghost" else "materialized")(theta)
+    options = {"microbatch_size": 4} if method == "microbatch" else {}
+    d, n = math.prod(task.network.shapes[0]), RECORDS[method]
+    X = np.where(rng.random() < 0.5, rng.normal(size=(n, d)), np.ones((n, d)))
+    y = 100 * rng.choice([-1.0, 1.0]) * np.where(rng.random() < 0.5, 1.0, rng.normal(size=n))
+    for i in np.flatnonzero(rng.random(n) < 0.1):
+        X[i], y[i] = hurtful(rng, d)
+    places = rng.permutation(SPREAD)[:n]
+
+    def sum_from(first):
+        """Of the records from this one on; it looks at the rows when its integers are asked for."""
+        records = PrivateRecords(X, y)
+        batch = Batch._make(PLAN, np.arange(first, n), records._rows.family, places[first:])
+        return records.gradient_sum(
+            function, CLIP, size=theta.size, batch=batch, clipping=method, **options
+        )
+
+    without, total, sums = sum_from(1)._value.on_grid(GRID), sum_from(0)._value, []
+    for _ in range(VARIANTS):
+        X[0], y[0] = hurtful(rng, d)
+        sums.append(total.on_grid(GRID))
+    removed = max(distance(one, without) for one in sums)
+    return removed, max(distance(*pair) for pair in combinations(sums, 2))
+
+
+def distance(one, other):
+    return unit_norm(one - other) * GRID / CLIP
+
+
+def largest_moves(layer, method, trials, seed=0):
+    """The same of many other records; a trial is a pair of variants."""
+    rng = np.random.default_rng(seed)
+    contexts = -(-trials // math.comb(VARIANTS, 2))
+    return np.max([moves_of(layer, method, rng) for _ in range(contexts)], axis=0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_record_moves_the_sum_by_at_most_its_bound(layer, method):
+    factor = 2.0 if method == "microbatch" else 1.0
+    removed, replaced = largest_moves(layer, method, 1000)
+    assert 0.6 * factor <= removed <= factor
+    assert 0.6 * 2 <= replaced <= 2.0  # for microbatches, too: a mean is a point of the ball
+
+
+@pytest.mark.parametrize("layer", ["Dense", "Conv2D, padding", "GroupNorm"])
+def test_a_twin_with_factors_that_are_too_large_is_caught(layer, monkeypatch):
+    honest = blocks.clip_factors
+    monkeypatch.setattr(blocks, "clip_factors", lambda *args: 1.01 * honest(*args))
+    removed, replaced = largest_moves(layer, "materialized", 1000)
+    assert removed > 1.0
+    assert replaced > 2.0
+
+
+def main(trials):
+    print(f"{'layer':<20}{'method':<14}{'left out':>10}{'replaced':>10}")
+    for layer in LAYERS:
+        for method in METHODS:
+            removed, replaced = largest_moves(layer, method, trials, seed=1)
+            print(f"{layer:<20}{method:<14}{removed:>10.6f}{replaced:>10.6f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 25_000)
