@@ -269,6 +269,19 @@ def test_a_record_that_nearly_cancels_adds_at_most_the_clip_norm(clipping, copie
             assert per_vector >= 0.99 * CLIP
 
 
+@pytest.mark.parametrize("clipping", ["materialized", "ghost", "one-by-one"])
+def test_a_group_that_nearly_cancels_adds_at_most_the_clip_norm(clipping):
+    """Groups of R2's record, alone and with 63 ordinary rows; and of two rows that nearly cancel each other."""
+    r2 = np.concatenate(nearly_cancelling(0), axis=None)
+    ordinary = np.random.default_rng(1).normal(size=(63, r2.size))
+    opposite = np.vstack([r2, r2 * np.where(np.arange(r2.size) < 64 * 32, 1.0, -1.0 - 1e-6)])
+    for X in (r2[None], np.vstack([r2, ordinary]), opposite):
+        options = {"groups": np.zeros(len(X), dtype=int)}
+        settings = {"function": of_positions, "size": 32 * 32, "clipping": clipping}
+        sums = integers(X, options=options, **settings)
+        assert 0.99 * CLIP <= unit_norm(sums) * GRID <= CLIP
+
+
 def test_a_twin_whose_gram_norm_has_no_error_term_is_caught(monkeypatch):
     """In float32, as it was before R2: the record enters unclipped."""
 
@@ -310,6 +323,18 @@ def test_what_is_not_finite_or_too_large_adds_nothing(clipping, bad, at):
         left = np.r_[:13, 14:70]
     without = integers(X, **{**settings, "batch": (left, left)})
     assert unit_norm(found - without) <= 1e-3 * CLIP / GRID
+
+
+@pytest.mark.parametrize("clipping", ["materialized", "ghost", "one-by-one"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, ENTRIES, ENTRIES + LEFT, -1])
+def test_a_group_with_a_row_that_is_not_finite_adds_nothing(clipping, bad, at):
+    X, groups = rows(70), np.arange(70) // 7
+    X[15, at] = bad
+    left = groups != 2
+    found = integers(X, options={"groups": groups}, clipping=clipping)
+    without = integers(X[left], options={"groups": groups[left]}, clipping=clipping)
+    assert np.array_equal(found, without)
 
 
 # ---------------------------------------------------------------- groups and private numbers
