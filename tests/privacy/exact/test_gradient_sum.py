@@ -23,6 +23,7 @@ from skdp.privacy import (
 )
 from skdp.privacy.batches import Batch, BatchPlan, number_of_places
 from skdp.privacy.gradients import blocks, parts
+from skdp.privacy.gradients.microbatches import run_means
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
 T, P, Q = 9, 3, 2
@@ -307,6 +308,25 @@ def test_norms_have_the_same_bits_at_every_place(ghost):
         (part,) = parts.parts_of([OuterSum(left[rows], right[rows])], ghost=ghost)
         for name in ("squares", "largest", "guard"):
             assert np.array_equal(getattr(part, name), getattr(whole, name)[rows])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (1, 33), (33, 1), (3, 7), (64, 64), (130, 3)])
+def test_means_of_microbatches_have_the_same_bits_at_every_place(p, q, dtype):
+    """Rows before a microbatch move it to other addresses; one record may not change the mean of others."""
+    rng = np.random.default_rng(0)
+    for T, length in ((1, 2), (1, 30), (9, 3), (17, 5)):
+        left, right = (rng.normal(size=(12 + length, T, k)).astype(dtype) for k in (p, q))
+        weights, whole = rng.random(12 + length), None
+        for before in range(12):
+            at = slice(12 - before, None)
+            pieces = [OuterSum(left[at], right[at]), Vectors(np.ascontiguousarray(left[at, 0]))]
+            pieces += [Outer(left[at, 0].copy(), right[at, 0].copy())] * (T == 1)
+            run = np.repeat([0, 1], [before, length])
+            found = run_means(pieces, weights[at], run, length)
+            found = [mean.values[-1].tobytes() for mean in found]
+            whole = found if whole is None else whole
+            assert found == whole
 
 
 @pytest.mark.parametrize("clipping", METHODS)
