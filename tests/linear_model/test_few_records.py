@@ -61,6 +61,7 @@ def told(model, X, y, **fit):
     return [str(w.message) for w in caught if w.category is UtilityWarning]
 
 
+# Nets count their parameters: tests/nn/test_estimators.py has their warning of few records.
 PRIVATE = {
     n: c
     for n, c in skdp.all_estimators()

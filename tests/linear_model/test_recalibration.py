@@ -15,6 +15,7 @@ from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
 from skdp.privacy import accounting
 
+# The recalibration of nets, from records of their outputs, has tests/nn/test_calibration.py.
 PRIVATE = {
     name: cls
     for name, cls in skdp.all_estimators()

@@ -146,6 +146,38 @@ def test_a_twin_with_factors_that_are_too_large_is_caught(layer, monkeypatch):
     assert replaced > 2.0
 
 
+@pytest.mark.parametrize("method", [*METHODS, "groups"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_gradient_that_is_not_finite_adds_nothing(layer, method):
+    """Activations are infinite or NaN, or the target is. A microbatch, or a group, is lost with its record.
+
+    Tanh of an infinite number is finite, and so is its slope: such a gradient is clipped as any other.
+    """
+    rng, clipping = np.random.default_rng(0), "materialized" if method == "groups" else method
+    task = task_of(layer, rng)
+    theta = task.trained(task.start)
+    function = task.gradients_at("ghost" if method == "ghost" else "materialized")(theta)
+    X, y = rng.normal(size=(12, math.prod(task.network.shapes[0]))), rng.normal(size=12)
+
+    def integers(rows):
+        groups = {"groups": rows // 4} if method == "groups" else {}
+        records = PrivateRecords(X[rows], y[rows], **groups)
+        more = {"microbatch_size": 4} if method == "microbatch" else {}
+        total = records.gradient_sum(function, CLIP, size=theta.size, clipping=clipping, **more)
+        return total._value.on_grid(GRID)
+
+    first = 4 if method in ("microbatch", "groups") else 1
+    without = integers(np.arange(first, 12))
+    for row, target in ((3e38, 1.0), (1.0, np.nan), (1.0, np.inf), (np.inf, 1.0), (np.nan, 1.0)):
+        X[0], y[0] = row * np.sign(rng.normal(size=X.shape[1])), target
+        with np.errstate(all="ignore"):
+            own = np.concatenate([p.dense().ravel() for p in function(X[:1], y[:1])])
+        finite = np.isfinite(own).all()
+        assert not finite or (np.isfinite(target) and not np.isnan(row))
+        # Where the record is left out, the places of the others change, and how their sum is rounded.
+        assert distance(integers(np.arange(12)), without) <= (1.0 if finite else 2e-3)
+
+
 def main(trials):
     print(f"{'layer':<20}{'method':<14}{'left out':>10}{'replaced':>10}")
     for layer in LAYERS:

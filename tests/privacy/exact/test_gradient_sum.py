@@ -24,6 +24,7 @@ from skdp.privacy import (
 )
 from skdp.privacy.batches import Batch, BatchPlan, number_of_places
 from skdp.privacy.gradients import blocks, parts
+from skdp.privacy.gradients.microbatches import run_means
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
 T, P, Q = 9, 3, 2
@@ -288,6 +289,19 @@ def test_a_record_that_nearly_cancels_adds_at_most_the_clip_norm(clipping, copie
             assert per_vector >= 0.99 * CLIP
 
 
+@pytest.mark.parametrize("clipping", ["materialized", "ghost", "one-by-one"])
+def test_a_group_that_nearly_cancels_adds_at_most_the_clip_norm(clipping):
+    """Groups of R2's record, alone and with 63 ordinary rows; and of two rows that nearly cancel each other."""
+    r2 = np.concatenate(nearly_cancelling(0), axis=None)
+    ordinary = np.random.default_rng(1).normal(size=(63, r2.size))
+    opposite = np.vstack([r2, r2 * np.where(np.arange(r2.size) < 64 * 32, 1.0, -1.0 - 1e-6)])
+    for X in (r2[None], np.vstack([r2, ordinary]), opposite):
+        options = {"groups": np.zeros(len(X), dtype=int)}
+        settings = {"function": of_positions, "size": 32 * 32, "clipping": clipping}
+        sums = integers(X, options=options, **settings)
+        assert 0.99 * CLIP <= unit_norm(sums) * GRID <= CLIP
+
+
 def test_a_twin_whose_gram_norm_has_no_error_term_is_caught(monkeypatch):
     """In float32, as it was before R2: the record enters unclipped."""
 
@@ -315,6 +329,25 @@ def test_norms_have_the_same_bits_at_every_place(ghost):
             assert np.array_equal(getattr(part, name), getattr(whole, name)[rows])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (1, 33), (33, 1), (3, 7), (64, 64), (130, 3)])
+def test_means_of_microbatches_have_the_same_bits_at_every_place(p, q, dtype):
+    """Rows before a microbatch move it to other addresses; one record may not change the mean of others."""
+    rng = np.random.default_rng(0)
+    for T, length in ((1, 2), (1, 30), (9, 3), (17, 5)):
+        left, right = (rng.normal(size=(12 + length, T, k)).astype(dtype) for k in (p, q))
+        weights, whole = rng.random(12 + length), None
+        for before in range(12):
+            at = slice(12 - before, None)
+            pieces = [OuterSum(left[at], right[at]), Vectors(np.ascontiguousarray(left[at, 0]))]
+            pieces += [Outer(left[at, 0].copy(), right[at, 0].copy())] * (T == 1)
+            run = np.repeat([0, 1], [before, length])
+            found = run_means(pieces, weights[at], run, length)
+            found = [mean.values[-1].tobytes() for mean in found]
+            whole = found if whole is None else whole
+            assert found == whole
+
+
 @pytest.mark.parametrize("clipping", METHODS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize("at", [0, ENTRIES, ENTRIES + LEFT, -1])
@@ -329,6 +362,18 @@ def test_what_is_not_finite_or_too_large_adds_nothing(clipping, bad, at):
         left = np.r_[:13, 14:70]
     without = integers(X, **{**settings, "batch": (left, left)})
     assert unit_norm(found - without) <= 1e-3 * CLIP / GRID
+
+
+@pytest.mark.parametrize("clipping", ["materialized", "ghost", "one-by-one"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("at", [0, ENTRIES, ENTRIES + LEFT, -1])
+def test_a_group_with_a_row_that_is_not_finite_adds_nothing(clipping, bad, at):
+    X, groups = rows(70), np.arange(70) // 7
+    X[15, at] = bad
+    left = groups != 2
+    found = integers(X, options={"groups": groups}, clipping=clipping)
+    without = integers(X[left], options={"groups": groups[left]}, clipping=clipping)
+    assert np.array_equal(found, without)
 
 
 # ---------------------------------------------------------------- groups and private numbers
