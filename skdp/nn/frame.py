@@ -244,7 +244,8 @@ class NetFit(PrivateFit[Problem]):
         if last is not None:
             shares["recalibration"] = last.share
         plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
-        if clipping.method != "one-by-one":
+        # One by one, rows stay at their places in what else is computed of them, if their number is public.
+        if clipping.method != "one-by-one" or shape.n_records is None:
             require_places(
                 network.sequential, network.shapes[0], clipping.layers, shape.dtype, shape.device
             )

@@ -52,7 +52,8 @@ class Inputs:
         xp = array_module(X)
         if self.bounds == (-math.inf, math.inf):  # values stay as they are
             with np.errstate(all="ignore"):
-                return xp.ascontiguousarray(X, dtype=np.float32).reshape(len(X), *self.shape)
+                # A copy, since X may be the caller's memory, and a layer of a user may break its duties.
+                return xp.array(X, dtype=np.float32, order="C").reshape(len(X), *self.shape)
         center, scale = xp.asarray(self.center), xp.asarray(self.scale)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             x = X - center

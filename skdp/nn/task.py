@@ -138,7 +138,7 @@ def usual_clipping(network: Network) -> tuple[str, ...]:
     """
 
     def of_layer(position: int, layer: Layer) -> str:
-        if type(layer) is not Conv2D:
+        if type(layer) is not Conv2D or position in network.sequential.frozen:
             return "materialized"
         shape = network.parameter_shapes[position]["weight"]
         p, q, windows = shape[0], math.prod(shape[1:]), math.prod(network.shapes[position + 1][:-1])

@@ -362,7 +362,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
 
     def on_grid(unit: float) -> NDArray[np.int64]:
         found = source.on_grid(unit / size)
-        return found if scale > 0 else -found
+        return found if scale > 0 else -found  # not copied: nobody writes into it
 
     return replace(
         source,

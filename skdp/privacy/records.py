@@ -343,11 +343,14 @@ class PrivateRecords:
             Each row of a group has its weight over the number of the group's rows, so that a
             group adds the mean of its rows.
         """
+        from skdp.kernels import one_blas_thread
+
         rows = self._rows
         found = np.empty((rows.matrix.shape[0], int(n_features)))
-        for first in range(0, len(found), MAPPED):
-            part = slice(first, first + MAPPED)
-            found[part] = function(rows.matrix[part])
+        with one_blas_thread():  # `check_places` looks at one
+            for first in range(0, len(found), MAPPED):
+                part = slice(first, first + MAPPED)
+                found[part] = function(rows.matrix[part])
         return PrivateRecords._of(rows.mapped(found, fit_intercept=fit_intercept))
 
     def shortened(self, row_norm: float) -> "PrivateRecords":

@@ -15,6 +15,7 @@ from skdp.nn import (
     GroupNorm,
     MaxPool2D,
     ReLU,
+    Rescaling,
     Reshape,
     Sequential,
     SquaredError,
@@ -228,3 +229,9 @@ def test_each_layer_has_its_own_method():
     for wrong in ("both", ways, ("ghost", "ghost", "ghost", "neither")):
         with pytest.raises(ValueError, match="one for each of 4 layers"):
             kinds(wrong)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-46, 1e39, np.inf, np.nan, True, "2"])
+def test_rescaling_needs_a_scale_of_float32(scale):
+    with pytest.raises(ValueError, match="scale must"):
+        Rescaling(scale)

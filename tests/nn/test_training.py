@@ -8,6 +8,7 @@ import pytest
 from skdp.nn import Conv2D, Dense, Flatten, Sequential
 from skdp.nn.architectures import ARCHITECTURES, architecture
 from skdp.nn.choices import chosen_rate, chosen_run
+from skdp.nn.inputs import public_inputs
 from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
 from skdp.nn.task import usual_clipping
 from skdp.nn.training import Clipping, Training, train
@@ -182,3 +183,13 @@ def test_ghost_is_chosen_for_convolutions_of_many_weights_and_few_windows():
         assert usual_clipping(net) == (method,), windows
     for make, image, _ in ARCHITECTURES.values():  # measured: ghost takes 1.8 to 190 times as long
         assert set(usual_clipping(make(10).build(image))) == {"materialized"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layers_never_get_the_memory_of_the_caller(dtype):
+    """Without a public range the inputs are the rows themselves."""
+    X = np.random.default_rng(0).random((5, 6)).astype(dtype)
+    x = public_inputs(None, (2, 3, 1), 6).of(X)
+    assert not np.shares_memory(x, X)
+    assert x.flags.c_contiguous
+    np.testing.assert_array_equal(x.reshape(5, 6), X.astype(np.float32))

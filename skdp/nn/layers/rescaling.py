@@ -1,13 +1,16 @@
 """Inputs times a number, plus a number."""
 
-import math
 from dataclasses import dataclass
 from numbers import Real
+
+import numpy as np
 
 from skdp.nn.arrays import Array
 from skdp.nn.layers.layer import Layer, Parameters, Shape
 
 __all__ = ["Rescaling"]
+
+LARGEST = float(np.finfo(np.float32).max)  # nets compute in float32
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,10 +40,12 @@ class Rescaling(Layer):
     def __post_init__(self) -> None:
         for name in ("scale", "offset"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-                raise ValueError(f"{name} must be a finite number, got {value!r}")
-        if self.scale == 0:
-            raise ValueError("scale must not be 0: all outputs would be alike")
+            if isinstance(value, bool) or not isinstance(value, Real) or not abs(value) <= LARGEST:
+                raise ValueError(f"{name} must be a finite number of float32, got {value!r}")
+        if np.float32(self.scale) == 0:
+            raise ValueError(
+                f"scale must not be 0 in float32, or all outputs are alike; got {self.scale!r}"
+            )
 
     def shapes(self, input_shape: Shape) -> tuple[Shape, dict[str, Shape]]:
         return input_shape, {}

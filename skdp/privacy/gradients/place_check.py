@@ -24,8 +24,8 @@ SIZES = (1, 2, 8, 33, 63)
 MOVED = (
     "a row's gradient changed its last bits with the row's place, in a batch of {} rows: one record would then "
     "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
-    "layers do. If nothing else is used, this BLAS needs clipping='one-by-one', or another kernel "
-    "(OPENBLAS_CORETYPE=Haswell)"
+    "layers do. If nothing else is used, this BLAS needs another kernel (OPENBLAS_CORETYPE=Haswell), or "
+    "clipping='one-by-one', where the number of records is public"
 )
 BESIDE = (
     "a row's gradient changed where other rows hold {}: one record would then change what others add. Compute a "
