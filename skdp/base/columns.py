@@ -116,6 +116,8 @@ def check_bounds(
     ends = list(bounds)
     if len(ends) != 2:
         raise ValueError(wrong)
+    if isinstance(bounds, list) and all(isinstance(end, tuple) for end in ends):
+        raise ValueError(f"{wrong}; got a pair for each of two columns: give {list(zip(*ends))}")
     low, high = (column_numbers(name, end) for end in ends)
     known = np.isfinite(low).all() and np.isfinite(high).all()
     if low.ndim and high.ndim and low.shape != high.shape:

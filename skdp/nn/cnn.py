@@ -1,5 +1,6 @@
 """Convolutional nets for images."""
 
+import math
 from typing import Any
 
 from skdp._docs import document
@@ -23,6 +24,10 @@ class ConvolutionalNet(ImageModel, NetClassifier):
         check_choice("architecture", self.architecture, ("auto", *sorted(ARCHITECTURES)))
 
     def _row_image(self, n_features: int) -> tuple[int, int, int]:
+        if self.image_shape is None and self.architecture in ARCHITECTURES:
+            made_for = ARCHITECTURES[self.architecture][1]
+            if n_features == math.prod(made_for):
+                return made_for
         return image_of(self.image_shape, n_features)
 
     def _network(self, shape: Any, n_outputs: int) -> Network:
@@ -57,7 +62,8 @@ class DPCNNClassifier(ConvolutionalNet):
         by 16 pixels, and one small convolution for others.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the
-        shape of the images, if X holds images, and else (1, n_features): one row of pixels.
+        shape of the images, if X holds images; else that for which a named net was published, if its rows are as
+        long as those of X; else (1, n_features), one row of pixels.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range.image}
     {classes}

@@ -1,5 +1,6 @@
 """Estimators whose records may be images: X of shape (n, height, width) or (n, height, width, channels)."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,19 @@ from skdp.nn.inputs import as_rows, check_image_shape, image_of, own_shape
 __all__ = ["ImageModel"]
 
 CHANNELS_FIRST = (1, 3)  # channels that other libraries write before height and width
+SMALLEST_SIDE = 8  # from which so many columns are rather an image than a table
+
+
+def warn_of_square(image: tuple[int, int, int]) -> None:
+    """Warn where one row of pixels may be an image whose shape was not given."""
+    height, width, channels = image
+    side = math.isqrt(width)
+    if height == channels == 1 and side**2 == width and side >= SMALLEST_SIDE:
+        warn_user(
+            f"X has {width} columns, which are read as one row of pixels; if a row holds an image of {side} by "
+            f"{side} pixels, give image_shape=({side}, {side})",
+            UtilityWarning,
+        )
 
 
 class ImageModel:
@@ -45,6 +59,8 @@ class ImageModel:
                 )
         if image is not None:
             self._warn_of(image, getattr(X, "dtype", None))
+            if own is None and self.image_shape is None:
+                warn_of_square(image)
         return replace(problem, fitted={**problem.fitted, "image_shape_": image})
 
     def _warn_of(self, image: tuple[int, int, int], dtype: Any) -> None:
@@ -55,7 +71,14 @@ class ImageModel:
                 "the first number counts channels, move them to the end: X.transpose(0, 2, 3, 1)",
                 UtilityWarning,
             )
-        if self.input_range is None and isinstance(dtype, np.dtype) and dtype.kind in "iu":
+        whole = isinstance(dtype, np.dtype) and dtype.kind in "iu"
+        if whole and self.input_range is not None and np.max(self.input_range[1]) <= 1:
+            warn_user(
+                f"X holds whole numbers ({dtype}), but input_range ends at {np.max(self.input_range[1]):g}, to "
+                "which larger ones are clipped; the range of pixels of 8 bits is (0, 255)",
+                UtilityWarning,
+            )
+        if self.input_range is None and whole:
             warn_user(
                 f"X holds whole numbers ({dtype}), which the net takes as they are; declare their public range, "
                 "for pixels of 8 bits input_range=(0, 255)",

@@ -115,7 +115,8 @@ def image_of(image_shape: Any, n_features: int) -> tuple[int, int, int]:
     if height * width * channels != n_features:
         raise ValueError(
             f"image_shape={tuple(image_shape)} has {height * width * channels} pixels, but X has {n_features} "
-            "features; a row of X holds an image in the order height, width, channels"
+            "features; a row of X holds an image in the order height, width, channels. The shape of what "
+            "ScatteringTransform gives is its output_shape_"
         )
     return height, width, channels
 

@@ -91,7 +91,11 @@ class NetModel:
         ValueError
             If the file is of another net or another kind of model. This model then stays as it was.
         """
-        check_is_fitted(self)
+        check_is_fitted(
+            self,
+            msg="load() replaces the parameters of a model that was fitted, and this %(name)s was not. Keep whole "
+            "models with pickle or skops; to train on from a file, give the constructor parameters_init=path",
+        )
         parameters, kept = self.network_.load(path), read_kept(self, path)
         self.parameters_ = parameters
         for name, value in kept.items():

@@ -222,10 +222,17 @@ def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:
     """Parameters of a released model: a vector, or the file that `Network.save` wrote."""
     if isinstance(parameters_init, (str, PathLike)):
         return network.load(parameters_init)
-    flat = np.array(parameters_init, dtype=np.float32)
+    try:
+        flat = np.array(parameters_init, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "parameters_init must be numbers, such as parameters_ of a fitted model, or the path of a file, got "
+            f"{type(parameters_init).__name__}"
+        ) from None
     if flat.shape != (network.n_parameters,) or not np.isfinite(flat).all():
         raise ValueError(
             f"parameters_init must be {network.n_parameters} finite numbers, or a file of them, "
             f"got shape {flat.shape}"
+            + (", and not all are finite" if not np.isfinite(flat).all() else "")
         )
     return flat

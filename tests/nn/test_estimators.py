@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
 
 import skdp
 from skdp import BudgetAccountant, DPMLPClassifier, DPNetworkRegressor
@@ -559,3 +560,35 @@ def test_steps_that_are_too_long_are_one_error_without_warnings(name):
         assert np.isfinite(model.parameters_).all()
         with pytest.raises(FloatingPointError, match="use a smaller learning_rate"):
             make(name, learning_rate=1e100, input_range=(-3, 3)).fit(X, y)
+
+
+def test_a_named_net_knows_its_features():
+    X, y = np.random.default_rng(0).random((30, 7 * 7 * 81)), np.arange(30) % 2
+    model = make("DPCNNClassifier", architecture="h-cnn-s", max_iter=1, batch_size=30).fit(X, y)
+    assert model.image_shape_ == (7, 7, 81)
+
+
+def test_what_may_be_an_image_is_told():
+    X, y = data("DPCNNClassifier", d=64)
+    with pytest.warns(UtilityWarning, match=r"one row of pixels; .* give image_shape=\(8, 8\)"):
+        make("DPCNNClassifier").fit(X, y)
+    pixels = (255 * np.abs(X)).astype(np.uint8)
+    with pytest.warns(UtilityWarning, match=r"input_range ends at 1, .* is \(0, 255\)"):
+        make("DPCNNClassifier", image_shape=(8, 8), input_range=(0, 1)).fit(pixels, y)
+
+
+def test_pairs_of_ends_are_refused():
+    X, y = data("DPMLPClassifier", d=2)
+    with pytest.raises(ValueError, match=r"give \[\(0, 5\), \(1, 6\)\]"):
+        make("DPMLPClassifier", input_range=[(0, 1), (5, 6)]).fit(X, y)
+
+
+def test_what_a_start_can_be_is_told():
+    X, y = data("DPMLPClassifier")
+    model = make("DPMLPClassifier").fit(X, y)
+    with pytest.raises(TypeError, match="such as parameters_ of a fitted model"):
+        make("DPMLPClassifier", parameters_init=model).fit(X, y)
+    with pytest.raises(ValueError, match="not all are finite"):
+        make("DPMLPClassifier", parameters_init=np.nan * model.parameters_).fit(X, y)
+    with pytest.raises(NotFittedError, match="Keep whole models with pickle"):
+        make("DPMLPClassifier").load("anything.npz")
