@@ -3,8 +3,8 @@ Convolutional nets on MNIST and Fashion-MNIST
 =============================================
 
 This script measures the test accuracy of `DPCNNClassifier` with its defaults, under zero-out and delta = 1e-5, on
-images or on their scattering features. The data are read from the folder that ``SKDP_DATA`` names. The documentation
-does not run it::
+images or on their scattering features. The data are read from the folder that ``SKDP_DATA`` names. The
+documentation does not run it::
 
     python examples/image_nets.py mnist --epsilon 3 --seeds 5
     python examples/image_nets.py fashion_mnist --architecture h-cnn-s --epsilon 3 1 --seeds 5

@@ -40,7 +40,11 @@ class Rescaling(Layer):
     def __post_init__(self) -> None:
         for name in ("scale", "offset"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not abs(value) <= LARGEST:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, Real)
+                or not abs(float(value)) <= LARGEST
+            ):
                 raise ValueError(f"{name} must be a finite number of float32, got {value!r}")
         if np.float32(self.scale) == 0:
             raise ValueError(
