@@ -50,7 +50,8 @@ def dp_cnn_small(n_outputs: int) -> Sequential:
     return tutorial(n_outputs, Tanh)
 
 
-# `ScatteringTransform` gives rows of l2 norm 1. The nets on them bring the root mean square of a feature to 1.
+# `ScatteringTransform` gives rows of l2 norm 1 or a little less. The nets on them bring the root mean square of a
+# feature to about 1.
 
 
 def h_cnn(n_outputs: int) -> Sequential:

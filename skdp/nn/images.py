@@ -72,7 +72,7 @@ class ImageModel:
                 UtilityWarning,
             )
         whole = isinstance(dtype, np.dtype) and dtype.kind in "iu"
-        if whole and self.input_range is not None and np.max(self.input_range[1]) <= 1:
+        if dtype == np.uint8 and self.input_range is not None and np.max(self.input_range[1]) <= 1:
             warn_user(
                 f"X holds whole numbers ({dtype}), but input_range ends at {np.max(self.input_range[1]):g}, to "
                 "which larger ones are clipped; the range of pixels of 8 bits is (0, 255)",
