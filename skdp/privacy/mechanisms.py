@@ -102,7 +102,9 @@ def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
     return 1.0
 
 
-def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
+def gaussian_grid(
+    bounded: Bounded, multiplier: float, adjacency: str, *, projected: bool = False
+) -> Noise:
     """Return the grid and the noise of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
@@ -114,7 +116,8 @@ def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
     PrivacyBudgetExceeded
         If the statistic and the noise do not fit on one grid of 64-bit integers.
     """
-    s = sensitivity_factor(bounded, adjacency) * bounded.l2
+    clip = bounded._value.projected if projected else bounded.l2
+    s = sensitivity_factor(bounded, adjacency) * (math.nan if clip is None else clip)
     if not 0 < s < math.inf:
         raise ValueError(f"a Gaussian release needs a finite l2 bound > 0, got {bounded.l2!r}")
     spread = bounded._value.roundings * math.sqrt(bounded.size)

@@ -22,6 +22,7 @@ of t is bounded by smaller bins whose Z are rounded up.
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,7 @@ from scipy.special import erf, erfc, gammainc, gammaincinv
 
 from skdp.privacy.accounting.pairs import GAUSSIAN, LOG_TAIL, OUT, Cells, DominatingPair, NormalPair
 
-__all__ = ["LEAST_FACTOR", "ProjectedPair"]
+__all__ = ["LEAST_FACTOR", "ProjectedPair", "mean_of_growing"]
 
 Array = NDArray[np.float64]
 
@@ -142,19 +143,37 @@ def _survival(r: int, z: Array) -> Array:
     return np.asarray(gammainc(0.5 * r, 0.5 * r / z**2))
 
 
-@functools.lru_cache(maxsize=64)
-def weighted_factors(r: int, ratio: float, spread: float) -> tuple[list[float], list[float]]:
-    """Values of Z and their weights: a law that dominates the real one."""
+def _edges(r: int, ratio: float) -> Array:
+    """Edges of the bins of Z; what is below the first moves to it."""
     low, high = (float(z) for z in _factor_of(r, np.array([1.0 - 1e-6, _RARE])))
     low, high = min(max(LEAST_FACTOR, low), ratio), min(high, ratio)
     width = min(_WIDTH, 0.2 / math.sqrt(2.0 * r))
     n = max(1, math.ceil(math.log(high / low) / width)) if high > low else 1
     edges = np.geomspace(low, high, n + 1)
     edges[0], edges[-1] = low, high
+    return edges
+
+
+def mean_of_growing(function: Callable[[Array], Array], r: int, ratio: float) -> float:
+    """Upper bound of the mean of a function of Z that grows from 0 to 1."""
+    edges = _edges(r, ratio)
+    survivals = _survival(r, edges)
+    survivals[0] = 1.0
+    values = function(edges)
+    within = float(np.sum(-np.diff(survivals) * values[1:]))
+    last = float(values[-1]) if ratio < math.inf else 1.0
+    return (within + float(survivals[-1]) * last) * (1.0 + _ROUNDING)
+
+
+@functools.lru_cache(maxsize=64)
+def weighted_factors(r: int, ratio: float, spread: float) -> tuple[list[float], list[float]]:
+    """Values of Z and their weights: a law that dominates the real one."""
+    edges = _edges(r, ratio)
+    n = edges.size - 1
     within = np.arange(1, _SMALLER + 1) / _SMALLER
     fine = edges[:-1, None] * (edges[1:] / edges[:-1])[:, None] ** within
     fine[:, -1] = edges[1:]
-    survivals = _survival(r, np.concatenate([[low], fine.ravel()]))
+    survivals = _survival(r, np.concatenate([edges[:1], fine.ravel()]))
     masses = -np.diff(survivals).reshape(n, _SMALLER)
     bins = masses.sum(axis=1)
     # One minus t where t is near 1, and t elsewhere: neither difference cancels.
