@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit, jit_any_order
 
-__all__ = ["add_rounded", "gram_products", "row_squares"]
+__all__ = [
+    "add_rounded",
+    "gram_products",
+    "outer_inner_products",
+    "row_inner_products",
+    "row_squares",
+]
 
 
 @jit_any_order
@@ -20,6 +26,30 @@ def _row_squares(values, out):
             x = np.float64(values[i, k])
             total += x * x
         out[i] = total
+
+
+@jit_any_order
+def _row_with(values, i, matrix, j):
+    total = 0.0
+    for k in range(values.shape[1]):
+        total += values[i, k] * matrix[j, k]
+    return total
+
+
+@jit
+def _row_inner_products(values, rows, out):
+    for i in range(values.shape[0]):
+        out[i] = _row_with(values, i, rows, 0)
+
+
+@jit
+def _outer_inner_products(left, right, matrix, out):
+    # A row of the matrix is read once for all records.
+    for i in range(left.shape[0]):
+        out[i] = 0.0
+    for j in range(matrix.shape[0]):
+        for i in range(left.shape[0]):
+            out[i] += left[i, j] * _row_with(right, i, matrix, j)
 
 
 @jit_any_order
@@ -57,6 +87,42 @@ def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     out = np.empty(values.shape[0])
     _row_squares(np.ascontiguousarray(values), out)
+    return out
+
+
+def row_inner_products(
+    values: NDArray[np.float64], vector: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the inner product of every row with a vector, added in any order.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, p)
+    vector : ndarray of shape (p,)
+    """
+    out = np.empty(values.shape[0])
+    _row_inner_products(np.ascontiguousarray(values), vector[None], out)
+    return out
+
+
+def outer_inner_products(
+    left: NDArray[np.float64], right: NDArray[np.float64], matrix: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return for every record left[i] transposed times ``matrix`` times right[i].
+
+    A row of the matrix times right[i] is added in any order, then one row after the other: a term passes at most
+    p + q roundings, and two products.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_records, p)
+    right : ndarray of shape (n_records, q)
+    matrix : ndarray of shape (p, q)
+    """
+    out = np.empty(left.shape[0])
+    _outer_inner_products(
+        np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(matrix), out
+    )
     return out
 
 

@@ -160,17 +160,23 @@ class BlockSum:
             if self.run:
                 pieces = run_means(pieces, weights, self.places.place[at] // self.run, self.run)
                 weights = np.ones(pieces[0].n_rows)
-            parts = parts_of(pieces, ghost=self.ghost)
-            if limit == math.inf:
-                return [piece.sum(weights) for piece in parts]
-            factors = clip_factors(parts, weights, limit, self.function.size)
-            kept = factors > 0
-            if not kept.any():
-                return []
-            if not kept.all():
-                few = [kept_rows(piece, kept) for piece in pieces]
-                parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
-            return [piece.sum(factors) for piece in parts]
+            return self._weighted(pieces, weights, limit)
+
+    def _weighted(
+        self, pieces: Sequence[Piece], weights: Array, limit: float
+    ) -> list[NDArray[np.float64]]:
+        """The sum over the records for each piece, clipped to one; as it is if ``limit`` is inf."""
+        parts = parts_of(pieces, ghost=self.ghost)
+        if limit == math.inf:
+            return [piece.sum(weights) for piece in parts]
+        factors = clip_factors(parts, weights, limit, self.function.size)
+        kept = factors > 0
+        if not kept.any():
+            return []
+        if not kept.all():
+            few = [kept_rows(piece, kept) for piece in pieces]
+            parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
+        return [piece.sum(factors) for piece in parts]
 
 
 def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:
