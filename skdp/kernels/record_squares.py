@@ -29,27 +29,29 @@ def _row_squares(values, out):
 
 
 @jit_any_order
-def _row_with(values, i, matrix, j):
+def _row_with(values, i, rows, j):
     total = 0.0
     for k in range(values.shape[1]):
-        total += values[i, k] * matrix[j, k]
+        total += values[i, k] * rows[j, k]
     return total
 
 
 @jit
 def _row_inner_products(values, rows, out):
-    for i in range(values.shape[0]):
-        out[i] = _row_with(values, i, rows, 0)
+    for j in range(rows.shape[0]):
+        for i in range(values.shape[0]):
+            out[j, i] = _row_with(values, i, rows, j)
 
 
 @jit
-def _outer_inner_products(left, right, matrix, out):
-    # A row of the matrix is read once for all records.
-    for i in range(left.shape[0]):
-        out[i] = 0.0
-    for j in range(matrix.shape[0]):
+def _outer_inner_products(left, right, matrices, out):
+    # A row of a matrix is read once for all records.
+    for m in range(matrices.shape[0]):
         for i in range(left.shape[0]):
-            out[i] += left[i, j] * _row_with(right, i, matrix, j)
+            out[m, i] = 0.0
+        for j in range(matrices.shape[1]):
+            for i in range(left.shape[0]):
+                out[m, i] += left[i, j] * _row_with(right, i, matrices[m], j)
 
 
 @jit_any_order
@@ -91,37 +93,37 @@ def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def row_inner_products(
-    values: NDArray[np.float64], vector: NDArray[np.float64]
+    values: NDArray[np.float64], vectors: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the inner product of every row with a vector, added in any order.
+    """Return the inner products of vectors with every row, added in any order; of shape (n_vectors, n_rows).
 
     Parameters
     ----------
     values : ndarray of shape (n_rows, p)
-    vector : ndarray of shape (p,)
+    vectors : ndarray of shape (n_vectors, p)
     """
-    out = np.empty(values.shape[0])
-    _row_inner_products(np.ascontiguousarray(values), vector[None], out)
+    out = np.empty((vectors.shape[0], values.shape[0]))
+    _row_inner_products(np.ascontiguousarray(values), np.ascontiguousarray(vectors), out)
     return out
 
 
 def outer_inner_products(
-    left: NDArray[np.float64], right: NDArray[np.float64], matrix: NDArray[np.float64]
+    left: NDArray[np.float64], right: NDArray[np.float64], matrices: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return for every record left[i] transposed times ``matrix`` times right[i].
+    """Return left[i] transposed times a matrix times right[i], of shape (n_matrices, n_records).
 
-    A row of the matrix times right[i] is added in any order, then one row after the other: a term passes at most
+    A row of a matrix times right[i] is added in any order, then one row after the other: a term passes at most
     p + q roundings, and two products.
 
     Parameters
     ----------
     left : ndarray of shape (n_records, p)
     right : ndarray of shape (n_records, q)
-    matrix : ndarray of shape (p, q)
+    matrices : ndarray of shape (n_matrices, p, q)
     """
-    out = np.empty(left.shape[0])
+    out = np.empty((matrices.shape[0], left.shape[0]))
     _outer_inner_products(
-        np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(matrix), out
+        np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(matrices), out
     )
     return out
 

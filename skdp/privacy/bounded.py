@@ -198,7 +198,7 @@ class Bounded:
         size = abs(scale)
         if scale and not all(
             _LEAST <= bound * size <= 1 / _LEAST or not 0 < bound < math.inf
-            for bound in (self.linf, self.l2)
+            for bound in (self.linf, self.l2, self._value.projected or 0.0)
         ):
             raise ValueError(
                 "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "

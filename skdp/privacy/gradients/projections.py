@@ -5,7 +5,7 @@ are drawn again from a key wherever they are needed, one at a time if all togeth
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
 __all__ = ["Projections", "ProjectedSum", "largest_ratio"]
 
 Array = NDArray[np.float64]
+Drawn = Callable[[], Iterator[list[Array]]]  # a part for each piece, a row for each vector
 
 SIGMA = 2**30  # an entry of a vector is an integer over this
 LARGEST_RATIO = 2.0**20  # of a contribution over the clip norm; a choice, not tuned
@@ -45,23 +46,29 @@ class Projections:
     Attributes
     ----------
     key : int
-        Of 256 bits; each vector has a stream of its own.
+        Of 256 bits.
     count : int
     """
 
     key: int
     count: int
 
-    def of(self, sizes: Sequence[int]) -> Callable[[int], list[Array]]:
-        """A function that gives vector j, cut into parts of these sizes; it keeps them if they are small."""
-        if sum(sizes) * self.count > KEPT:
-            return lambda j: self._drawn(j, sizes)
-        kept = [self._drawn(j, sizes) for j in range(self.count)]
-        return lambda j: kept[j]
+    def of(self, sizes: Sequence[int]) -> Drawn:
+        """A function that gives all vectors, some at a time, each cut into parts of these sizes.
 
-    def _drawn(self, j: int, sizes: Sequence[int]) -> list[Array]:
-        stream = noise.KeyStream(self.key, info=b"projection %d" % j)
-        return [noise.rounded_gaussian(SIGMA, size, stream) * (1.0 / SIGMA) for size in sizes]
+        It keeps them if they are small. Large ones come one at a time, each from a stream of its own, in every
+        call.
+        """
+        if sum(sizes) * self.count > KEPT:
+            return lambda: (self._drawn(sizes, 1, j) for j in range(self.count))
+        kept = self._drawn(sizes, self.count, 0)
+        return lambda: iter([kept])
+
+    def _drawn(self, sizes: Sequence[int], n_rows: int, first: int) -> list[Array]:
+        stream = noise.KeyStream(self.key, info=b"projection %d" % first)
+        return [
+            noise.rounded_gaussian(SIGMA, (n_rows, size), stream) * (1.0 / SIGMA) for size in sizes
+        ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +84,7 @@ class ProjectedSum(BlockSum):
 
     projections: Projections = Projections(0, 1)
     norm_ratio: float = math.inf
-    vectors: Callable[[int], list[Array]] | None = None  # during a sum
+    vectors: Drawn | None = None  # during a sum
 
     def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
         """Sum of the clipped gradients in multiples of ``unit``, modulo 2^64."""
@@ -188,17 +195,17 @@ def estimated_norms(
     pieces: Sequence[Piece],
     bounds: Sequence[Array],
     count: int,
-    vectors: Callable[[int], list[Array]],
+    vectors: Drawn,
 ) -> Array:
     """At least the root mean square of the exact projections of each record on the vectors before rounding."""
     n_rows = pieces[0].n_rows
     squares, longest = np.zeros(n_rows), [0.0] * len(pieces)
-    for j in range(count):
-        found = np.zeros(n_rows)
-        for p, (piece, v) in enumerate(zip(pieces, vectors(j))):
-            longest[p] = max(longest[p], float(np.sqrt(_rows_of_squares(v[None]))[0]))
+    for some in vectors():
+        found = np.zeros((len(some[0]), n_rows))
+        for p, (piece, v) in enumerate(zip(pieces, some)):
+            longest[p] = max(longest[p], float(np.sqrt(_rows_of_squares(v).max())))
             found += _inner(piece, v)
-        squares += found * found
+        squares += _rows_of_squares(found.T)
     error = np.zeros(n_rows)
     for piece, bound, length in zip(pieces, bounds, longest):
         entries = piece.n_entries
@@ -217,12 +224,13 @@ def _roundings(piece: Piece) -> int:
 
 
 def _inner(piece: Piece, v: Array) -> Array:
-    """Inner product of each record's entries with a vector, from this record's numbers alone."""
+    """Inner products of vectors with each record's entries, from this record's numbers alone: a row a vector."""
     from skdp.kernels import gram_products, outer_inner_products, row_inner_products
 
     if isinstance(piece, Vectors):
         return row_inner_products(piece.values, v)
-    matrix = v.reshape(piece.left.shape[-1], piece.right.shape[-1])
+    matrices = v.reshape(len(v), piece.left.shape[-1], piece.right.shape[-1])
     if isinstance(piece, Outer):
-        return outer_inner_products(piece.left, piece.right, matrix)
-    return gram_products(piece.left, np.matmul(piece.right, matrix.T))  # one product a record
+        return outer_inner_products(piece.left, piece.right, matrices)
+    # One product of BLAS a record and a vector.
+    return np.array([gram_products(piece.left, np.matmul(piece.right, m.T)) for m in matrices])
