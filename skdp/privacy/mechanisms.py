@@ -103,13 +103,14 @@ def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
 
 
 def gaussian_grid(
-    bounded: Bounded, multiplier: float, adjacency: str, *, projected: bool = False
+    bounded: Bounded, multiplier: float, adjacency: str, projected: bool = False
 ) -> Noise:
     """Return the grid and the noise of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
     then pass 2^61 units the grid is coarser and sigma smaller. With r roundings of the total the
-    sensitivity is ``S = s + r sqrt(d) unit`` and the unit solves ``canonical * unit = z * S``.
+    sensitivity is ``S = s + r sqrt(d) unit`` and the unit solves ``canonical * unit = z * S``. With ``projected``
+    s is the clip norm that random projections enforce in law.
 
     Raises
     ------

@@ -245,7 +245,7 @@ class Ledger:
             own = plan.plan if isinstance(plan, BatchPart) else plan
             projected = isinstance(own, BatchPlan) and own.n_projections > 0
             made = mechanisms.gaussian_grid(
-                bounded, plan.noise_multiplier, self.adjacency, projected=projected
+                bounded, plan.noise_multiplier, self.adjacency, projected
             )
             last = self._noise = (bounded, plan, made)
         return last[2]
