@@ -69,13 +69,13 @@ def lone_gradient(scale):
 @pytest.mark.parametrize("more", [{}, {"n_public": 3}], ids=["blocks", "units"])
 @pytest.mark.parametrize("r", [1, 20])
 def test_contributions_have_the_law_of_the_accountant(r, more):
-    """400 batches of one large gradient; Kolmogorov's distance passes 0.14 with a probability below 1e-6."""
+    """200 batches of one large gradient; Kolmogorov's distance passes 0.2 with a probability below 1e-6."""
     found = []
-    for key in KEYS[:400]:
+    for key in KEYS[:200]:
         total = integers(lone_gradient(1e6), key, plan=full_plan(3, r), **more)
         found.append(np.linalg.norm(total * GRID) / CLIP)
     law = kstest(found, lambda z: chi2.sf(r / np.asarray(z) ** 2, r))
-    assert law.statistic < 0.14
+    assert law.statistic < 0.2
     assert np.median(found) < chi2.ppf(0.5, r) ** -0.5 * math.sqrt(r) * (1 + 0.3)
 
 
@@ -266,44 +266,49 @@ def test_groups_add_the_projections_of_their_rows():
 
 # ---------------------------------------------------------------------- an adversary
 
-EPSILON, STEPS, RUNS, LARGE = 12.0, 5, 300, 1e6
+EPSILON, STEPS, RUNS = 12.0, 2, 150
 
 
-def lower_bound():
-    """What an adversary who knows the projections shows of a record with a gradient of norm 1e6.
+@pytest.fixture(scope="module")
+def moves():
+    """How far a gradient of norm 1e6 moves the releases of a session, in standard deviations of its noise."""
+    X, found = lone_gradient(1e6), []
+    for seed in range(RUNS):
+        released = []
+        for data in (X, np.zeros_like(X)):  # with one seed they get the same noise
+            records = PrivateRecords(data)
+            made, plan = session(seed, n=3, steps=STEPS)
+            totals = [
+                total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)
+            ]
+            released.append([made.gaussian(total, plan) for total in totals])
+            std = made.noise_std(totals[0], plan)
+        found.append(np.linalg.norm(np.subtract(*released)) / std)
+    return np.array(found), std, plan.noise_multiplier
+
+
+def lower_bound(found, z):
+    """What an adversary who knows the projections shows.
 
     Given the factors of the steps the releases are Gaussian with a known mu. If mu >= s with probability p, delta
-    at epsilon is at least p times that of s. The bound of p is wrong with a probability below 1e-7 for each of five
-    s.
+    at epsilon is at least p times that of s. The bound of p is wrong with a probability below 1e-7 for each of
+    five s, which are multiples of the mu of exact norms.
     """
-    X, found = lone_gradient(LARGE), []
-    for seed in range(RUNS):
-        square, released = 0.0, []
-        for data in (X, np.zeros_like(X)):
-            made, plan = session(seed, n=3)
-            records = PrivateRecords(data)
-            shown = []
-            for _ in range(STEPS):
-                total = total_of(records, made.draw(plan, records, places=True))
-                std = made.noise_std(total, plan)
-                shown.append(made.gaussian(total, plan) / std)
-            released.append(np.array(shown))
-        square = ((released[0] - released[1]) ** 2).sum()
-        found.append(math.sqrt(square))
     bounds = []
-    for part in (0.05, 0.1, 0.3, 0.5, 0.7):
-        s = float(np.quantile(found, 1 - part))
-        count = int(np.sum(np.array(found) >= s))
-        p = beta.ppf(1e-7, count, RUNS - count + 1)
-        bounds.append(accounting.gaussian_epsilon(s, 1e-5 / p))
+    for part in (0.9, 1.0, 1.1, 1.25, 1.4):
+        s = part * math.sqrt(STEPS) / z
+        count = int(np.sum(found >= s))
+        p = beta.ppf(1e-7, count, RUNS - count + 1) if count else 0.0
+        bounds.append(accounting.gaussian_epsilon(s, 1e-5 / p) if p > 1e-5 else 0.0)
     return max(bounds)
 
 
-def test_a_large_gradient_stays_below_the_claim_and_comes_near():
-    assert 0.6 * EPSILON <= lower_bound() <= EPSILON
+def test_a_large_gradient_stays_below_the_claim_and_comes_near(moves):
+    found, _, z = moves
+    assert 0.6 * EPSILON <= lower_bound(found, z) <= EPSILON
 
 
-def test_projections_that_are_accounted_as_exact_norms_are_caught(monkeypatch):
+def test_projections_that_are_accounted_as_exact_norms_are_caught(moves, monkeypatch):
     honest = minibatch.calibrate_batches
     monkeypatch.setattr(
         minibatch, "calibrate_batches",
@@ -311,13 +316,15 @@ def test_projections_that_are_accounted_as_exact_norms_are_caught(monkeypatch):
             epsilon, delta, [group[:3] for group in groups], **more
         ),
     )  # fmt: skip
-    assert lower_bound() > EPSILON
-    made, plan = session(n=3)
+    made, plan = session(n=3, steps=STEPS)
     records = PrivateRecords(lone_gradient(1.0))
-    made.gaussian(total_of(records, made.draw(plan, records, places=True)), plan)
-    for _ in range(4):
-        made.gaussian(total_of(records, made.draw(plan, records, places=True)), plan)
-    with pytest.raises(PrivacyAccountingError):  # by the recheck, too
+    totals = [total_of(records, made.draw(plan, records, places=True)) for _ in range(STEPS)]
+    found, std, _ = moves
+    found = found * (std / made.noise_std(totals[0], plan))
+    assert lower_bound(found, plan.noise_multiplier) > EPSILON
+    for total in totals:
+        made.gaussian(total, plan)
+    with pytest.raises(PrivacyAccountingError):  # the recheck finds it, too
         made.report()
 
 
@@ -329,11 +336,17 @@ def xor(n=400):
     return X, (X[:, 0] * X[:, 1] > 0).astype(int)
 
 
-SETTINGS = {"classes": (0, 1), "input_range": (-1, 1), "hidden_layer_sizes": (8,), "random_state": 0}
+SETTINGS = {
+    "classes": (0, 1),
+    "input_range": (-1, 1),
+    "hidden_layer_sizes": (8,),
+    "random_state": 0,
+}
 
 
 @pytest.mark.parametrize(
-    "more, name", [({"adjacency": "replace-one"}, "zero-out"), ({"n_projections": 5}, "at least 20")]
+    ("more", "name"),
+    [({"adjacency": "replace-one"}, "zero-out"), ({"n_projections": 5}, "at least 20")],
 )
 def test_estimators_refuse_and_spend_nothing(more, name):
     accountant = BudgetAccountant(epsilon=1.0, delta=1e-5)
@@ -344,7 +357,9 @@ def test_estimators_refuse_and_spend_nothing(more, name):
 
 
 def test_estimators_say_what_they_did():
-    model = DPMLPClassifier(clipping="projections", epsilon=4.0, max_iter=10, **SETTINGS).fit(*xor())
+    model = DPMLPClassifier(clipping="projections", epsilon=4.0, max_iter=10, **SETTINGS).fit(
+        *xor()
+    )
     report = model.privacy_
     assert report.public["n_projections"] == 20
     row = next(row for row in report.mechanisms if row["name"] == "projected_gaussian")
@@ -357,7 +372,12 @@ def test_estimators_say_what_they_did():
 def test_without_noise_projections_clip_as_exact_norms_on_average():
     """1000 projections estimate a norm to 2 %; 20 steps without noise end close to those of exact norms."""
     X, y = xor()
-    settings = SETTINGS | {"epsilon": math.inf, "max_iter": 20, "batch_size": 400, "learning_rate": 1.0}
+    settings = SETTINGS | {
+        "epsilon": math.inf,
+        "max_iter": 20,
+        "batch_size": 400,
+        "learning_rate": 1.0,
+    }
     found = {
         way: DPMLPClassifier(clipping=way, n_projections=1000, **settings).fit(X, y).parameters_
         for way in ("materialized", "projections")

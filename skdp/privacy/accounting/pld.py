@@ -50,7 +50,13 @@ _ROUNDING = 200.0 * _U  # relative error of delta for each release
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with
 # A grid that would need more cells stays coarser than asked for. Its bound is valid and looser.
 _MOST_CELLS = 2**17
-_TILTS = (0.3, 1.0, 3.0, 10.0, 30.0)  # over the widest loss, where tails are heavy; a choice, not tuned
+_TILTS = (
+    0.3,
+    1.0,
+    3.0,
+    10.0,
+    30.0,
+)  # over the widest loss, where tails are heavy; a choice, not tuned
 _LARGEST_WINDOW = 2**21  # cells of an FFT; a choice, not tuned
 
 

@@ -23,7 +23,7 @@ from skdp.privacy.gradients.blocks import (
 from skdp.privacy.gradients.parts import kept_rows
 from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
 
-__all__ = ["Projections", "ProjectedSum", "largest_ratio"]
+__all__ = ["ProjectedSum", "Projections", "largest_ratio"]
 
 Array = NDArray[np.float64]
 Drawn = Callable[[], Iterator[list[Array]]]  # a part for each piece, a row for each vector
@@ -67,7 +67,8 @@ class Projections:
     def _drawn(self, sizes: Sequence[int], n_rows: int, first: int) -> list[Array]:
         stream = noise.KeyStream(self.key, info=b"projection %d" % first)
         return [
-            noise.rounded_gaussian(SIGMA, (n_rows, size), stream) * (1.0 / SIGMA) for size in sizes
+            noise.rounded_gaussian(SIGMA, (n_rows, size), stream) * np.float64(1.0 / SIGMA)
+            for size in sizes
         ]
 
 

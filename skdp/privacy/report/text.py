@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.gaussian import compose_mu
-from skdp.privacy.accounting.releases import ProjectedGaussian, Release, SampledGaussian, releases_of
+from skdp.privacy.accounting.releases import (
+    ProjectedGaussian,
+    Release,
+    SampledGaussian,
+    releases_of,
+)
 from skdp.privacy.report.curves import Curves, ReportState
 
 __all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "cost_text", "report_html", "report_text"]

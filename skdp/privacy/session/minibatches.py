@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.accounting.releases import Gaussian, ProjectedGaussian, check_projections
+from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.parts import Parts

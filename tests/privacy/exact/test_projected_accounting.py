@@ -42,7 +42,7 @@ def curve(kind, x, z, rate, r):
 
 
 @pytest.mark.parametrize("kind", ["out", "in"])
-@pytest.mark.parametrize("z, rate, r", [(2.0, 0.3, 20), (1.0, 0.05, 6), (4.0, 1.0, 30)])
+@pytest.mark.parametrize(("z", "rate", "r"), [(2.0, 0.3, 20), (1.0, 0.05, 6), (4.0, 1.0, 30)])
 def test_one_release_is_the_integral(kind, z, rate, r):
     delta = 1e-3 if kind == "out" else 1e-2
     found = composed_epsilon((ProjectedPair(kind, z, rate, r, math.inf, 1),), delta)
@@ -102,7 +102,7 @@ def test_many_releases_agree_with_a_simulation():
     assert value - error > delta
 
 
-@pytest.mark.parametrize("r, wanted", [(20, 1.15), (10, 7.2)])
+@pytest.mark.parametrize(("r", "wanted"), [(20, 1.15), (10, 7.2)])
 def test_figures_of_the_referee(r, wanted):
     """Those were bounds on coarser nets: ours are at most as large, and at most 2 % smaller."""
     assert 0.98 * wanted <= epsilon(*MNIST, r) <= 1.002 * wanted
@@ -137,7 +137,7 @@ def test_means_of_growing_functions_are_bounds():
 
 
 @pytest.mark.parametrize(
-    "z, rate, steps, r, ratio", [(3.0, 0.3, 2, 20, math.inf), (12.0, 1.0, 50, 1, 2.0)]
+    ("z", "rate", "steps", "r", "ratio"), [(3.0, 0.3, 2, 20, math.inf), (12.0, 1.0, 50, 1, 2.0)]
 )
 def test_recheck_by_other_code(z, rate, steps, r, ratio):
     sampling = "Poisson" if rate < 1 else "full batch"

@@ -96,7 +96,7 @@ def projected_distribution(
         bound = -math.log1p(-rate) if rate < 1.0 else largest
         low, high = (-largest, bound) if came else (-bound, largest)
         first, last = math.floor(low / grid) - 1, math.ceil(high / grid) + 1
-        x = np.arange(first, last + 1) * grid
+        x: Array = np.arange(first, last + 1) * np.float64(grid)
         delta = np.zeros(x.size)
         for each, weight in zip(z, mass):
             m = float(each) / spread

@@ -90,9 +90,7 @@ def _part(row: Row) -> Part:
 
 
 @functools.lru_cache(maxsize=64)
-def _poisson(
-    parts: tuple[Part, ...], mu: float, delta: float, adjacency: str
-) -> float:
+def _poisson(parts: tuple[Part, ...], mu: float, delta: float, adjacency: str) -> float:
     finest, grid = 0.0, _WIDEST
     for z, rate, count, projections, ratio in parts:
         if projections:
