@@ -32,8 +32,9 @@ class Clipping:
     norm : float
         Largest l2 norm of what a unit adds.
     method : str
-        "materialized", "ghost", "microbatch", "one-by-one" or "projections", as `PrivateRecords.gradient_sum` has
-    them. microbatch_size : int
+        "materialized", "ghost", "microbatch", "one-by-one" or "projections", as
+        `PrivateRecords.gradient_sum` has them.
+    microbatch_size : int
         Records whose mean gradient is clipped as one, by "microbatch" alone.
     layers : tuple of {"materialized", "ghost"}
         What each layer of a net gives.

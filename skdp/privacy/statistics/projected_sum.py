@@ -44,9 +44,9 @@ def projected_sum(
     release may show. The record adds s_i g_i with s_i <= min(1, C / M_i), M_i**2 >= mean_j <g_i, v_j>**2. So ||s_i
     g_i|| <= C Z_i, where Z_i = ||g_i|| / M_i <= (chi2_r / r)**(-1/2) in law: g_i was fixed before the v_j were
     drawn. If M_i = 0 the factor is 1, and the bound is the same. `skdp.privacy.accounting.projected` accounts for
-    W = max(Z_i, 1/2) C, capped by the plan's ``norm_ratio``. It remains to show that the computed integers of
-    neighbouring data sets, of which one lacks a record, differ by at most W C / C_0 if the clip norm is C_0 units.
-    Here everything is in units of the grid, and u = 2**-53.
+    a shift of W C, W = max(Z_i, 1/2), capped by the plan's ``norm_ratio``. It remains to show that the computed
+    integers of neighbouring data sets, of which one lacks a record, differ by at most W C. From here on C is in
+    units of the grid, and u = 2**-53.
 
         C' = (C - 2 sqrt(D) - 4) / (1 + 2 (2**-10 + 2**-22)),    D = ``size``.
 
@@ -79,8 +79,8 @@ def projected_sum(
     """
     if batch is None or batch._projections is None:
         raise ValueError(
-            "clipping='projections' needs a batch of a plan with projections: session.plan_batches([BatchGroup(...,
-            " "n_projections=20)]), then session.draw(plan, records, places=True)"
+            "clipping='projections' needs a batch of a plan with projections: give n_projections to the BatchGroup "
+            "of session.plan_batches, then session.draw(plan, records, places=True)"
         )
     projections = Projections(batch._projections, batch._plan.n_projections)
     ratio = batch._plan.norm_ratio
