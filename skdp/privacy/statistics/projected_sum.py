@@ -79,8 +79,8 @@ def projected_sum(
     """
     if batch is None or batch._projections is None:
         raise ValueError(
-            "clipping='projections' needs a batch of a plan with projections: give n_projections to the BatchGroup "
-            "of session.plan_batches, then session.draw(plan, records, places=True)"
+            "clipping='projections' needs a batch of a plan with projections: give n_projections to the "
+            "BatchGroup of session.plan_batches, then session.draw(plan, records, places=True)"
         )
     projections = Projections(batch._projections, batch._plan.n_projections)
     ratio = batch._plan.norm_ratio
