@@ -54,6 +54,7 @@ __all__ = [
     "laplace_grid",
     "numeric_sparse",
     "numeric_sparse_grid",
+    "projected_grid",
     "sensitivity_factor",
 ]
 
@@ -102,23 +103,30 @@ def sensitivity_factor(bounded: Bounded, adjacency: str) -> float:
     return 1.0
 
 
-def gaussian_grid(
-    bounded: Bounded, multiplier: float, adjacency: str, projected: bool = False
-) -> Noise:
+def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
     """Return the grid and the noise of a Gaussian release, from public numbers only.
 
     The unit makes sigma the canonical 2^30 units, for which a table is shipped. Where the sum could
     then pass 2^61 units the grid is coarser and sigma smaller. With r roundings of the total the
-    sensitivity is ``S = s + r sqrt(d) unit`` and the unit solves ``canonical * unit = z * S``. With ``projected``
-    s is the clip norm that random projections enforce in law.
+    sensitivity is ``S = s + r sqrt(d) unit`` and the unit solves ``canonical * unit = z * S``.
 
     Raises
     ------
     PrivacyBudgetExceeded
         If the statistic and the noise do not fit on one grid of 64-bit integers.
     """
-    clip = bounded._value.projected if projected else bounded.l2
-    s = sensitivity_factor(bounded, adjacency) * (math.nan if clip is None else clip)
+    return _grid_of(bounded, multiplier, sensitivity_factor(bounded, adjacency) * bounded.l2)
+
+
+def projected_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
+    """The same for gradients that are clipped by projections: the clip norm holds in law."""
+    clip = bounded._value.projected
+    if clip is None:
+        raise ValueError("this statistic was not clipped by projections")
+    return _grid_of(bounded, multiplier, sensitivity_factor(bounded, adjacency) * clip)
+
+
+def _grid_of(bounded: Bounded, multiplier: float, s: float) -> Noise:
     if not 0 < s < math.inf:
         raise ValueError(f"a Gaussian release needs a finite l2 bound > 0, got {bounded.l2!r}")
     spread = bounded._value.roundings * math.sqrt(bounded.size)

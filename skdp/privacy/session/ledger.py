@@ -244,9 +244,8 @@ class Ledger:
         if last is None or last[0] is not bounded or last[1] is not plan:
             own = plan.plan if isinstance(plan, BatchPart) else plan
             projected = isinstance(own, BatchPlan) and own.n_projections > 0
-            made = mechanisms.gaussian_grid(
-                bounded, plan.noise_multiplier, self.adjacency, projected
-            )
+            grid = mechanisms.projected_grid if projected else mechanisms.gaussian_grid
+            made = grid(bounded, plan.noise_multiplier, self.adjacency)
             last = self._noise = (bounded, plan, made)
         return last[2]
 
