@@ -68,9 +68,6 @@ ROWS = [
     {"name": "gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0, "noise_std": 6.0,
      "sensitivity": 2.0, "grid": 1e-9, "sampling": "without replacement", "sampling_rate": 0.1,
      "batch_size": 10, "n_records": 100},
-    {"name": "projected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0,
-     "n_projections": 20, "norm_ratio": 3.0, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9,
-     "sampling": "Poisson", "sampling_rate": 0.1, "batch_size": 10},
     {"name": "laplace", "purpose": "count", "count": 2, "epsilon": 0.5, "sensitivity": 1.0, "grid": 1e-9,
      "sampling": "full batch"},
     {"name": "gumbel_top_k", "purpose": "support", "count": 3, "epsilon": 0.5, "sensitivity": 1.0,
@@ -82,6 +79,9 @@ ROWS = [
     {"name": "objective_perturbation", "purpose": "minimiser", "count": 1, "epsilon": 0.5, "delta": 1e-6,
      "noise_std": 9.0, "penalty": 3.0, "curvature": 0.1, "trade": math.inf, "one_signed": True,
      "replaced": True, "sensitivity": 2.0, "grid": 1e-9, "sampling": "full batch"},
+    {"name": "projected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0,
+     "n_projections": 20, "norm_ratio": 3.0, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9,
+     "sampling": "Poisson", "sampling_rate": 0.1, "batch_size": 10},
 ]  # fmt: skip
 
 
