@@ -286,7 +286,7 @@ def test_a_range_for_each_channel(name):
     images = X.reshape(60, 3, 2, 2)
     each_channel = make(name, input_range=([-3, -2], [3, 2])).fit(images, y)
     each_column = make(name, input_range=([-3, -2] * 6, [3, 2] * 6)).fit(images, y)
-    assert np.array_equal(each_channel.inputs_.scale, np.tile([6.0, 4.0], 6))
+    assert np.array_equal(each_channel.inputs_.scale, np.tile([3.0, 2.0], 6))  # to [-1, 1]
     assert np.array_equal(each_channel.inputs_.center, each_column.inputs_.center)
 
 
