@@ -65,8 +65,8 @@ class Inputs:
 def public_inputs(input_range: object, shape: tuple[int, ...], n_features: int) -> Inputs:
     """Inputs by a public range of all values, columns or channels; as they are where it is None.
 
-    Images come into [-1, 1], so that their values lie about 0. Rows of a table come into [0, 1], so that zeros stay
-    zeros where a range begins with 0.
+    Images come into [-1, 1], so that their values lie about 0. Rows of a table come into [0, 1], so that zeros
+    stay zeros where a range begins with 0.
     """
     ends = check_bounds(input_range, name="input_range")
     if ends is None:
