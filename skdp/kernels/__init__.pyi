@@ -15,6 +15,8 @@ from skdp.kernels.sup.kernel import SupGradientKernel as SupGradientKernel
 from skdp.kernels.sup.kernel import sup_gradient_kernel as sup_gradient_kernel
 from skdp.kernels.sup.vertices import VertexKernel as VertexKernel
 from skdp.kernels.sup.vertices import vertex_kernel as vertex_kernel
+from skdp.kernels.table_rows import add_table_rows as add_table_rows
+from skdp.kernels.table_rows import merge_table_rows as merge_table_rows
 from skdp.kernels.threads import n_threads as n_threads
 from skdp.kernels.threads import run_blocks as run_blocks
 from skdp.kernels.threshold import hard_threshold as hard_threshold
