@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "hard_threshold": "skdp.kernels.threshold",
         "is_cupy": "skdp.kernels.dispatch",
         "jit": "skdp.kernels.numba_jit",
+        "jit_fused": "skdp.kernels.numba_jit",
         "laplacian_smooth": "skdp.kernels.smooth.laplacian",
         "linear_scores": "skdp.kernels.scores",
         "merge_table_rows": "skdp.kernels.table_rows",

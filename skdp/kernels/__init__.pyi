@@ -5,6 +5,7 @@ from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.numba_jit import jit as jit
+from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.record_squares import add_rounded as add_rounded
 from skdp.kernels.record_squares import gram_products as gram_products
 from skdp.kernels.record_squares import row_squares as row_squares

@@ -103,7 +103,7 @@ class _Products:
 
 
 class _TableRows:
-    """Few rows of a table. A record's equal rows are merged here, whatever a layer gives, and the result is added."""
+    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added."""
 
     def __init__(self, piece: SparseRows) -> None:
         from skdp.kernels import merge_table_rows, row_squares
