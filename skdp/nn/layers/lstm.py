@@ -111,7 +111,7 @@ class LSTM(Layer):
             xp, shape = array_module(dy), (len(dy), *parameters[name].shape)
             weight = xp.empty(shape, dtype=dy.dtype)
             # The bias apart: products of an odd number of rows take longer.
-            weight[:, :-1] = xp.matmul(inputs[:, :, :-1].transpose(0, 2, 1), slopes)
+            xp.matmul(inputs[:, :, :-1].transpose(0, 2, 1), slopes, out=weight[:, :-1])
             weight[:, -1] = sum_positions(slopes)
             found.append(Vectors(weight.reshape(len(dy), -1)))
         return found
