@@ -70,7 +70,7 @@ LAYERS = {
     "Reshape": ((32,), Reshape(IMAGE), Conv2D(2, 2)),
     "Embedding": ((6,), Embedding(3, 2)),
     "LSTM": ((4, 3), LSTM(2, bidirectional=True)),
-    "MaskedMeanPool": ((6,), Embedding(3, 2), LSTM(2), MaskedMeanPool()),
+    "MaskedMeanPool": ((5,), Embedding(3, 2), LSTM(2), MaskedMeanPool()),
 }
 TOKENS = ("Embedding", "MaskedMeanPool")  # nets whose rows are ids
 PADDING = (*TOKENS, "LSTM")  # nets that take NaN for padding

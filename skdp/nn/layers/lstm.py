@@ -91,7 +91,11 @@ class LSTM(Layer):
         for k, name in enumerate(self._names):
             weight = parameters[name]
             slopes = state[k].slopes(weight, dy, k * self.n_units)
-            found[:, :, :-1] += xp.matmul(slopes, contiguous(weight[:n_features].T))
+            of_tokens = contiguous(weight[:n_features].T)
+            if k == 0:
+                xp.matmul(slopes, of_tokens, out=found[:, :, :-1])
+            else:
+                found[:, :, :-1] += xp.matmul(slopes, of_tokens)
         return found
 
     def record_gradients(
