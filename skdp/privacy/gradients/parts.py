@@ -9,7 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+from skdp.privacy.gradients.device import arrays_of, of_arrays
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
 __all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
 
@@ -38,7 +39,7 @@ class Part(Protocol):
     guard: Array
 
     def sum(self, factors: Array) -> Floats:
-        """Sum over the records of factor times entries: one BLAS product."""
+        """Sum over the records of factor times entries: one BLAS product, or one loop."""
 
 
 class _Entries:
@@ -101,6 +102,24 @@ class _Products:
         return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, q)).ravel()
 
 
+class _TableRows:
+    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added."""
+
+    def __init__(self, piece: SparseRows) -> None:
+        from skdp.kernels import merge_table_rows, row_squares
+
+        self._n_table = piece.n_table
+        self._rows, self._values = merge_table_rows(piece.rows, piece.values, piece.n_table)
+        self.squares = self.largest = row_squares(self._values.reshape(piece.n_rows, -1))
+        self.guard = np.zeros(piece.n_rows)
+
+    def sum(self, factors: Array) -> Floats:
+        from skdp.kernels import add_table_rows
+
+        factors = factors.astype(self._values.dtype)
+        return np.asarray(add_table_rows(self._rows, self._values, factors, self._n_table)).ravel()
+
+
 def parts_of(pieces: Sequence[Piece], *, ghost: bool) -> list[Part]:
     """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out."""
     return [_part(piece, ghost) for piece in pieces]
@@ -111,11 +130,11 @@ def _part(piece: Piece, ghost: bool) -> Part:
         return _Product(piece)
     if isinstance(piece, OuterSum):
         return _Products(piece) if ghost else _Entries(Vectors(piece.dense()))
+    if isinstance(piece, SparseRows):
+        return _TableRows(piece)
     return _Entries(piece)
 
 
 def kept_rows(piece: Piece, kept: NDArray[np.bool_]) -> Piece:
     """Some records of a piece; the others' rows are gone, and not only their factors: 0 times NaN is NaN."""
-    if isinstance(piece, Vectors):
-        return Vectors(piece.values[kept])
-    return type(piece)(piece.left[kept], piece.right[kept])
+    return of_arrays(piece, [array[kept] for array in arrays_of(piece)])

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.exceptions import UnsupportedAccounting
-from skdp.privacy.gradients.device import ThroughDevice
-from skdp.privacy.pieces import OuterSum, Piece, Vectors
+from skdp.privacy.gradients.device import ThroughDevice, arrays_of
+from skdp.privacy.pieces import OuterSum, Piece
 
 __all__ = ["check_places"]
 
@@ -153,7 +153,7 @@ def _numbers(pieces: Sequence[Piece]) -> list[NDArray[np.float64]]:
     """All arrays of the pieces, and what is multiplied out of them; copied."""
     found = []
     for piece in pieces:
-        arrays = [piece.values] if isinstance(piece, Vectors) else [piece.left, piece.right]
+        arrays = list(arrays_of(piece))
         if isinstance(piece, OuterSum):
             arrays.append(piece.dense())
         found += [array.copy() for array in arrays]
