@@ -3,10 +3,10 @@
 References: the tutorial of TensorFlow Privacy, whose net DP-SGD-JL trains (26,010 parameters); Papernot et al.,
 "Tempered sigmoid activations for deep learning with differential privacy", AAAI 2021 (DP-CNN); Tramer and Boneh,
 "Differentially private learning needs better features", ICLR 2021 (H-CNN, on scattering features); the PyTorch
-tutorial's net, CNN5 of Wang (2021), chapter 4. Bu et al., "Fast and memory efficient differentially private-SGD via
-JL projections", NeurIPS 2021, name three larger nets and their numbers of parameters: one for CIFAR-10 after
-Papernot et al., AlexNet (Krizhevsky et al. 2012) and VGG13 (Simonyan and Zisserman 2014). They do not print strides
-and pools: those here lead to the same numbers.
+tutorial's net, CNN5 of Wang (2021), chapter 4. Bu et al., "Fast and memory efficient differentially private-SGD
+via JL projections", NeurIPS 2021, name larger nets and print their numbers of parameters: one for CIFAR-10 after
+Papernot et al., AlexNet (Krizhevsky et al. 2012), VGG13 (Simonyan and Zisserman 2014), and an LSTM for IMDb. They
+print neither strides nor pools: those here lead to the same numbers.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 
 from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.dense import Dense
+from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.flatten import Flatten
+from skdp.nn.layers.lstm import LSTM
+from skdp.nn.layers.masked_mean_pool import MaskedMeanPool
 from skdp.nn.layers.max_pool import MaxPool2D
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.rescaling import Rescaling
@@ -127,6 +130,29 @@ def vgg13(n_outputs: int) -> Sequential:
     return Sequential([*layers, *with_relu((4096, 4096, 1000), n_outputs)])
 
 
+def lstm(
+    vocabulary_size: int,
+    n_outputs: int,
+    *,
+    n_features: int = 64,
+    n_units: int = 64,
+    bidirectional: bool = True,
+    hidden_layer_sizes: tuple[int, ...] = (64,),
+) -> Sequential:
+    """Embedded tokens, an LSTM, the mean of its states, and dense layers."""
+    dense = default_mlp(hidden_layer_sizes, "relu", n_outputs)
+    first = [Embedding(vocabulary_size, n_features), LSTM(n_units, bidirectional), MaskedMeanPool()]
+    return Sequential([*first, *dense.layers])
+
+
+IMDB_VOCABULARY = 8185  # ids of TensorFlow's "imdb_reviews/subwords8k"; the paper prints 8k
+
+
+def imdb_lstm(n_outputs: int) -> Sequential:
+    """Both directions, and a hidden layer, for subwords of film reviews."""
+    return lstm(IMDB_VOCABULARY, n_outputs)
+
+
 class Published(NamedTuple):
     """A net by name.
 
@@ -158,6 +184,7 @@ ARCHITECTURES: dict[str, Published] = {
     "cifar-623146": Published(cifar_cnn, (32, 32, 3), 623_146),
     "alexnet": Published(alexnet, (28, 28, 1), 21_598_922),
     "vgg13": Published(vgg13, (32, 32, 3), 32_394_562),
+    "imdb-lstm": Published(imdb_lstm, (150,), 598_274, 2),
 }
 
 
