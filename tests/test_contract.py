@@ -40,6 +40,10 @@ from skdp.registry import estimators_of
 
 ALL = dict(skdp.all_estimators())
 NETS = estimators_of("skdp.nn")
+TEXT, VOCABULARY = (
+    {"DPLSTMClassifier"},
+    1000,
+)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
 PRIVATE = {
     name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters
@@ -103,6 +107,9 @@ def learned(model):
 def data(name, n=60, d=5, n_classes=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
+    if name in TEXT:
+        X = 1 + np.abs(X) * 1000 // 1 % VOCABULARY  # token ids
+        return X, (X[:, 0] // 1 % n_classes).astype(int)
     if not classifies(name):
         return X, X @ np.arange(1.0, d + 1) + rng.normal(size=n)
     return X, np.argmax(X[:, :n_classes] + 0.1 * rng.normal(size=(n, n_classes)), axis=1)
@@ -117,6 +124,8 @@ def make(name, **params):
         defaults["epsilon"] = 40.0  # below, it releases a constant for so few records
     if name in NETS:
         defaults["max_iter"] = 4
+    if name in TEXT:
+        defaults.update(vocabulary_size=VOCABULARY, max_length=5, n_features=4, n_units=3)
     return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
 
 

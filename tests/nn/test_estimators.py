@@ -24,6 +24,10 @@ from skdp.privacy.statistics import gradient_sum
 from skdp.registry import estimators_of
 
 NETS = {name: getattr(skdp, name) for name in sorted(estimators_of("skdp.nn"))}
+TEXT, VOCABULARY = (
+    {"DPLSTMClassifier"},
+    1000,
+)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 each = pytest.mark.parametrize("name", NETS)
 
 
@@ -46,6 +50,9 @@ def wide_terminal(monkeypatch):
 def data(name, n=60, d=5, n_classes=2):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
+    if name in TEXT:
+        X = 1 + np.abs(X) * 1000 // 1 % VOCABULARY  # token ids
+        return X, (X[:, 0] % n_classes).astype(int)
     if not is_classifier(NETS[name]()):
         return X, X @ np.arange(1.0, d + 1) + rng.normal(size=n)
     return X, np.argmax(X[:, :n_classes] + 0.1 * rng.normal(size=(n, n_classes)), axis=1)
@@ -56,6 +63,8 @@ def make(name, **params):
     given = {"random_state": 0, "max_iter": 4}
     if is_classifier(NETS[name]()):
         given["classes"] = (0, 1)
+    if name in TEXT:
+        given.update(vocabulary_size=VOCABULARY, max_length=5, n_features=4, n_units=3)
     return NETS[name](**{**given, **params})
 
 
