@@ -119,8 +119,8 @@ class DPLSTMClassifier(SequenceNet):
     """A recurrent net for text, by differentially private SGD.
 
     Each token has a learned vector. A long short-term memory reads the vectors in both directions, and dense
-    layers map the mean of its states to classes. It takes steps along noisy clipped gradients of minibatches, as in
-    [Abadi2016]_.
+    layers map the mean of its states to classes. Training takes steps along noisy clipped gradients of
+    minibatches, as in [Abadi2016]_.
 
     {guarantee}
 

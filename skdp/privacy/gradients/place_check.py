@@ -22,8 +22,8 @@ __all__ = ["check_places"]
 
 ROWS = 64  # a block of `gradient_sum`
 SIZES = (1, 2, 8, 33, 63)
-# Numbers of products that are looked at together, and the fewest rows of them: 16 rows of float32 stand at as many
-# places within a cache line as there are.
+# Most numbers of products that are looked at together. If there are more, it is 16 rows at a time: rows of float32
+# stand at 16 places of a cache line.
 PRODUCTS, FEWEST = 2**24, 16
 MOVED = (
     "a row's gradient changed its last bits with the row's place, in a batch of {} rows: one record would then "
@@ -135,11 +135,10 @@ def _products_stay(piece: Piece) -> bool:
     """
     if not isinstance(piece, OuterSum):
         return True
-    few = min(ROWS, max(FEWEST, PRODUCTS // piece.n_entries))
-    places = np.arange(few)
+    few = ROWS if ROWS * piece.n_entries <= PRODUCTS else FEWEST
     for first in range(0, ROWS, few):
         left, right = piece.left[first : first + few], piece.right[first : first + few]
-        whole = OuterSum(left, right).dense()
+        whole, places = OuterSum(left, right).dense(), np.arange(len(left))
         for order in (places[::-1], places[1::2], places[-1:], places[few // 3 :]):
             if not _same(whole[order], OuterSum(left[order], right[order]).dense()):
                 return False
