@@ -83,7 +83,7 @@ def _row(row: Any) -> NDArray[Any]:
 
 def _ids(values: NDArray[Any], vocabulary_size: int) -> NDArray[Any]:
     """The same numbers, if all of them are ids or padding."""
-    if values.size and values.dtype.kind not in "iuf":
+    if values.size and values.dtype.kind not in "biuf":
         raise TypeError(NUMBERS)
     with np.errstate(all="ignore"):  # a warning would tell of a value
         if values.dtype.kind == "f" and not bool(np.all(values == np.floor(values))):
