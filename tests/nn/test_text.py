@@ -112,7 +112,7 @@ def small(**params):
 def test_words_are_learned():
     """Seeded. Guessing gives .5 with a standard deviation of .011; .6 is 8.9 of them (false alarm < 1e-15)."""
     X, y = documents(3000)
-    model = small(epsilon=8.0, max_iter=120, batch_size=300).fit(X, y)
+    model = small(epsilon=8.0, max_iter=40, batch_size=300).fit(X, y)
     assert model.score(*documents(2000, seed=1)) > 0.6
 
 
