@@ -13,7 +13,7 @@ from numba.extending import overload
 
 from skdp.kernels import jit, jit_fused
 
-__all__ = ["lstm_backward", "lstm_forward", "lstm_inputs", "pool_backward", "pool_forward"]
+__all__ = ["lstm_backward", "lstm_forward", "pool_backward", "pool_forward"]
 
 TOGETHER = 4  # records
 # Numerator and denominator of a rational function that is tanh for float32, off by about 3e-7, as in Eigen.
@@ -74,103 +74,80 @@ def add_products(x, weight, total):
             total[3, j] += d0 * u + d1 * v
 
 
-@jit
-def lstm_inputs(x, tokens, inputs):
-    """Write what enters a step: a token's numbers, room for the state before it, and a 1; zeros for padding."""
-    n_features, last = x.shape[2] - 1, inputs.shape[2] - 1
-    for b in range(x.shape[0]):
-        for t in range(x.shape[1]):
-            tokens[b, t] = x[b, t, n_features] > 0.5
-            row, found = inputs[b, t], x[b, t]
-            if tokens[b, t]:
-                for j in range(n_features):
-                    row[j] = found[j]
-                row[last] = 1
-            else:
-                row[:] = 0
+@jit_fused
+def activate(sums, r):
+    """Turn the sums of record ``r`` into gates, in place: the third part by tanh, the others by the logistic."""
+    one, half = sums.dtype.type(1), sums.dtype.type(0.5)
+    for k in range(4):
+        factor = one if k == 2 else half
+        shift = one - factor
+        for j in range(sums.shape[2]):
+            sums[r, k, j] = shift + factor * _tanh(factor * sums[r, k, j])
 
 
-@jit
-def sigmoids(x, found):
-    half = x.dtype.type(0.5)
-    for j in range(x.size):
-        found[j] = half + half * _tanh(half * x[j])
-
-
-@jit
-def tanhs(x, found):
-    for j in range(x.size):
-        found[j] = _tanh(x[j])
-
-
-@jit
-def new_state(gates, cell, cell_tanh, state):
-    n = cell.size
-    i, f, g, o = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
+@jit_fused
+def new_state(gates, r, cells, cell_tanhs, states, b, t):
+    """Update cell and state of record ``r``."""
+    n = cells.shape[1]
     for j in range(n):
-        cell[j] = f[j] * cell[j] + i[j] * g[j]
-    tanhs(cell, cell_tanh)
+        cells[r, j] = gates[r, 1, j] * cells[r, j] + gates[r, 0, j] * gates[r, 2, j]
     for j in range(n):
-        state[j] = o[j] * cell_tanh[j]
+        cell_tanhs[b, t, j] = _tanh(cells[r, j])
+    for j in range(n):
+        states[r, j] = gates[r, 3, j] * cell_tanhs[b, t, j]
 
 
 @jit
-def copy(x, found):
-    for j in range(x.size):
-        found[j] = x[j]
-
-
-@jit
-def lstm_forward(tokens, weight, bias, back, inputs, gates, before, cell_tanhs, y, first):
+def lstm_forward(tokens, weight, bias, back, inputs, at, gates, before, cell_tanhs, y, first):
     """Run one direction. On entry ``gates`` holds the products of the tokens' numbers and the weight."""
     n_rows, length, n = before.shape
-    at = inputs.shape[2] - 1 - n
     states = np.empty((TOGETHER, weight.shape[0]), dtype=gates.dtype)
     cells = np.empty((TOGETHER, n), dtype=gates.dtype)
     sums = np.empty((TOGETHER, 4 * n), dtype=gates.dtype)
-    for b in range(0, n_rows, TOGETHER):
+    gate_sums = sums.reshape(TOGETHER, 4, n)
+    for start in range(0, n_rows, TOGETHER):
         states[:] = 0
         cells[:] = 0
-        count = min(TOGETHER, n_rows - b)
+        sums[:] = 0
+        count = min(TOGETHER, n_rows - start)
         for s in range(length):
             t = length - 1 - s if back else s
-            for r in range(TOGETHER):
-                if r < count:
-                    total, found = sums[r], gates[b + r, t]
-                    for j in range(4 * n):
-                        total[j] = found[j] + bias[j]
-                else:
-                    sums[r] = 0
+            for r in range(count):
+                for j in range(4 * n):
+                    sums[r, j] = gates[start + r, t, j] + bias[j]
             add_products(states, weight, sums)
             for r in range(count):
-                here = y[b + r, t, first : first + n]
-                if tokens[b + r, t]:
-                    found = gates[b + r, t]
-                    copy(states[r, :n], inputs[b + r, t, at : at + n])
-                    copy(cells[r], before[b + r, t])
-                    sigmoids(sums[r, : 2 * n], found[: 2 * n])
-                    tanhs(sums[r, 2 * n : 3 * n], found[2 * n : 3 * n])
-                    sigmoids(sums[r, 3 * n :], found[3 * n :])
-                    new_state(found, cells[r], cell_tanhs[b + r, t], states[r, :n])
-                    copy(states[r, :n], here)
-                else:
-                    here[:] = 0
+                b = start + r
+                if not tokens[b, t]:
+                    continue
+                for j in range(n):
+                    inputs[b, t, at + j] = states[r, j]
+                for j in range(n):
+                    before[b, t, j] = cells[r, j]
+                activate(gate_sums, r)
+                for j in range(4 * n):
+                    gates[b, t, j] = sums[r, j]
+                new_state(gate_sums, r, cells, cell_tanhs, states, b, t)
+                for j in range(n):
+                    y[b, t, first + j] = states[r, j]
 
 
 @jit
-def gate_slopes(gates, before, cell_tanh, dy, dh, dc, found):
+def gate_slopes(gates, before, cell_tanhs, b, t, dh, dc, r, slopes):
     """Find the derivatives of one step by its sums; ``dc`` becomes that by the cell before."""
-    n, one = before.size, dh.dtype.type(1)
-    i, f, g, o = gates[:n], gates[n : 2 * n], gates[2 * n : 3 * n], gates[3 * n :]
-    di, df, dg, do = found[:n], found[n : 2 * n], found[2 * n : 3 * n], found[3 * n :]
-    for j in range(n):
-        h = dh[j] + dy[j]
-        c = dc[j] + h * o[j] * (one - cell_tanh[j] * cell_tanh[j])
-        dc[j] = c * f[j]
-        di[j] = c * g[j] * i[j] * (one - i[j])
-        df[j] = c * before[j] * f[j] * (one - f[j])
-        dg[j] = c * i[j] * (one - g[j] * g[j])
-        do[j] = h * cell_tanh[j] * o[j] * (one - o[j])
+    one = dh.dtype.type(1)
+    for j in range(dc.shape[1]):
+        o, c = gates[b, t, 3, j], cell_tanhs[b, t, j]
+        dc[r, j] += dh[r, j] * o * (one - c * c)
+        slopes[r, 3, j] = dh[r, j] * c * o * (one - o)
+    for j in range(dc.shape[1]):
+        i, g, d = gates[b, t, 0, j], gates[b, t, 2, j], dc[r, j]
+        slopes[r, 0, j] = d * g * i * (one - i)
+        slopes[r, 2, j] = d * i * (one - g * g)
+    for j in range(dc.shape[1]):
+        f = gates[b, t, 1, j]
+        slopes[r, 1, j] = dc[r, j] * before[b, t, j] * f * (one - f)
+        dc[r, j] *= f
 
 
 @jit
@@ -178,35 +155,31 @@ def lstm_backward(tokens, weight, back, gates, before, cell_tanhs, dy, first, fo
     """Find the derivatives by the sums of one direction, whose transposed weight is given; zeros for padding."""
     n_rows, length, n = before.shape
     slopes = np.empty((TOGETHER, 4 * n), dtype=gates.dtype)
+    gate_parts = slopes.reshape(TOGETHER, 4, n)
     dh = np.empty((TOGETHER, n), dtype=gates.dtype)
     dc = np.empty((TOGETHER, n), dtype=gates.dtype)
     sums = np.empty((TOGETHER, n), dtype=gates.dtype)
-    for b in range(0, n_rows, TOGETHER):
+    for start in range(0, n_rows, TOGETHER):
         dh[:] = 0
         dc[:] = 0
-        count = min(TOGETHER, n_rows - b)
+        count = min(TOGETHER, n_rows - start)
         for s in range(length):
             t = s if back else length - 1 - s
-            slopes[count:] = 0
+            slopes[:] = 0
             for r in range(count):
-                if tokens[b + r, t]:
-                    gate_slopes(
-                        gates[b + r, t],
-                        before[b + r, t],
-                        cell_tanhs[b + r, t],
-                        dy[b + r, t, first : first + n],
-                        dh[r],
-                        dc[r],
-                        slopes[r],
-                    )
-                else:
-                    slopes[r] = 0
-                copy(slopes[r], found[b + r, t])
+                b = start + r
+                if tokens[b, t]:
+                    for j in range(n):
+                        dh[r, j] += dy[b, t, first + j]
+                    gate_slopes(gates, before, cell_tanhs, b, t, dh, dc, r, gate_parts)
+                for j in range(4 * n):
+                    found[b, t, j] = slopes[r, j]
             sums[:] = 0
             add_products(slopes, weight, sums)
             for r in range(count):
-                if tokens[b + r, t]:
-                    copy(sums[r], dh[r])
+                if tokens[start + r, t]:
+                    for j in range(n):
+                        dh[r, j] = sums[r, j]
 
 
 @jit

@@ -71,8 +71,8 @@ class Direction:
 
             found = np.empty(self.gates.shape, dtype=dy.dtype)
             compiled_sequences.lstm_backward(
-                self.tokens, transposed, self.back, self.gates, self.before, self.cell_tanhs,
-                contiguous(dy), first, found,
+                self.tokens, transposed, self.back, self.gates.reshape(*self.tokens.shape, 4, n),
+                self.before, self.cell_tanhs, contiguous(dy), first, found,
             )  # fmt: skip
             return found
         found = xp.zeros(self.gates.shape, dtype=dy.dtype)
@@ -103,28 +103,25 @@ def run_lstm(x: Array, weight: Array, back: bool, y: Array, first: int) -> Direc
     xp, (n_rows, length, _) = array_module(x), x.shape
     n_features, n = x.shape[2] - 1, weight.shape[1] // 4
     shape = (n_rows, length)
-    inputs = xp.empty((*shape, weight.shape[0]), dtype=x.dtype)
+    tokens = x[:, :, n_features] > 0.5
+    inputs = xp.zeros((*shape, weight.shape[0]), dtype=x.dtype)
+    inputs[:, :, :n_features] = x[:, :, :n_features]
+    inputs[:, :, -1] = 1
+    inputs[~tokens] = 0
+    gates = _products(inputs, weight, n_features)
+    y[:, :, first : first + n] = 0
     before, cell_tanhs = (xp.zeros((*shape, n), dtype=x.dtype) for _ in range(2))
     if isinstance(x, np.ndarray):
         from skdp.nn import compiled_sequences
 
-        tokens = np.empty(shape, dtype=np.bool_)
-        compiled_sequences.lstm_inputs(contiguous(x), tokens, inputs)
-        gates = _products(inputs, weight, n_features)
         # The kernel takes two rows of the weight at once.
         recurrent = np.zeros((n + n % 2, 4 * n), dtype=x.dtype)
         recurrent[:n] = weight[n_features:-1]
         compiled_sequences.lstm_forward(
-            tokens, recurrent, contiguous(weight[-1]), back, inputs, gates, before, cell_tanhs,
+            tokens, recurrent, contiguous(weight[-1]), back, inputs, n_features, gates, before, cell_tanhs,
             y, first,
         )  # fmt: skip
         return Direction(back, inputs, tokens, gates, before, cell_tanhs)
-    tokens = x[:, :, n_features] > 0.5
-    inputs[:, :, :n_features] = x[:, :, :n_features]
-    inputs[:, :, n_features:-1] = 0
-    inputs[:, :, -1] = 1
-    inputs = xp.where(tokens[:, :, None], inputs, xp.zeros_like(inputs))
-    gates = _products(inputs, weight, n_features)
     recurrent = contiguous(weight[n_features:-1])
     state, cell = (xp.zeros((n_rows, n), dtype=x.dtype) for _ in range(2))
     for t in reversed(range(length)) if back else range(length):

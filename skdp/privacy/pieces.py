@@ -6,8 +6,6 @@ rests, are `PrivateRecords.gradient_sum`'s.
 """
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,24 +214,24 @@ class SparseRows:
 
     def dense(self) -> Floats:
         """The gradients, an array of shape (n_rows, n_entries)."""
-        xp: Any = np if isinstance(self.values, np.ndarray) else import_module("cupy")
-        found = xp.zeros((self.n_rows, self.n_table, self.values.shape[2]), self.values.dtype)
+        # Arrays of a device take these functions, too.
+        shape = (self.n_rows, self.n_table, self.values.shape[2])
+        found: Floats = np.zeros_like(self.values, shape=shape)
         is_row = (self.rows >= 0) & (self.rows < self.n_table)
-        rows = xp.where(is_row, self.rows, 0)
-        values = xp.where(is_row[:, :, None], self.values, self.values.dtype.type(0))
-        records = xp.arange(self.n_rows)
+        rows = np.where(is_row, self.rows, np.zeros_like(self.rows))
+        values = np.where(is_row[:, :, None], self.values, np.zeros_like(self.values))
+        records = np.cumsum(np.ones_like(self.rows, shape=(self.n_rows,))) - 1
         for t in range(
             self.rows.shape[1]
         ):  # a record's rows may be equal, so they are added one by one
             found[records, rows[:, t]] += values[:, t]
-        entries: Floats = found.reshape(self.n_rows, self.n_entries)
-        return entries
+        return found.reshape(self.n_rows, self.n_entries)
 
 
 Piece = Vectors | Outer | OuterSum | SparseRows
 
 
-def _check_plain(array: NDArray[Any], dimensions: int, name: str) -> None:
+def _check_plain(array: Floats | NDArray[np.int64], dimensions: int, name: str) -> None:
     # A subclass may multiply in its own way: then what is added would not be what was clipped.
     plain = type(array) is np.ndarray or is_cupy(array)
     if not plain:

@@ -91,7 +91,11 @@ class LSTM(Layer):
         for k, name in enumerate(self._names):
             weight = parameters[name]
             slopes = state[k].slopes(weight, dy, k * self.n_units)
-            found[:, :, :-1] += xp.matmul(slopes, contiguous(weight[:n_features].T))
+            of_tokens = contiguous(weight[:n_features].T)
+            if k == 0:
+                xp.matmul(slopes, of_tokens, out=found[:, :, :-1])
+            else:
+                found[:, :, :-1] += xp.matmul(slopes, of_tokens)
         return found
 
     def record_gradients(
@@ -111,7 +115,7 @@ class LSTM(Layer):
             xp, shape = array_module(dy), (len(dy), *parameters[name].shape)
             weight = xp.empty(shape, dtype=dy.dtype)
             # The bias apart: products of an odd number of rows take longer.
-            weight[:, :-1] = xp.matmul(inputs[:, :, :-1].transpose(0, 2, 1), slopes)
+            xp.matmul(inputs[:, :, :-1].transpose(0, 2, 1), slopes, out=weight[:, :-1])
             weight[:, -1] = sum_positions(slopes)
             found.append(Vectors(weight.reshape(len(dy), -1)))
         return found

@@ -8,7 +8,7 @@ on a device in this release**: the tests run it on arrays that behave as CuPy's.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,15 +72,16 @@ def rows_on_host(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
     return found.get() if is_cupy(found) else found
 
 
-def arrays_of(piece: Piece) -> tuple[NDArray[Any], ...]:
+def arrays_of(piece: Piece) -> tuple[NDArray[np.float64], ...]:
     """The arrays that a piece is made of; each has a row for each record."""
     if isinstance(piece, SparseRows):
-        return piece.rows, piece.values
+        return cast(NDArray[np.float64], piece.rows), piece.values
     return (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)
 
 
-def of_arrays(piece: Piece, arrays: Iterable[NDArray[Any]]) -> Piece:
+def of_arrays(piece: Piece, arrays: Iterable[NDArray[np.float64]]) -> Piece:
     """A piece of the kind of ``piece``, made of other arrays."""
     if isinstance(piece, SparseRows):
-        return SparseRows(*arrays, piece.n_table)
+        rows, values = arrays
+        return SparseRows(rows.astype(np.int64, copy=False), values, piece.n_table)
     return type(piece)(*arrays)
