@@ -129,10 +129,10 @@ class DPLSTMClassifier(SequenceNet):
     Parameters
     ----------
     {epsilon} {delta}
-    vocabulary_size : int
+    vocabulary_size : int, default=None
         Public number of different tokens, below 2**24: ids are 1, ..., ``vocabulary_size``. Required; it is never
         the largest id of the records.
-    max_length : int
+    max_length : int, default=None
         Public number of tokens that are read of each record. Required; it is never the longest row of the
         records.
     n_features : int, default=64
