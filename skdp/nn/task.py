@@ -28,6 +28,7 @@ __all__ = [
     "require_places",
     "start_of",
     "usual_clipping",
+    "vocabulary_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -153,6 +154,12 @@ def has_other_layers(net: Sequential) -> bool:
     return not all(type(part).__module__.startswith("skdp.nn.") for part in (net, *net.layers))
 
 
+def vocabulary_of(net: Sequential) -> int | None:
+    """How many ids the embedding of a net knows; None for a net without one."""
+    sizes = [layer.vocabulary_size for layer in net.layers if isinstance(layer, Embedding)]
+    return sizes[0] if sizes else None
+
+
 def require_places(
     net: Sequential,
     shape: tuple[int, ...],
@@ -201,20 +208,24 @@ def _look(
     loss = CrossEntropy(k) if k > 1 else SquaredError()
     start = network.initialize(np.random.default_rng(0))  # nothing here is private
     task = NetTask(network, loss, inputs, Targets(), start)
-    function = _with_ids(net.layers[0], task.gradients_at(method)(task.trained(start)))
+    function = task.gradients_at(method)(task.trained(start))
+    if (size := vocabulary_of(net)) is not None:
+        function = _on_ids(function, size)
     check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
 
 
-def _with_ids(layer: Layer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """For a net that begins with an embedding, numbers near 0 become ids; normal ones would all be padding."""
-    if not isinstance(layer, Embedding):
-        return function
-    spread = layer.vocabulary_size / 2  # some of the ids are then out of range
+def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, Any], Any]:
+    """The function of ids that are made of normal numbers: a third is padding, also between tokens."""
 
-    def of_numbers(X: Any, y: Any) -> Any:
-        return function(array_module(X).ceil(abs(X) * spread), y)
+    def pieces(X: Any, y: Any) -> Any:
+        xp = array_module(X)
+        with np.errstate(all="ignore"):
+            ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
+            ids = xp.where(abs(X) < 0.4, X.dtype.type(0), ids)
+            # Numbers that are no ids stay what they are.
+            return function(xp.where(abs(X) < 1e3, ids, X), y)
 
-    return of_numbers
+    return pieces
 
 
 _look_once = lru_cache(maxsize=64)(_look)

@@ -149,7 +149,12 @@ class OuterSum:
 
     def dense(self) -> Floats:
         """The gradients, an array of shape (n_rows, n_entries): one matrix product a record."""
-        entries: Floats = np.matmul(self.left.transpose(0, 2, 1), self.right)
+        # BLAS may add the terms in another order for another layout.
+        left, right = (
+            np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+            for array in (self.left, self.right)
+        )
+        entries: Floats = np.matmul(left.transpose(0, 2, 1), right)
         return entries.reshape(self.n_rows, self.n_entries)
 
 

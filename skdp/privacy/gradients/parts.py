@@ -17,6 +17,9 @@ __all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
 
+GRAM_ENTRIES = (
+    2**22
+)  # of the Gram matrices that are there at once, on either side; a choice, not tuned
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
@@ -87,10 +90,16 @@ class _Products:
             for factor in (self._left, self._right)
         )
         spread = np.sqrt(left * right).sum(axis=1)
-        grams = (
-            np.matmul(factor, factor.transpose(0, 2, 1)) for factor in (self._left, self._right)
-        )
-        gram = gram_products(*grams)
+        gram, few = np.empty(m), max(1, GRAM_ENTRIES // T**2)
+        for first in range(
+            0, m, few
+        ):  # T^2 numbers a record: for all records, they may be gigabytes
+            part = slice(first, first + few)
+            grams = (
+                np.matmul(factor[part], factor[part].transpose(0, 2, 1))
+                for factor in (self._left, self._right)
+            )
+            gram[part] = gram_products(*grams)
         self.squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
         self.largest = np.maximum(left.sum(axis=1), right.sum(axis=1))
         self.guard = T * spread
