@@ -57,6 +57,7 @@ from skdp.nn.mlp import DPMLPClassifier as DPMLPClassifier
 from skdp.nn.mlp import DPMLPRegressor as DPMLPRegressor
 from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
+from skdp.nn.text import DPLSTMClassifier as DPLSTMClassifier
 from skdp.preprocessing.public_bins import PublicBinsEncoder as PublicBinsEncoder
 from skdp.preprocessing.public_scaler import PublicScaler as PublicScaler
 from skdp.preprocessing.scalers import DPQuantileScaler as DPQuantileScaler

@@ -262,12 +262,12 @@ n_projections : int, default=20
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to
-    [0, 1]. None releases a window for each column, for at least 10 % of the budget (of mu^2), and scales it to
-    [-1, 1].""",
+    [0, 1], those of images to [-1, 1]. None releases a window for each column, for at least 10 % of the budget
+    (of mu^2), and scales it to [-1, 1].""",
     "input_range.image": """\
 input_range : tuple of (low, high), default=None
     Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel: values are
-    clipped to them and scaled to [0, 1]. None takes values as they are.""",
+    clipped to them and scaled to [-1, 1]. None takes values as they are.""",
     "y_bounds.net": """\
 y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the

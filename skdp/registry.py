@@ -24,6 +24,7 @@ ESTIMATORS = {
     "DPIGHTRegressor": "skdp.linear_model.ight.estimators",
     "DPLSSGDClassifier": "skdp.linear_model.sgd.estimators",
     "DPLSSGDRegressor": "skdp.linear_model.sgd.estimators",
+    "DPLSTMClassifier": "skdp.nn.text",
     "DPLinearRegression": "skdp.linear_model.front.estimators",
     "DPLocalGradientPerturbationClassifier": "skdp.multiparty.baselines.local_gradient",
     "DPLocalGradientPerturbationRegressor": "skdp.multiparty.baselines.local_gradient",

@@ -40,6 +40,10 @@ from skdp.registry import estimators_of
 
 ALL = dict(skdp.all_estimators())
 NETS = estimators_of("skdp.nn")
+TEXT, VOCABULARY = (
+    {"DPLSTMClassifier"},
+    1000,
+)  # sequences of ids from 1 to 1,000, of length 5 in these tests
 MODELS = {name: cls for name, cls in ALL.items() if is_classifier(cls()) or is_regressor(cls())}
 PRIVATE = {
     name: cls for name, cls in MODELS.items() if "epsilon" in inspect.signature(cls).parameters
@@ -50,6 +54,8 @@ each = pytest.mark.parametrize("name", sorted(ALL))
 each_model = pytest.mark.parametrize("name", sorted(MODELS))
 # Nets have no coefficients, and compute with dense blocks of rows: tests/nn/test_estimators.py has their shapes.
 each_linear = pytest.mark.parametrize("name", sorted(set(MODELS) - set(NETS)))
+# Sequences are cut or padded, so their tables have no columns with names and no width of their own.
+each_table = pytest.mark.parametrize("name", sorted(set(MODELS) - TEXT))
 each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
 
 
@@ -63,10 +69,15 @@ def classifies(name):
     return is_classifier(ALL[name]())
 
 
+def required(name):
+    """Parameters that an estimator cannot do without."""
+    return {"vocabulary_size": VOCABULARY, "max_length": 5} if name in TEXT else {}
+
+
 def refuses_groups(cls):
     """Only the change of one row is proven: the estimator says so when it is asked for groups, before any data."""
     with pytest.raises(ValueError, match=r"unit='group' is not proven|requires y") as told:
-        cls(unit="group").fit(np.eye(4), None, groups=[0, 0, 1, 1])
+        cls(unit="group", **required(cls.__name__)).fit(np.eye(4), None, groups=[0, 0, 1, 1])
     return "not proven" in str(told.value)
 
 
@@ -103,6 +114,9 @@ def learned(model):
 def data(name, n=60, d=5, n_classes=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
+    if name in TEXT:
+        X = 1 + np.abs(X) * 1000 // 1 % VOCABULARY  # token ids
+        return X, (X[:, 0] // 1 % n_classes).astype(int)
     if not classifies(name):
         return X, X @ np.arange(1.0, d + 1) + rng.normal(size=n)
     return X, np.argmax(X[:, :n_classes] + 0.1 * rng.normal(size=(n, n_classes)), axis=1)
@@ -117,6 +131,8 @@ def make(name, **params):
         defaults["epsilon"] = 40.0  # below, it releases a constant for so few records
     if name in NETS:
         defaults["max_iter"] = 4
+    if name in TEXT:
+        defaults.update(n_features=4, n_units=3, **required(name))
     return cls(**{**{k: v for k, v in defaults.items() if k in known and v is not None}, **params})
 
 
@@ -322,7 +338,7 @@ def test_declared_classes_stay_although_absent_from_y(name):
 def test_inferred_classes_warn_once_and_are_reported(name):
     X, y = data(name)
     with pytest.warns(PrivacyLeakWarning, match="classes=") as caught:
-        model = ALL[name](random_state=0).fit(X, y)
+        model = ALL[name](random_state=0, **required(name)).fit(X, y)
     leaks = [str(w.message) for w in caught if issubclass(w.category, PrivacyLeakWarning)]
     assert len([text for text in leaks if not text.startswith("random_state is a seed")]) == 1
     assert any("label set" in line for line in model.privacy_.assumptions)
@@ -432,7 +448,7 @@ def test_failed_fit_leaves_the_old_model(name):
     assert pickle.dumps({k: v for k, v in vars(model).items() if k.endswith("_")}) == before
 
 
-@each_model
+@each_table
 def test_refit_replaces_everything(name):
     pd = pytest.importorskip("pandas")
     X, y = data(name)
@@ -446,7 +462,7 @@ def test_refit_replaces_everything(name):
 # ------------------------------------------------------------------ inputs
 
 
-@each_model
+@each_table
 def test_pandas_and_polars_frames(name):
     pd = pytest.importorskip("pandas")
     pl = pytest.importorskip("polars")

@@ -142,7 +142,11 @@ def fitted():
         y = (X["a"] > 0).astype(int) if is_classifier(model) else X["a"] + rng.normal(size=200)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X, y)
+            if "vocabulary_size" in known:
+                model.set_params(vocabulary_size=9, max_length=4, max_iter=2)
+                model.fit((X > 0).astype(int), y)
+            else:
+                model.fit(X, y)
         found[name] = {k for k in dir(model) if k.endswith("_") and not k.startswith("_")}
     return found
 

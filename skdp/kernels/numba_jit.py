@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["jit", "jit_any_order"]
+__all__ = ["jit", "jit_any_order", "jit_fused"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,6 +31,14 @@ def jit_any_order(function: F) -> F:
     Nothing else is relaxed: no contraction, and NaN, infinities and signed zeros as in IEEE 754.
     """
     return _compile(function, fastmath={"reassoc"})
+
+
+def jit_fused(function: Callable[..., Any]) -> Any:
+    """Compile a loop in which a product and an addition may be one instruction, which rounds once.
+
+    The order of additions stays as it is written.
+    """
+    return _compile(function, fastmath={"contract"})
 
 
 def _compile(function: F, fastmath: Any) -> F:

@@ -7,10 +7,13 @@ from skdp.nn.layers.avg_pool import AvgPool2D as AvgPool2D
 from skdp.nn.layers.batch_norm import BatchNorm as BatchNorm
 from skdp.nn.layers.conv2d import Conv2D as Conv2D
 from skdp.nn.layers.dense import Dense as Dense
+from skdp.nn.layers.embedding import Embedding as Embedding
 from skdp.nn.layers.flatten import Flatten as Flatten
 from skdp.nn.layers.group_norm import GroupNorm as GroupNorm
 from skdp.nn.layers.layer import Layer as Layer
 from skdp.nn.layers.layer_norm import LayerNorm as LayerNorm
+from skdp.nn.layers.lstm import LSTM as LSTM
+from skdp.nn.layers.masked_mean_pool import MaskedMeanPool as MaskedMeanPool
 from skdp.nn.layers.max_pool import MaxPool2D as MaxPool2D
 from skdp.nn.layers.relu import ReLU as ReLU
 from skdp.nn.layers.rescaling import Rescaling as Rescaling
@@ -26,3 +29,4 @@ from skdp.nn.network import Sequential as Sequential
 from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
 from skdp.nn.products import rows_times as rows_times
+from skdp.nn.text import DPLSTMClassifier as DPLSTMClassifier

@@ -1,18 +1,24 @@
-"""Published nets by name, with their numbers of parameters for ten classes.
+"""Published nets by name, with their numbers of parameters.
 
 References: the tutorial of TensorFlow Privacy, whose net DP-SGD-JL trains (26,010 parameters); Papernot et al.,
 "Tempered sigmoid activations for deep learning with differential privacy", AAAI 2021 (DP-CNN); Tramer and Boneh,
 "Differentially private learning needs better features", ICLR 2021 (H-CNN, on scattering features); the PyTorch
-tutorial's net, CNN5 of Wang (2021), chapter 4.
+tutorial's net, CNN5 of Wang (2021), chapter 4. Bu et al., "Fast and memory efficient differentially private-SGD
+via JL projections", NeurIPS 2021, name larger nets and print their numbers of parameters: one for CIFAR-10 after
+Papernot et al., AlexNet (Krizhevsky et al. 2012), VGG13 (Simonyan and Zisserman 2014), and an LSTM for IMDb. They
+print neither strides nor pools: those here lead to the same numbers.
 """
 
 from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 from skdp.nn.layers.conv2d import Conv2D
 from skdp.nn.layers.dense import Dense
+from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.flatten import Flatten
+from skdp.nn.layers.lstm import LSTM
+from skdp.nn.layers.masked_mean_pool import MaskedMeanPool
 from skdp.nn.layers.max_pool import MaxPool2D
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.rescaling import Rescaling
@@ -86,15 +92,99 @@ def cnn5(n_outputs: int) -> Sequential:
     )  # fmt: skip
 
 
-# By name: the net for a number of classes, the image for which it was published, its parameters for ten classes.
-ARCHITECTURES: dict[str, tuple[Callable[[int], Sequential], tuple[int, int, int], int]] = {
-    "mnist-26010": (tutorial, (28, 28, 1), 26_010),
-    "tf-tutorial": (tutorial, (28, 28, 1), 26_010),
-    "dp-cnn": (dp_cnn, (32, 32, 3), 550_570),
-    "dp-cnn-s": (dp_cnn_small, (28, 28, 1), 26_010),
-    "h-cnn": (h_cnn, (8, 8, 243), 187_210),
-    "h-cnn-s": (h_cnn_small, (7, 7, 81), 33_066),
-    "cnn5": (cnn5, (32, 32, 3), 62_006),
+def cifar_cnn(n_outputs: int) -> Sequential:
+    """Seven 3 x 3 convolutions with tanh, and no hidden layer."""
+    layers: list[Any] = []
+    for filters in (32, 64, 128):
+        layers += [Conv2D(filters, 3, padding="same"), Tanh()] * 2
+        layers += [MaxPool2D(2, stride=2)]
+    layers += [Conv2D(256, 3, padding="same"), Tanh()]
+    return Sequential([*layers, Flatten(), Dense(n_outputs)])
+
+
+def with_relu(sizes: tuple[int, ...], n_outputs: int) -> list[Any]:
+    """Wide dense layers on flattened maps."""
+    layers: list[Any] = [Flatten()]
+    for size in sizes:
+        layers += [Dense(size, initialization="he"), ReLU()]
+    return [*layers, Dense(n_outputs)]
+
+
+def alexnet(n_outputs: int) -> Sequential:
+    """Five convolutions and three dense layers, for small grey images."""
+    layers: list[Any] = []
+    for filters, size, stride, pool in (
+        (96, 11, 2, 2), (256, 5, 1, 2), (384, 3, 1, 0), (384, 3, 1, 0), (256, 3, 1, 3),
+    ):  # fmt: skip
+        layers += [Conv2D(filters, size, stride, "same", initialization="he"), ReLU()]
+        layers += [MaxPool2D(pool, stride=pool)] if pool else []
+    return Sequential([*layers, *with_relu((4096, 4096), n_outputs)])
+
+
+def vgg13(n_outputs: int) -> Sequential:
+    """Ten 3 x 3 convolutions and four dense layers: VGG13 for 1,000 classes, and one more layer after it."""
+    layers: list[Any] = []
+    for filters in (64, 128, 256, 512, 512):
+        layers += [Conv2D(filters, 3, padding="same", initialization="he"), ReLU()] * 2
+        layers += [MaxPool2D(2, stride=2)]
+    return Sequential([*layers, *with_relu((4096, 4096, 1000), n_outputs)])
+
+
+def lstm(
+    vocabulary_size: int,
+    n_outputs: int,
+    *,
+    n_features: int = 64,
+    n_units: int = 64,
+    bidirectional: bool = True,
+    hidden_layer_sizes: tuple[int, ...] = (64,),
+) -> Sequential:
+    """Embedded tokens, an LSTM, the mean of its states, and dense layers."""
+    dense = default_mlp(hidden_layer_sizes, "relu", n_outputs)
+    first = [Embedding(vocabulary_size, n_features), LSTM(n_units, bidirectional), MaskedMeanPool()]
+    return Sequential([*first, *dense.layers])
+
+
+IMDB_VOCABULARY = 8185  # ids of TensorFlow's "imdb_reviews/subwords8k"; the paper prints 8k
+
+
+def imdb_lstm(n_outputs: int) -> Sequential:
+    """Both directions, and a hidden layer, for subwords of film reviews."""
+    return lstm(IMDB_VOCABULARY, n_outputs)
+
+
+class Published(NamedTuple):
+    """A net by name.
+
+    Attributes
+    ----------
+    make : callable
+        From a number of classes to the net.
+    shape : tuple of int
+        Of the records for which it was published.
+    n_parameters : int
+        For ``n_outputs`` classes.
+    n_outputs : int, default=10
+    """
+
+    make: Callable[[int], Sequential]
+    shape: tuple[int, ...]
+    n_parameters: int
+    n_outputs: int = 10
+
+
+ARCHITECTURES: dict[str, Published] = {
+    "mnist-26010": Published(tutorial, (28, 28, 1), 26_010),
+    "tf-tutorial": Published(tutorial, (28, 28, 1), 26_010),
+    "dp-cnn": Published(dp_cnn, (32, 32, 3), 550_570),
+    "dp-cnn-s": Published(dp_cnn_small, (28, 28, 1), 26_010),
+    "h-cnn": Published(h_cnn, (8, 8, 243), 187_210),
+    "h-cnn-s": Published(h_cnn_small, (7, 7, 81), 33_066),
+    "cnn5": Published(cnn5, (32, 32, 3), 62_006),
+    "cifar-623146": Published(cifar_cnn, (32, 32, 3), 623_146),
+    "alexnet": Published(alexnet, (28, 28, 1), 21_598_922),
+    "vgg13": Published(vgg13, (32, 32, 3), 32_394_562),
+    "imdb-lstm": Published(imdb_lstm, (150,), 598_274, 2),
 }
 
 
@@ -125,7 +215,7 @@ def architecture(name: str, n_outputs: int) -> Sequential:
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"architecture must be one of {sorted(ARCHITECTURES)}, got {name!r}")
-    return ARCHITECTURES[name][0](n_outputs)
+    return ARCHITECTURES[name].make(n_outputs)
 
 
 def default_cnn(image: tuple[int, int, int], n_outputs: int) -> Sequential:

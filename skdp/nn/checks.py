@@ -1,7 +1,7 @@
 """Checks of public parameters, so that a refusal comes before anything is spent."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
 
@@ -13,7 +13,6 @@ from skdp.base.tables import validate_table
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import numeric_targets
-from skdp.nn.inputs import as_rows
 from skdp.privacy import LEAST_CLIP, check_projected
 
 __all__ = ["check_clipping", "check_validation", "public_data"]
@@ -51,7 +50,7 @@ def check_validation(validation: Any) -> None:
 
 
 def public_data(
-    scratch: Any, validation: Any, seen: Mapping[str, Any]
+    scratch: Any, validation: Any, seen: Mapping[str, Any], table: Callable[[Any, Any], Any]
 ) -> tuple[Any, np.ndarray] | None:
     """Check the validation data against what a fit has seen of its records.
 
@@ -62,6 +61,8 @@ def public_data(
     validation : tuple of (X, y) or None
     seen : mapping
         Attributes such as ``n_features_in_``, and ``classes_`` of a classification.
+    table : callable
+        Of X and ``seen``: X as a table.
 
     Returns
     -------
@@ -71,22 +72,21 @@ def public_data(
     if validation is None:
         return None
     X, y = validation
-    image: Any = seen.get("image_shape_")
     try:
-        X = as_rows(X, image)
+        X = table(X, seen)
         if "classes_" not in seen:
-            table, targets = numeric_targets(scratch, X, y)
+            found, targets = numeric_targets(scratch, X, y)
         else:
             codes = label_codes(as_cells(y), seen["classes_"])  # NaN where a label is missing
             if not np.all(codes >= 0):
                 known = np.asarray(seen["classes_"]).tolist()
                 raise ValueError(f"every label must be one of the classes {known}")
-            table, targets = validate_table(scratch, X, codes)
+            found, targets = validate_table(scratch, X, codes)
     except (TypeError, ValueError) as error:
         raise type(error)(f"validation does not fit: {error}") from None
-    if table.shape[1] != seen["n_features_in_"]:
+    if found.shape[1] != seen["n_features_in_"]:
         raise ValueError(
-            f"validation does not fit: its X has {table.shape[1]} features, but the records have "
+            f"validation does not fit: its X has {found.shape[1]} features, but the records have "
             f"{seen['n_features_in_']}"
         )
-    return table, np.asarray(targets)
+    return found, np.asarray(targets)

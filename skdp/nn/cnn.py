@@ -1,6 +1,5 @@
 """Convolutional nets for images."""
 
-import math
 from typing import Any
 
 from skdp._docs import document
@@ -13,6 +12,8 @@ from skdp.nn.network import Network
 
 __all__ = ["DPCNNClassifier"]
 
+NETS = {name: net for name, net in ARCHITECTURES.items() if len(net.shape) == 3}  # of images
+
 
 class ConvolutionalNet(ImageModel, NetClassifier):
     """A net for images of a public shape."""
@@ -21,13 +22,13 @@ class ConvolutionalNet(ImageModel, NetClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("architecture", self.architecture, ("auto", *sorted(ARCHITECTURES)))
+        check_choice("architecture", self.architecture, ("auto", *sorted(NETS)))
 
     def _row_image(self, n_features: int) -> tuple[int, int, int]:
-        if self.image_shape is None and self.architecture in ARCHITECTURES:
-            made_for = ARCHITECTURES[self.architecture][1]
-            if n_features == math.prod(made_for):
-                return made_for
+        if self.image_shape is None and self.architecture in NETS:
+            height, width, channels = NETS[self.architecture].shape
+            if n_features == height * width * channels:
+                return height, width, channels
         return image_of(self.image_shape, n_features)
 
     def _network(self, shape: Any, n_outputs: int) -> Network:
@@ -36,7 +37,7 @@ class ConvolutionalNet(ImageModel, NetClassifier):
         try:
             return architecture(self.architecture, n_outputs).build(shape)
         except ValueError as error:
-            made_for = ARCHITECTURES[self.architecture][1]
+            made_for = NETS[self.architecture].shape
             raise ValueError(
                 f"architecture={self.architecture!r} was made for images of shape {made_for}, and does not fit "
                 f"those of {shape}: use architecture='auto', or check image_shape. {error}"
@@ -57,8 +58,9 @@ class DPCNNClassifier(ConvolutionalNet):
     ----------
     {epsilon} {delta}
     architecture : str, default="auto"
-        A published net: "mnist-26010" (also "tf-tutorial"), "dp-cnn", "dp-cnn-s", "cnn5", and on scattering
-        features "h-cnn", "h-cnn-s" (`skdp.nn.architectures`). "auto" is "dp-cnn-s" for images of at least 16
+        A published net: "mnist-26010" (also "tf-tutorial"), "dp-cnn", "dp-cnn-s", "cnn5", "cifar-623146",
+        "alexnet" (21.6 million parameters), "vgg13" (32.4 million), and on scattering features "h-cnn", "h-cnn-s"
+        (`skdp.nn.architectures`). "auto" is "dp-cnn-s" for images of at least 16
         by 16 pixels, and one small convolution for others.
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the

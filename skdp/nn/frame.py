@@ -22,7 +22,7 @@ from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import Problem
 from skdp.nn.checks import check_clipping, check_validation, public_data
 from skdp.nn.choices import CLIP_NORM, WALK, chosen_rate, chosen_run, signal
-from skdp.nn.inputs import public_inputs, released_inputs
+from skdp.nn.inputs import as_rows, public_inputs, released_inputs
 from skdp.nn.layers.relu import ReLU
 from skdp.nn.layers.scaled_tanh import ScaledTanh
 from skdp.nn.layers.tanh import Tanh
@@ -124,6 +124,10 @@ class NetFit(PrivateFit[Problem]):
     ) -> dict[str, Any]:
         """Last releases, and what is kept of them; ``last`` is of `_plan_last`."""
         return {}
+
+    def _table(self, X: Any, seen: Mapping[str, Any]) -> Any:
+        """X of this kind of model as a table, by the public attributes of a fit; a table stays as it is."""
+        return as_rows(X, seen.get("image_shape_"))
 
     # ---------------------------------------------------------------- parameters
 
@@ -238,7 +242,12 @@ class NetFit(PrivateFit[Problem]):
             )
         network = self._built(problem)
         clipping = self._clipping(network)
-        public = public_data(self._scratch(), self.validation, problem.fitted)  # type: ignore[attr-defined]
+        public = public_data(
+            self._scratch(),  # type: ignore[attr-defined]
+            self.validation,
+            problem.fitted,
+            self._table,
+        )
         start = None if self.parameters_init is None else start_of(self.parameters_init, network)
         last = self._plan_last(session, problem)
         shares = self._shares(session, problem)

@@ -63,11 +63,19 @@ class Inputs:
 
 
 def public_inputs(input_range: object, shape: tuple[int, ...], n_features: int) -> Inputs:
-    """Inputs in [0, 1] by a public range of all values, columns or channels; as they are where it is None."""
+    """Inputs by a public range of all values, columns or channels; as they are where it is None.
+
+    Images come into [-1, 1], so that their values lie about 0. Rows of a table come into [0, 1], so that zeros
+    stay zeros where a range begins with 0.
+    """
     ends = check_bounds(input_range, name="input_range")
     if ends is None:
         return Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
     low, high = (_each_column(end, shape, n_features) for end in ends)
+    if len(shape) == 3:
+        # Held out, "dp-cnn-s", one seed, against [0, 1]: Fashion-MNIST .824 and .817 at epsilon 1; MNIST .962 and
+        # .965 at epsilon 1, .979 and .978 at 3. Digits at epsilon 1, 3, 8: .65, .89, .92 and .68, .87, .91.
+        return Inputs(0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low, (-1.0, 1.0), shape)
     return Inputs(low, high - low, (0.0, 1.0), shape)
 
 

@@ -10,7 +10,18 @@ from skdp.nn.architectures import ACTIVATIONS, default_mlp
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network
 
-__all__ = ["DPMLPClassifier", "DPMLPRegressor"]
+__all__ = ["DPMLPClassifier", "DPMLPRegressor", "layer_sizes"]
+
+
+def layer_sizes(sizes: Any) -> tuple[Any, ...]:
+    """``hidden_layer_sizes`` as a tuple; TypeError unless it is an int or several."""
+    if isinstance(sizes, Integral) and not isinstance(sizes, bool):
+        return (int(sizes),)
+    if isinstance(sizes, (str, bytes, bool)) or not isinstance(sizes, Iterable):
+        raise TypeError(
+            f"hidden_layer_sizes must be an int or a tuple of them, got {type(sizes).__name__}"
+        )
+    return tuple(sizes)
 
 
 class DenseNet:
@@ -22,21 +33,13 @@ class DenseNet:
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
         check_choice("activation", self.activation, tuple(ACTIVATIONS))
-        for size in self._sizes():
+        for size in layer_sizes(self.hidden_layer_sizes):
             check_number("hidden_layer_sizes", size, Integral, low=1)
 
-    def _sizes(self) -> tuple[int, ...]:
-        sizes = self.hidden_layer_sizes
-        if isinstance(sizes, Integral) and not isinstance(sizes, bool):
-            return (int(sizes),)
-        if isinstance(sizes, (str, bytes, bool)) or not isinstance(sizes, Iterable):
-            raise TypeError(
-                f"hidden_layer_sizes must be an int or a tuple of them, got {type(sizes).__name__}"
-            )
-        return tuple(sizes)
-
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
-        return default_mlp(self._sizes(), self.activation, n_outputs).build(shape)
+        return default_mlp(layer_sizes(self.hidden_layer_sizes), self.activation, n_outputs).build(
+            shape
+        )
 
 
 @document()

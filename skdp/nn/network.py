@@ -205,7 +205,7 @@ class Network:
 
         Returns
         -------
-        list of Vectors, Outer or OuterSum
+        list of Vectors, Outer, OuterSum or SparseRows
             In the order of the flat vector, `n_trainable` entries together. The numbers of a record are a
             function of this record alone, whatever its place and whatever the number of rows. Only read them: they
             share memory with each other and with ``x``.

@@ -3,11 +3,13 @@
 from typing import Any
 
 from skdp._docs import document
+from skdp.linear_model.targets import Problem
 from skdp.nn.architectures import default_mlp
 from skdp.nn.images import ImageModel
 from skdp.nn.layers.flatten import Flatten
 from skdp.nn.model import NetClassifier, NetRegressor
 from skdp.nn.network import Network, Sequential
+from skdp.nn.task import vocabulary_of
 
 __all__ = ["DPNetworkClassifier", "DPNetworkRegressor"]
 
@@ -22,6 +24,10 @@ class GivenNet(ImageModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         net = self.network
+        if self._takes_ids() and self.input_range is not None:
+            raise ValueError(
+                "input_range must be None for a net with an Embedding: ids of tokens are not scaled"
+            )
         if net is None or isinstance(net, Sequential):
             return
         hint = ""
@@ -32,6 +38,12 @@ class GivenNet(ImageModel):
         raise TypeError(
             f"network must be None or a skdp.nn.Sequential, got {type(net).__name__}{hint}"
         )
+
+    def _takes_ids(self) -> bool:
+        return isinstance(self.network, Sequential) and vocabulary_of(self.network) is not None
+
+    def _standardizes(self, problem: Problem) -> bool:
+        return not self._takes_ids() and super()._standardizes(problem)  # type: ignore[misc]
 
     def _network(self, shape: tuple[int, ...], n_outputs: int) -> Network:
         if self.network is not None:

@@ -91,7 +91,8 @@ class Optimizer:
     def _direction(self, g: Vector) -> Vector:
         momentum = self._rule.momentum
         if self._first is None:
-            self._first, self._second = np.zeros_like(g), np.zeros_like(g)
+            self._first = np.zeros_like(g)
+            self._second = np.zeros_like(g) if self._rule.solver == "adam" else None
         # In place: for large nets new memory costs more than the arithmetic.
         self._first *= momentum
         if self._rule.solver == "sgd":
@@ -99,10 +100,14 @@ class Optimizer:
             return self._first
         self._first += (1 - momentum) * g
         self._second *= SECOND_MOMENT
-        self._second += (1 - SECOND_MOMENT) * np.square(g)
+        square = np.square(g)
+        square *= 1 - SECOND_MOMENT
+        self._second += square
+        size = self._second / (1 - SECOND_MOMENT**self._taken)
+        np.sqrt(size, out=size)
+        size += TINY
         mean = self._first / (1 - momentum**self._taken)
-        size = np.sqrt(self._second / (1 - SECOND_MOMENT**self._taken)) + TINY
-        return np.asarray(mean / size)
+        return np.divide(mean, size, out=mean)
 
     def _smooth(self, gradient: Vector) -> Vector:
         if self._rule.smoothing == 0:

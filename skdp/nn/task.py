@@ -14,6 +14,7 @@ from skdp.kernels import is_cupy
 from skdp.nn.arrays import array_module
 from skdp.nn.inputs import Inputs
 from skdp.nn.layers.conv2d import Conv2D
+from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.layer import Layer
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
@@ -27,6 +28,7 @@ __all__ = [
     "require_places",
     "start_of",
     "usual_clipping",
+    "vocabulary_of",
 ]
 
 Vector = NDArray[np.float64]
@@ -152,6 +154,12 @@ def has_other_layers(net: Sequential) -> bool:
     return not all(type(part).__module__.startswith("skdp.nn.") for part in (net, *net.layers))
 
 
+def vocabulary_of(net: Sequential) -> int | None:
+    """How many ids the embedding of a net knows; None for a net without one."""
+    sizes = [layer.vocabulary_size for layer in net.layers if isinstance(layer, Embedding)]
+    return sizes[0] if sizes else None
+
+
 def require_places(
     net: Sequential,
     shape: tuple[int, ...],
@@ -201,7 +209,23 @@ def _look(
     start = network.initialize(np.random.default_rng(0))  # nothing here is private
     task = NetTask(network, loss, inputs, Targets(), start)
     function = task.gradients_at(method)(task.trained(start))
+    if (size := vocabulary_of(net)) is not None:
+        function = _on_ids(function, size)
     check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
+
+
+def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, Any], Any]:
+    """The function of ids that are made of normal numbers: a third is padding, also between tokens."""
+
+    def pieces(X: Any, y: Any) -> Any:
+        xp = array_module(X)
+        with np.errstate(all="ignore"):
+            ids = xp.floor(abs(X) * X.dtype.type(1e4)) % X.dtype.type(size) + X.dtype.type(1)
+            ids = xp.where(abs(X) < 0.4, X.dtype.type(0), ids)
+            # Numbers that are no ids stay what they are.
+            return function(xp.where(abs(X) < 1e3, ids, X), y)
+
+    return pieces
 
 
 _look_once = lru_cache(maxsize=64)(_look)

@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "PublicShape": "skdp.privacy.shape",
         "PlanRunsOnce": "skdp.privacy.budget",
         "Reservation": "skdp.privacy.budget",
+        "SparseRows": "skdp.privacy.pieces",
         "Standardization": "skdp.privacy.standardization",
         "Vectors": "skdp.privacy.pieces",
         "VertexScores": "skdp.privacy.statistics.vertices",

@@ -23,6 +23,7 @@ from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
 from skdp.privacy.pieces import Piece as Piece
+from skdp.privacy.pieces import SparseRows as SparseRows
 from skdp.privacy.pieces import Vectors as Vectors
 from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy.protocols import is_cupy
 
-__all__ = ["Outer", "OuterSum", "Piece", "Vectors"]
+__all__ = ["Outer", "OuterSum", "Piece", "SparseRows", "Vectors"]
 
 Floats = NDArray[np.float64]  # or float32
 
@@ -149,24 +149,103 @@ class OuterSum:
 
     def dense(self) -> Floats:
         """The gradients, an array of shape (n_rows, n_entries): one matrix product a record."""
-        entries: Floats = np.matmul(self.left.transpose(0, 2, 1), self.right)
+        # BLAS may add the terms in another order for another layout.
+        left, right = (
+            np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+            for array in (self.left, self.right)
+        )
+        entries: Floats = np.matmul(left.transpose(0, 2, 1), right)
         return entries.reshape(self.n_rows, self.n_entries)
 
 
-Piece = Vectors | Outer | OuterSum
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Gradients of a table of which a record touches at most T rows; all other rows are zeros.
+
+    Parameters
+    ----------
+    rows : ndarray of int64 of shape (n_rows, T)
+        Which rows of the table a record touches. Numbers that are no row, such as -1, are left out. What a record
+        has for equal rows is added, in the order of positions.
+    values : ndarray of shape (n_rows, T, n_columns)
+        What stands in these rows: float32 or float64.
+    n_table : int
+        Number of rows of the table. The n_table n_columns entries are in C order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an array has another dtype, number of dimensions, rows or positions, or if n_table is no int >= 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.privacy import SparseRows
+    >>> SparseRows(np.array([[2, 0, 2, -1]]), np.ones((1, 4, 1)), 3).dense()
+    array([[1., 0., 2.]])
+    """
+
+    rows: NDArray[np.int64]
+    values: Floats
+    n_table: int
+
+    def __post_init__(self) -> None:
+        _check_plain(self.rows, 2, "rows")
+        if self.rows.dtype != np.int64:
+            raise TypeError(f"rows must be an array of int64, got {self.rows.dtype}")
+        _check(self.values, 3, "values")
+        if self.rows.shape != self.values.shape[:2]:
+            raise ValueError(
+                f"rows and values must agree in their first 2 dimensions, got {self.rows.shape} and "
+                f"{self.values.shape}"
+            )
+        if type(self.n_table) is not int or self.n_table < 1:
+            raise ValueError(f"n_table must be an int of at least 1, got {self.n_table!r}")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records."""
+        return int(self.rows.shape[0])
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries of a record's gradient."""
+        return int(self.n_table * self.values.shape[2])
+
+    def dense(self) -> Floats:
+        """The gradients, an array of shape (n_rows, n_entries)."""
+        # Arrays of a device take these functions, too.
+        shape = (self.n_rows, self.n_table, self.values.shape[2])
+        found: Floats = np.zeros_like(self.values, shape=shape)
+        is_row = (self.rows >= 0) & (self.rows < self.n_table)
+        rows = np.where(is_row, self.rows, np.zeros_like(self.rows))
+        values = np.where(is_row[:, :, None], self.values, np.zeros_like(self.values))
+        records = np.cumsum(np.ones_like(self.rows, shape=(self.n_rows,))) - 1
+        for t in range(
+            self.rows.shape[1]
+        ):  # a record's rows may be equal, so they are added one by one
+            found[records, rows[:, t]] += values[:, t]
+        return found.reshape(self.n_rows, self.n_entries)
 
 
-def _check(array: Floats, dimensions: int, name: str) -> None:
+Piece = Vectors | Outer | OuterSum | SparseRows
+
+
+def _check_plain(array: Floats | NDArray[np.int64], dimensions: int, name: str) -> None:
     # A subclass may multiply in its own way: then what is added would not be what was clipped.
     plain = type(array) is np.ndarray or is_cupy(array)
     if not plain:
         raise TypeError(
             f"{name} must be a NumPy or CuPy array and no subclass; got {type(array).__name__}"
         )
-    if array.dtype not in (np.float32, np.float64):
-        raise TypeError(f"{name} must be an array of float32 or float64, got {array.dtype}")
     if array.ndim != dimensions:
         raise ValueError(f"{name} must have {dimensions} dimensions, got {array.ndim}")
+
+
+def _check(array: Floats, dimensions: int, name: str) -> None:
+    _check_plain(array, dimensions, name)
+    if array.dtype not in (np.float32, np.float64):
+        raise TypeError(f"{name} must be an array of float32 or float64, got {array.dtype}")
 
 
 def _check_pair(left: Floats, right: Floats, same: int) -> None:

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.nn import (
+    LSTM,
     AvgPool2D,
     Conv2D,
     CrossEntropy,
@@ -14,9 +15,11 @@ from skdp.nn import (
     DPCNNClassifier,
     DPMLPClassifier,
     DPMLPRegressor,
+    Embedding,
     Flatten,
     GroupNorm,
     LayerNorm,
+    MaskedMeanPool,
     MaxPool2D,
     ReLU,
     Rescaling,
@@ -26,8 +29,8 @@ from skdp.nn import (
     SquaredError,
     Tanh,
 )
-from skdp.privacy import BudgetAccountant, Outer, Vectors, check_places
-from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice
+from skdp.privacy import BudgetAccountant, Outer, SparseRows, Vectors, check_places
+from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of
 from skdp.privacy.gradients.function import GradientFunction
 from tests import strict_arrays
 
@@ -50,6 +53,10 @@ LAYERS = [
     (Tanh(), (7,)),
     (Rescaling(3.0, -0.5), (6,)),
     (ScaledTanh(), (7,)),
+    (Embedding(5, 3), (6,)),
+    (LSTM(3), (5, 4)),
+    (LSTM(2, bidirectional=True), (5, 4)),
+    (MaskedMeanPool(), (5, 4)),
 ]
 NET = Sequential(
     [
@@ -96,6 +103,7 @@ def test_layers_give_on_a_device_what_they_give_on_the_host(xp, layer, shape, me
     parameters = layer.initialize(shape, rng)
     for n_rows in ROWS:
         x = rng.standard_normal((n_rows, *shape)).astype(np.float32)
+        x = np.round(5 * x) if isinstance(layer, Embedding) else x
         y, state = layer.forward(parameters, x)
         there, kept = layer.forward(to(xp, parameters), to(xp, x))
         same(xp, there, y)
@@ -109,8 +117,9 @@ def test_layers_give_on_a_device_what_they_give_on_the_host(xp, layer, shape, me
         theirs = layer.record_gradients(parameters, state, dy, method)
         assert [type(piece) for piece in ours] == [type(piece) for piece in theirs]
         for one, other in zip(ours, theirs, strict=True):
-            for name in vars(other):
-                same(xp, getattr(one, name), getattr(other, name))
+            for there, here in zip(arrays_of(one), arrays_of(other)):
+                same(xp, there, here)
+            same(xp, one.dense(), other.dense())
 
 
 @pytest.mark.parametrize(
@@ -154,7 +163,8 @@ def test_nets_give_on_a_device_what_they_give_on_the_host(xp, loss, method, froz
 
 def linear_pieces(X, y):
     """Pieces of a linear model; of NumPy or of a device."""
-    return [Outer(X, X[:, :2] * 3), Vectors(X)]
+    table = SparseRows((X > 0).astype(np.int64), X[:, :, None] * 2, 2)
+    return [Outer(X, X[:, :2] * 3), table, Vectors(X)]
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 130])

@@ -16,15 +16,18 @@ from threadpoolctl import threadpool_info
 
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.nn import (
+    LSTM,
     AvgPool2D,
     Conv2D,
     CrossEntropy,
     Dense,
     DPNetworkClassifier,
+    Embedding,
     Flatten,
     GroupNorm,
     Layer,
     LayerNorm,
+    MaskedMeanPool,
     MaxPool2D,
     ReLU,
     Rescaling,
@@ -36,6 +39,7 @@ from skdp.nn import (
 )
 from skdp.nn.task import has_other_layers, require_places
 from skdp.privacy import Vectors
+from skdp.privacy.gradients.device import arrays_of
 
 # Odd sizes move the rows of an array to odd addresses; 500 and 130 pass the blocks of BLAS kernels.
 LAYERS = [
@@ -56,6 +60,11 @@ LAYERS = [
     (Tanh(), (11,)),
     (Rescaling(3.0, -0.5), (6,)),
     (ScaledTanh(1.58, 3.0, 0.71), (11,)),
+    (Embedding(5, 3), (7,)),
+    (LSTM(5), (7, 4)),
+    (LSTM(33, bidirectional=True), (9, 18)),
+    (LSTM(2), (1, 2)),
+    (MaskedMeanPool(), (7, 4)),
 ]
 DTYPES = ("float32", "float64")
 PLACES = 64
@@ -70,7 +79,7 @@ def numbers(layer, own, x, dy):
         values
         for method in ("materialized", "ghost")
         for piece in layer.record_gradients(own, state, dy, method)
-        for values in vars(piece).values()
+        for values in arrays_of(piece)
     ]
     return [y, layer.backward(own, state, dy), *pieces]
 
@@ -104,6 +113,8 @@ def look_at_layer(layer, shape, dtype):
     own = {name: rng.standard_normal(s).astype(dtype) for name, s in parameter_shapes.items()}
     others = [rng.standard_normal((max(SIZES), *s)).astype(dtype) for s in (shape, output_shape)]
     inputs = [rng.standard_normal(s).astype(dtype) for s in (shape, output_shape)]
+    if isinstance(layer, Embedding):
+        others[0], inputs[0] = (np.round(layer.vocabulary_size * x) for x in (others[0], inputs[0]))
     look(lambda x, dy: numbers(layer, own, x, dy), inputs, others)
 
 
@@ -294,6 +305,25 @@ def test_nets_of_ready_layers_are_looked_at_once(monkeypatch):
     assert has_other_layers(OtherNet([ReLU()]))
 
 
+def test_nets_for_tokens_are_looked_at_with_tokens():
+    rows = []
+
+    class Seeing(Embedding):
+        """An embedding that mixes records, but no padding."""
+
+        def forward(self, parameters, x):
+            y, state = super().forward(parameters, x)
+            rows.append(state[1])
+            return y * (1 + y[..., -1:].sum() * y.dtype.type(1e-6)), state
+
+    net = Sequential([Seeing(300, 3), LSTM(2), MaskedMeanPool(), Dense(2)])
+    with pytest.raises(UnsupportedAccounting, match="place"):
+        require_places(net, (6,), "materialized", "float64")
+    assert len(np.unique(rows[1])) > 100  # the first call has one row
+    honest = Sequential([Embedding(300, 3), *net.layers[1:]])
+    require_places(honest, (6,), "materialized", "float64")
+
+
 def test_a_layer_cannot_keep_numbers_in_its_parameters():
     with pytest.raises(ValueError, match="read-only"):
         looked_at(RunningMaximum())
@@ -325,7 +355,7 @@ def main(core):
         sys.exit(OTHER_KERNELS)
     for layer, shape in LAYERS:
         for dtype in DTYPES:
-            if isinstance(layer, Dense | Conv2D):
+            if isinstance(layer, Dense | Conv2D | LSTM):
                 look_at_layer(layer, shape, dtype)
 
 

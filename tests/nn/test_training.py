@@ -72,12 +72,12 @@ def test_smoothing_is_of_each_tensor_by_itself():
 
 @pytest.mark.parametrize("name", sorted(ARCHITECTURES))
 def test_published_numbers_of_parameters(name):
-    _, image, count = ARCHITECTURES[name]
-    assert architecture(name, 10).build(image).n_parameters == count
+    _, shape, count, n_outputs = ARCHITECTURES[name]
+    assert architecture(name, n_outputs).build(shape).n_parameters == count
 
 
 def test_unknown_architecture():
-    with pytest.raises(ValueError, match=r"one of \['cnn5'.*got 'resnet'"):
+    with pytest.raises(ValueError, match=r"one of \['alexnet'.*got 'resnet'"):
         architecture("resnet", 10)
 
 
@@ -181,8 +181,10 @@ def test_ghost_is_chosen_for_convolutions_of_many_weights_and_few_windows():
         net = Sequential([Conv2D(72, (1, 32))]).build((1, 31 + windows, 1))
         assert math.prod(net.parameter_shapes[0]["weight"]) == 2304
         assert usual_clipping(net) == (method,), windows
-    for make, image, _ in ARCHITECTURES.values():  # measured: ghost takes 1.8 to 190 times as long
-        assert set(usual_clipping(make(10).build(image))) == {"materialized"}
+    for make, shape, count, k in ARCHITECTURES.values():
+        ways = set(usual_clipping(make(k).build(shape)))
+        # Measured for the smaller ones: ghost takes 1.8 to 190 times as long.
+        assert ways == ({"materialized"} if count < 600_000 else {"materialized", "ghost"})
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

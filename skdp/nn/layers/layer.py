@@ -88,7 +88,7 @@ class Layer(ABC):
 
         Returns
         -------
-        list of Vectors, Outer or OuterSum
+        list of Vectors, Outer, OuterSum or SparseRows
         """
         return []
 

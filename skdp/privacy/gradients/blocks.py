@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch, number_of_places
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
-from skdp.privacy.gradients.parts import HALF_ULP, Part, kept_rows, parts_of
+from skdp.privacy.gradients.parts import HALF_ULP, Part, Summand, kept_rows, parts_of
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
@@ -111,8 +111,10 @@ class BlockSum:
         def of_block(slot: int, block: int) -> None:
             if slot not in totals:
                 totals[slot] = np.zeros(self.function.size, dtype=dtype)
-            first = 0
-            for found in self._sums(block, limit):
+            first, (parts, factors) = 0, self._weighted(block, limit)
+            for part in parts:  # one after the other: all sums together are as long as the gradient
+                with np.errstate(all="ignore"):  # a warning would tell of a value
+                    found = part.sum(factors)
                 add(totals[slot][first : first + found.size], found)
                 first += found.size
 
@@ -146,13 +148,13 @@ class BlockSum:
         with one_blas_thread():  # not set and taken back for each block
             run_blocks(alone, self.places.ends.size, work=work)
 
-    def _sums(self, block: int, limit: float) -> list[NDArray[np.float64]]:
-        """The sum over a block for each piece, in units of ``limit``."""
+    def _weighted(self, block: int, limit: float) -> tuple[Sequence[Summand], Array]:
+        """The pieces of a block's records and the factors of their sums, in units of ``limit``."""
         ends = self.places.ends
         at = slice(ends[block - 1] if block else 0, ends[block])
         part = self.places.order[at]
         if not part.size:
-            return []
+            return [], np.zeros(0)
         weight = self.rows.weight
         weights = np.ones(part.size) if weight is None else np.asarray(weight, np.float64)[part]
         pieces: Sequence[Piece] = self.function.of_rows(self.rows, part)
@@ -160,23 +162,23 @@ class BlockSum:
             if self.run:
                 pieces = run_means(pieces, weights, self.places.place[at] // self.run, self.run)
                 weights = np.ones(pieces[0].n_rows)
-            return self._weighted(pieces, weights, limit)
+            return self._clipped(pieces, weights, limit)
 
-    def _weighted(
+    def _clipped(
         self, pieces: Sequence[Piece], weights: Array, limit: float
-    ) -> list[NDArray[np.float64]]:
-        """The sum over the records for each piece, clipped to one; as it is if ``limit`` is inf."""
+    ) -> tuple[Sequence[Summand], Array]:
+        """Pieces of the records that may enter the sum, and their factors; as they are if ``limit`` is inf."""
         parts = parts_of(pieces, ghost=self.ghost)
         if limit == math.inf:
-            return [piece.sum(weights) for piece in parts]
+            return parts, weights
         factors = clip_factors(parts, weights, limit, self.function.size)
         kept = factors > 0
         if not kept.any():
-            return []
+            return [], factors
         if not kept.all():
             few = [kept_rows(piece, kept) for piece in pieces]
             parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
-        return [piece.sum(factors) for piece in parts]
+        return parts, factors
 
 
 def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:

@@ -6,16 +6,24 @@ batch, and a library that chooses its code by shapes chooses the same. `check_pl
 on a device in this release**: the tests run it on arrays that behave as CuPy's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.pieces import Piece, Vectors
+from skdp.privacy.pieces import Piece, SparseRows, Vectors
 from skdp.privacy.protocols import Matrix, is_cupy
 
-__all__ = ["AT_ONCE", "ThroughDevice", "arrays_of", "chosen_rows", "rows_on_host"]
+__all__ = [
+    "AT_ONCE",
+    "ThroughDevice",
+    "arrays_of",
+    "chosen_rows",
+    "of_arrays",
+    "rows_on_host",
+]
 
 AT_ONCE = 64  # rows of every call
 
@@ -43,7 +51,7 @@ class ThroughDevice:
         filled[:count] = cupy.asarray(X)
         targets = None if y is None else np.concatenate([y, np.zeros(AT_ONCE - count, y.dtype)])
         return [
-            type(piece)(*(cupy.asnumpy(array)[:count] for array in arrays_of(piece)))
+            of_arrays(piece, [cupy.asnumpy(array)[:count] for array in arrays_of(piece)])
             for piece in self.function(filled, targets)
         ]
 
@@ -65,5 +73,15 @@ def rows_on_host(X: Matrix, rows: NDArray[np.int64]) -> Matrix:
 
 
 def arrays_of(piece: Piece) -> tuple[NDArray[np.float64], ...]:
-    """The arrays that a piece is made of."""
+    """The arrays that a piece is made of; each has a row for each record."""
+    if isinstance(piece, SparseRows):
+        return cast(NDArray[np.float64], piece.rows), piece.values
     return (piece.values,) if isinstance(piece, Vectors) else (piece.left, piece.right)
+
+
+def of_arrays(piece: Piece, arrays: Iterable[NDArray[np.float64]]) -> Piece:
+    """A piece of the kind of ``piece``, made of other arrays."""
+    if isinstance(piece, SparseRows):
+        rows, values = arrays
+        return SparseRows(rows.astype(np.int64, copy=False), values, piece.n_table)
+    return type(piece)(*arrays)

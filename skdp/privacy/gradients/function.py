@@ -8,14 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of, chosen_rows
-from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+from skdp.privacy.gradients.device import (
+    AT_ONCE,
+    ThroughDevice,
+    arrays_of,
+    chosen_rows,
+    of_arrays,
+)
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows
 
 __all__ = ["GradientFunction", "Pieces"]
 
-KINDS = (Vectors, Outer, OuterSum)  # no subclass, which could give other numbers at each look
+# No subclass, which could give other numbers at each look.
+KINDS = (Vectors, Outer, OuterSum, SparseRows)
 
 Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
@@ -90,7 +97,9 @@ class GradientFunction:
             for first, last in pairwise(ends)
         ]
         return [
-            type(pieces[0])(*(np.concatenate(arrays) for arrays in zip(*map(arrays_of, pieces))))
+            of_arrays(
+                pieces[0], [np.concatenate(arrays) for arrays in zip(*map(arrays_of, pieces))]
+            )
             for pieces in zip(*parts, strict=True)
         ]
 
@@ -100,7 +109,9 @@ class GradientFunction:
             found = self.function(X, y)
         pieces = [piece for piece in found if type(piece) in KINDS]
         if len(pieces) != len(found):
-            raise TypeError("function must return a list of pieces: Vectors, Outer or OuterSum")
+            raise TypeError(
+                "function must return a list of pieces: Vectors, Outer, OuterSum or SparseRows"
+            )
         if any(piece.n_rows != count for piece in pieces):
             raise ValueError(
                 "function must return pieces with a row for each row that it was given"
@@ -119,5 +130,4 @@ class GradientFunction:
 
 
 def _kind(piece: Piece) -> tuple[type, np.dtype[np.float64], int]:
-    array = piece.values if isinstance(piece, Vectors) else piece.left
-    return type(piece), array.dtype, piece.n_entries
+    return type(piece), arrays_of(piece)[-1].dtype, piece.n_entries

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.pieces import Piece, Vectors
+from skdp.privacy.gradients.device import arrays_of
+from skdp.privacy.pieces import Piece, SparseRows, Vectors
 
 __all__ = ["run_means"]
 
@@ -37,12 +38,18 @@ def run_means(
 def _means(
     piece: Piece, weights: NDArray[np.float64], begins: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    array = piece.values if isinstance(piece, Vectors) else piece.right
+    from skdp.kernels import add_table_rows
+
+    array = arrays_of(piece)[-1]
     found = np.empty((begins.size, piece.n_entries), dtype=array.dtype)
     scaled = (array.T * weights.astype(array.dtype)).T
     for out, begin, end in zip(found, begins, [*begins[1:], piece.n_rows]):
         if isinstance(piece, Vectors):
             out[:] = scaled[begin:end].sum(axis=0)
+        elif isinstance(piece, SparseRows):
+            ones = np.ones(end - begin, dtype=array.dtype)
+            rows = piece.rows[begin:end]
+            out[:] = add_table_rows(rows, scaled[begin:end], ones, piece.n_table).ravel()
         else:
             left, right = (_flat(factor[begin:end]) for factor in (piece.left, scaled))
             out[:] = (left.T @ right).ravel()

@@ -9,17 +9,27 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+from skdp.privacy.gradients.device import arrays_of, of_arrays
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
+__all__ = ["HALF_ULP", "Part", "Summand", "kept_rows", "parts_of"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
 
+# Of the Gram matrices that are there at once, on either side; a choice, not tuned.
+GRAM_ENTRIES = 2**22
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
-class Part(Protocol):
+class Summand(Protocol):
+    """A piece that is ready to be added."""
+
+    def sum(self, factors: Array) -> Floats:
+        """Sum over the records of factor times entries: one BLAS product, or one loop."""
+
+
+class Part(Summand, Protocol):
     """A piece whose norms were computed.
 
     Attributes
@@ -36,9 +46,6 @@ class Part(Protocol):
     squares: Array
     largest: Array
     guard: Array
-
-    def sum(self, factors: Array) -> Floats:
-        """Sum over the records of factor times entries: one BLAS product."""
 
 
 class _Entries:
@@ -86,10 +93,14 @@ class _Products:
             for factor in (self._left, self._right)
         )
         spread = np.sqrt(left * right).sum(axis=1)
-        grams = (
-            np.matmul(factor, factor.transpose(0, 2, 1)) for factor in (self._left, self._right)
-        )
-        gram = gram_products(*grams)
+        gram, few = np.empty(m), max(1, GRAM_ENTRIES // T**2)
+        for first in range(0, m, few):  # T^2 numbers a record are gigabytes for all of them
+            part = slice(first, first + few)
+            grams = (
+                np.matmul(factor[part], factor[part].transpose(0, 2, 1))
+                for factor in (self._left, self._right)
+            )
+            gram[part] = gram_products(*grams)
         self.squares = np.maximum(gram, 0.0) + (2 * T + p + q + 8) * 2.0**-53 * spread**2
         self.largest = np.maximum(left.sum(axis=1), right.sum(axis=1))
         self.guard = T * spread
@@ -99,6 +110,24 @@ class _Products:
         q = self._right.shape[2]
         scaled = factors[:, None, None] * self._right
         return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, q)).ravel()
+
+
+class _TableRows:
+    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added."""
+
+    def __init__(self, piece: SparseRows) -> None:
+        from skdp.kernels import merge_table_rows, row_squares
+
+        self._n_table = piece.n_table
+        self._rows, self._values = merge_table_rows(piece.rows, piece.values, piece.n_table)
+        self.squares = self.largest = row_squares(self._values.reshape(piece.n_rows, -1))
+        self.guard = np.zeros(piece.n_rows)
+
+    def sum(self, factors: Array) -> Floats:
+        from skdp.kernels import add_table_rows
+
+        factors = factors.astype(self._values.dtype)
+        return np.asarray(add_table_rows(self._rows, self._values, factors, self._n_table)).ravel()
 
 
 def parts_of(pieces: Sequence[Piece], *, ghost: bool) -> list[Part]:
@@ -111,11 +140,11 @@ def _part(piece: Piece, ghost: bool) -> Part:
         return _Product(piece)
     if isinstance(piece, OuterSum):
         return _Products(piece) if ghost else _Entries(Vectors(piece.dense()))
+    if isinstance(piece, SparseRows):
+        return _TableRows(piece)
     return _Entries(piece)
 
 
 def kept_rows(piece: Piece, kept: NDArray[np.bool_]) -> Piece:
     """Some records of a piece; the others' rows are gone, and not only their factors: 0 times NaN is NaN."""
-    if isinstance(piece, Vectors):
-        return Vectors(piece.values[kept])
-    return type(piece)(piece.left[kept], piece.right[kept])
+    return of_arrays(piece, [array[kept] for array in arrays_of(piece)])

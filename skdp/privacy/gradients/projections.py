@@ -20,8 +20,8 @@ from skdp.privacy.gradients.blocks import (
     LARGEST_SQUARE,
     BlockSum,
 )
-from skdp.privacy.gradients.parts import kept_rows
-from skdp.privacy.pieces import Outer, OuterSum, Piece, Vectors
+from skdp.privacy.gradients.parts import Summand, kept_rows
+from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
 __all__ = ["ProjectedSum", "Projections", "largest_ratio"]
 
@@ -112,20 +112,22 @@ class ProjectedSum(BlockSum):
             )
         return limit
 
-    def _weighted(self, pieces: Sequence[Piece], weights: Array, limit: float) -> list[Array]:
+    def _clipped(
+        self, pieces: Sequence[Piece], weights: Array, limit: float
+    ) -> tuple[Sequence[Summand], Array]:
         pieces = [_in_float64(piece) for piece in pieces]
         if limit == math.inf:
-            return [_sum(piece, weights) for piece in pieces]
+            return [Doubles(piece) for piece in pieces], weights
         assert self.vectors is not None
         bounds = [bound_of(piece) for piece in pieces]
         norms = estimated_norms(pieces, bounds, self.projections.count, self.vectors)
         factors = self._factors(pieces, bounds, norms, weights, limit)
         kept = factors > 0
         if not kept.any():
-            return []
+            return [], factors
         if not kept.all():
             pieces, factors = [kept_rows(piece, kept) for piece in pieces], factors[kept]
-        return [_sum(piece, factors) for piece in pieces]
+        return [Doubles(piece) for piece in pieces], factors
 
     def _factors(
         self, pieces: Sequence[Piece], bounds: Sequence[Array], norms: Array, weights: Array,
@@ -149,20 +151,38 @@ class ProjectedSum(BlockSum):
 
 
 def _in_float64(piece: Piece) -> Piece:
+    """The same numbers; equal rows of a table are merged, record by record."""
+    from skdp.kernels import merge_table_rows
+
     if isinstance(piece, Vectors):
         return Vectors(np.ascontiguousarray(piece.values, dtype=np.float64))
+    if isinstance(piece, SparseRows):
+        values = piece.values.astype(np.float64)
+        return SparseRows(*merge_table_rows(piece.rows, values, piece.n_table), piece.n_table)
     left, right = (np.ascontiguousarray(a, dtype=np.float64) for a in (piece.left, piece.right))
     return type(piece)(left, right)
 
 
-def _sum(piece: Piece, factors: Array) -> Array:
-    """Sum over the records of factor times entries: one BLAS product."""
-    if isinstance(piece, Vectors):
-        return np.asarray(factors @ piece.values)
-    left, right = piece.left, piece.right
-    scaled = factors.reshape(-1, *(1,) * (right.ndim - 1)) * right
-    flat = left.reshape(-1, left.shape[-1]).T @ scaled.reshape(-1, right.shape[-1])
-    return np.asarray(flat).ravel()
+@dataclass(frozen=True, eq=False, repr=False)
+class Doubles:
+    """A piece of float64, ready to be added."""
+
+    piece: Piece
+
+    def sum(self, factors: Array) -> Array:
+        """Sum over the records of factor times entries: one BLAS product, or one loop."""
+        from skdp.kernels import add_table_rows
+
+        piece = self.piece
+        if isinstance(piece, Vectors):
+            return np.asarray(factors @ piece.values)
+        if isinstance(piece, SparseRows):
+            added = add_table_rows(piece.rows, piece.values, factors, piece.n_table)
+            return np.asarray(added).ravel()
+        left, right = piece.left, piece.right
+        scaled = factors.reshape(-1, *(1,) * (right.ndim - 1)) * right
+        flat = left.reshape(-1, left.shape[-1]).T @ scaled.reshape(-1, right.shape[-1])
+        return np.asarray(flat).ravel()
 
 
 def _rows_of_squares(array: Array) -> Array:
@@ -173,17 +193,17 @@ def _rows_of_squares(array: Array) -> Array:
 
 
 def _largest_square(piece: Piece) -> Array:
-    if isinstance(piece, Vectors):
-        return _rows_of_squares(piece.values)
+    if isinstance(piece, Vectors | SparseRows):
+        return _rows_of_squares(piece.values.reshape(piece.n_rows, -1))
     left, right = (_rows_of_squares(a).reshape(piece.n_rows, -1) for a in (piece.left, piece.right))
     return np.asarray(np.maximum(left.sum(axis=1), right.sum(axis=1)))
 
 
 def bound_of(piece: Piece) -> Array:
     """The sum over the outer products of a record of the products of their norms: at least the norm."""
-    if isinstance(piece, Vectors):
-        width = piece.n_entries
-        return np.sqrt(_rows_of_squares(piece.values)) * (1.0 + (width + 16) * 2.0**-52)
+    if isinstance(piece, Vectors | SparseRows):
+        entries = piece.values.reshape(piece.n_rows, -1)  # those that are there
+        return np.sqrt(_rows_of_squares(entries)) * (1.0 + (entries.shape[1] + 16) * 2.0**-52)
     left, right = (_rows_of_squares(a).reshape(piece.n_rows, -1) for a in (piece.left, piece.right))
     width = sum(array.shape[-1] for array in (piece.left, piece.right)) + left.shape[1]
     return np.asarray(np.sqrt(left * right).sum(axis=1) * (1.0 + (width + 16) * 2.0**-52))
@@ -218,8 +238,8 @@ def estimated_norms(
 
 def _roundings(piece: Piece) -> int:
     """How many roundings a term of an inner product passes at most."""
-    if isinstance(piece, Vectors):
-        return piece.n_entries
+    if isinstance(piece, Vectors | SparseRows):
+        return math.prod(piece.values.shape[1:])
     terms = piece.left.shape[1] if isinstance(piece, OuterSum) else 1
     return 2 * terms + piece.left.shape[-1] + piece.right.shape[-1]
 
@@ -230,6 +250,10 @@ def _inner(piece: Piece, v: Array) -> Array:
 
     if isinstance(piece, Vectors):
         return row_inner_products(piece.values, v)
+    if isinstance(piece, SparseRows):
+        tables = v.reshape(len(v), piece.n_table, piece.values.shape[2])
+        rows = np.maximum(piece.rows, 0)  # what is no row has values of 0
+        return np.array([gram_products(piece.values, table[rows]) for table in tables])
     matrices = v.reshape(len(v), piece.left.shape[-1], piece.right.shape[-1])
     if isinstance(piece, Outer):
         return outer_inner_products(piece.left, piece.right, matrices)

@@ -43,11 +43,12 @@ def gradient_sum(
     ----------
     function : callable
         ``function(X, y)`` takes some rows, an array in C order or a CSR matrix as the records are stored, and
-        their targets (None without targets). It returns a list of pieces (`Vectors`, `Outer`, `OuterSum`) with a
-        row for each row. It gets at most 64 rows at once. **A row's numbers must be a function of this row and of
-        public or released values alone, to the last bit**: whatever its place, its neighbours and the number of
-        rows; see `check_places`. It is called from several threads at once, so every call makes new arrays. It
-        must not keep what it was given, and must not raise, warn or print for any values.
+        their targets (None without targets). It returns a list of pieces (`Vectors`, `Outer`, `OuterSum`,
+        `SparseRows`) with a row for each row. It gets at most 64 rows at once. **A row's numbers must be a
+        function of this row and of public or released values alone, to the last bit**: whatever its place, its
+        neighbours and the number of rows; see `check_places`. It is called from several threads at once, so every
+        call makes new arrays. It must not keep what it was given, and must not raise, warn or print for any
+        values.
     clip_norm : float
         Largest l2 norm of a unit's gradient, at least 2**-29. inf (no clipping) can only be released without
         noise.
@@ -88,12 +89,14 @@ def gradient_sum(
     Records stand at places; 64 places are a block. A block's sum is that of s_i g_i, rounded to the nearest
     integers after multiplication by C', with s_i = 1 / max(N_i, C' unit / w_i), and blocks are added as integers:
     in float64 where public numbers bound all of them by 2**53, which is exact. "If ghost" is where ghost norms are
-    asked for and a piece is an `OuterSum`.
+    asked for and a piece is an `OuterSum`. Of a `SparseRows`, "the numbers of the pieces" are those of the table
+    after a record's equal rows were added: this is done first, from the record alone, in the order of positions.
 
     1. *Norms.* N_i is computed in float64 from the numbers of the pieces; an outer product's norm is the product
        of the norms. Squares added in any order, products and the sum over pieces lose at most a factor (1 -
-       2**-53)**(D + 2) of the square, and N_i has the factor 1 + (D + 16) 2**-52. So N_i >= ||g_i||. What
-       underflows in a square matters below 2**-400 only, and ``C' unit`` is at least 2**-30.
+       2**-53)**(D + 2) of the square, and N_i has the factor 1 + (D + 16) 2**-52. So N_i >= ||g_i||. (Zeros add
+       nothing: rows of a table that a record does not touch are not read.) What underflows in a square matters
+       below 2**-400 only, and ``C' unit`` is at least 2**-30.
     2. *Factors.* s_i is rounded to the dtype. So what enters has norm ||s_i g_i|| <= 1 + 2**-23: a clipped unit
        has norm 1.
     3. *Products.* A coordinate is a sum of at most 64 products, in any order, with or without fused operations. An

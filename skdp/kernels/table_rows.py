@@ -1,0 +1,86 @@
+"""Gradients of tables of which a record touches few rows: equal rows merged, and added over records.
+
+What is computed for a record is a loop over its own rows: the same bits wherever the record stands.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.kernels.numba_jit import jit
+
+__all__ = ["add_table_rows", "merge_table_rows"]
+
+
+@jit
+def _merge(rows, order, n_table, values):
+    # Of equal rows the first one gets the sum. The others become zeros of row -1.
+    for i in range(rows.shape[0]):
+        head, last = 0, -1
+        for s in range(rows.shape[1]):
+            t = order[i, s]
+            row, found = rows[i, t], values[i, t]
+            if 0 <= row < n_table and row != last:
+                head, last = t, row
+                continue
+            if 0 <= row < n_table:
+                total = values[i, head]
+                for k in range(found.size):
+                    total[k] += found[k]
+            rows[i, t] = -1
+            for k in range(found.size):
+                found[k] = 0
+
+
+@jit
+def _add(rows, values, factors, total):
+    for i in range(rows.shape[0]):
+        for t in range(rows.shape[1]):
+            row = rows[i, t]
+            if 0 <= row < total.shape[0]:
+                out, found = total[row], values[i, t]
+                for k in range(found.size):
+                    out[k] += factors[i] * found[k]
+
+
+def merge_table_rows(
+    rows: NDArray[np.int64], values: NDArray[np.floating], n_table: int
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """Add what a record has for equal rows, in the order of positions; return new arrays of the same shapes.
+
+    Each row then occurs once in a record. All other positions hold -1 and zeros, also those of rows that are not
+    in 0, ..., ``n_table`` - 1.
+
+    Parameters
+    ----------
+    rows : ndarray of int64 of shape (n_records, T)
+    values : ndarray of shape (n_records, T, n_columns)
+        Float32 or float64.
+    n_table : int
+        Number of rows of the table.
+    """
+    order = np.argsort(rows, axis=1, kind="stable")
+    rows, values = rows.copy(), np.array(values, order="C")
+    _merge(rows, order, n_table, values)
+    return rows, values
+
+
+def add_table_rows(
+    rows: NDArray[np.int64],
+    values: NDArray[np.floating],
+    factors: NDArray[np.floating],
+    n_table: int,
+) -> NDArray[np.floating]:
+    """Return the sum over records of factor times table, an array of shape (n_table, n_columns).
+
+    Parameters
+    ----------
+    rows : ndarray of int64 of shape (n_records, T)
+    values : ndarray of shape (n_records, T, n_columns)
+    factors : ndarray of shape (n_records,)
+        Of the dtype of ``values``.
+    n_table : int
+        Rows that are not in 0, ..., ``n_table`` - 1 are left out.
+    """
+    total = np.zeros((n_table, values.shape[2]), dtype=values.dtype)
+    _add(np.ascontiguousarray(rows), np.ascontiguousarray(values), factors, total)
+    return total
