@@ -16,6 +16,7 @@ from skdp.privacy import (
     OuterSum,
     PrivacySession,
     PrivateRecords,
+    SparseRows,
     Vectors,
     accounting,
 )
@@ -31,16 +32,24 @@ PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0, n_projections=R)
 
 
 def pieces(X, y):
-    """Of 12 features: every kind of piece, and 6 + 12 + 3 entries."""
+    """Of 12 features: every kind of piece, and 6 + 12 + 3 + 10 entries."""
     bands = X[:, :10].reshape(-1, 2, 5)
     return [
         Outer(X[:, :2].copy(), X[:, 2:5].copy()),
         OuterSum(bands[:, :, :3].copy(), np.concatenate([bands[:, :, 1:], bands[:, :, 1:]], 2)[..., :4]),
         Vectors(X[:, 9:12].astype(np.float64)),
+        SparseRows(table_rows(X[:, :3]), X[:, 3:9].reshape(-1, 3, 2).copy(), 5),
     ]  # fmt: skip
 
 
-SIZE = 6 + 12 + 3
+def table_rows(X):
+    """Rows of a table of 5: often equal, and none for numbers that are small or no numbers."""
+    with np.errstate(all="ignore"):
+        size = np.abs(X)
+        return np.where((size > 0.1) & (size < 1e9), np.floor(size * 7) % 5, -1).astype(np.int64)
+
+
+SIZE = 6 + 12 + 3 + 10
 
 
 def batch_of(records, key, units=None, places=None, plan=PLAN):
@@ -92,7 +101,7 @@ def exact_norms(X, key, r):
 def test_estimates_are_enlarged_and_close():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(40, 12)) * 10.0 ** rng.integers(-3, 6, size=(40, 1))
-    found = pieces(X, None)
+    found = [projections._in_float64(piece) for piece in pieces(X, None)]
     bounds = [projections.bound_of(piece) for piece in found]
     made = projections.Projections(7, R).of([piece.n_entries for piece in found])
     estimates = projections.estimated_norms(found, bounds, R, made)
