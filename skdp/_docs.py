@@ -246,14 +246,19 @@ clip_norm : float or "adaptive", default="adaptive"
     the public constant 0.1, below the gradients of nearly all records, so that they count the same; the product of
     clip norm and step size decides. Nothing is released for it.""",
     "clipping": """\
-clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one"}, default="auto"
+clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one", "projections"}, default="auto"
     How gradients are clipped (user guide). All but "microbatch" give the same up to rounding. "auto" is
     "ghost" for each convolution with at least 8 times as many weights as one record has numbers in its windows
     and its outputs, and "materialized" for all others. "microbatch" clips the mean gradient
-    of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.""",
+    of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.
+    "projections" estimates norms from random projections (DP-SGD-JL), needs more noise and is seldom faster.""",
     "microbatch_size": """\
 microbatch_size : int, default=8
     Of ``clipping="microbatch"``, which alone reads it.""",
+    "n_projections": """\
+n_projections : int, default=20
+    Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
+    No proof covers them under ``adjacency="replace-one"``.""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to

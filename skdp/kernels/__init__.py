@@ -25,6 +25,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "n_threads": "skdp.kernels.threads",
         "numeric_sparse": "skdp.kernels.sparse_vector",
         "one_blas_thread": "skdp.kernels.blas",
+        "outer_inner_products": "skdp.kernels.record_squares",
+        "row_inner_products": "skdp.kernels.record_squares",
         "row_squares": "skdp.kernels.record_squares",
         "run_blocks": "skdp.kernels.threads",
         "sup_gradient_kernel": "skdp.kernels.sup.kernel",

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit, jit_any_order
 
-__all__ = ["add_rounded", "gram_products", "row_squares"]
+__all__ = [
+    "add_rounded",
+    "gram_products",
+    "outer_inner_products",
+    "row_inner_products",
+    "row_squares",
+]
 
 
 @jit_any_order
@@ -20,6 +26,32 @@ def _row_squares(values, out):
             x = np.float64(values[i, k])
             total += x * x
         out[i] = total
+
+
+@jit_any_order
+def _row_with(values, i, rows, j):
+    total = 0.0
+    for k in range(values.shape[1]):
+        total += values[i, k] * rows[j, k]
+    return total
+
+
+@jit
+def _row_inner_products(values, rows, out):
+    for j in range(rows.shape[0]):
+        for i in range(values.shape[0]):
+            out[j, i] = _row_with(values, i, rows, j)
+
+
+@jit
+def _outer_inner_products(left, right, matrices, out):
+    # A row of a matrix is read once for all records.
+    for m in range(matrices.shape[0]):
+        for i in range(left.shape[0]):
+            out[m, i] = 0.0
+        for j in range(matrices.shape[1]):
+            for i in range(left.shape[0]):
+                out[m, i] += left[i, j] * _row_with(right, i, matrices[m], j)
 
 
 @jit_any_order
@@ -57,6 +89,42 @@ def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     out = np.empty(values.shape[0])
     _row_squares(np.ascontiguousarray(values), out)
+    return out
+
+
+def row_inner_products(
+    values: NDArray[np.float64], vectors: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the inner products of vectors with every row, added in any order; of shape (n_vectors, n_rows).
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, p)
+    vectors : ndarray of shape (n_vectors, p)
+    """
+    out = np.empty((vectors.shape[0], values.shape[0]))
+    _row_inner_products(np.ascontiguousarray(values), np.ascontiguousarray(vectors), out)
+    return out
+
+
+def outer_inner_products(
+    left: NDArray[np.float64], right: NDArray[np.float64], matrices: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return left[i] transposed times a matrix times right[i], of shape (n_matrices, n_records).
+
+    A row of a matrix times right[i] is added in any order, then one row after the other: a term passes at most
+    p + q roundings, and two products.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_records, p)
+    right : ndarray of shape (n_records, q)
+    matrices : ndarray of shape (n_matrices, p, q)
+    """
+    out = np.empty((matrices.shape[0], left.shape[0]))
+    _outer_inner_products(
+        np.ascontiguousarray(left), np.ascontiguousarray(right), np.ascontiguousarray(matrices), out
+    )
     return out
 
 

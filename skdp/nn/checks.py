@@ -1,5 +1,6 @@
 """Checks of public parameters, so that a refusal comes before anything is spent."""
 
+import math
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any
@@ -12,7 +13,7 @@ from skdp.base.tables import validate_table
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import numeric_targets
-from skdp.privacy import LEAST_CLIP
+from skdp.privacy import LEAST_CLIP, check_projected
 
 __all__ = ["check_clipping", "check_validation", "public_data"]
 
@@ -26,6 +27,9 @@ def check_clipping(model: Any) -> None:
     if norm is not None and norm < LEAST_CLIP:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
     check_number("microbatch_size", model.microbatch_size, Integral, low=1)
+    check_number("n_projections", model.n_projections, Integral, low=1)
+    if model.clipping == "projections":
+        check_projected(model.adjacency, int(model.n_projections), math.inf)
     if model.clipping == "microbatch" and (model.unit != "record" or model.n_public is not None):
         raise ValueError(
             "clipping='microbatch' needs unit='record' and a public number of records (no n_public=): a unit that "

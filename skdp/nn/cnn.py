@@ -67,7 +67,8 @@ class DPCNNClassifier(ConvolutionalNet):
         shape of the images, if X holds images; else that for which a named net was published, if its rows are as
         long as those of X; else (1, n_features), one row of pixels.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range.image}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {input_range.image}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -127,6 +128,7 @@ class DPCNNClassifier(ConvolutionalNet):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -156,6 +158,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init

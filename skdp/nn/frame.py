@@ -42,7 +42,7 @@ from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, fac
 
 __all__ = ["CLIPPING", "NetFit"]
 
-CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one")
+CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
 # Signal below which a fit warns; a choice, not tuned.
@@ -64,6 +64,7 @@ class NetFit(PrivateFit[Problem]):
     average: Any
     clipping: str
     microbatch_size: int
+    n_projections: int
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -166,7 +167,7 @@ class NetFit(PrivateFit[Problem]):
 
     def _samples(self, n_units: int | None) -> bool:
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
-        if n_units is None:
+        if n_units is None or self._projections():  # whose full batches have no mu
             return True
         return isinstance(self.batch_size, str) or self.batch_size < n_units
 
@@ -321,7 +322,9 @@ class NetFit(PrivateFit[Problem]):
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
         (plan,) = session.plan_batches(
-            [BatchGroup(run.n_iter, run.batch_size)], n_units=shape.n_units, share=share
+            [BatchGroup(run.n_iter, run.batch_size, n_projections=self._projections())],
+            n_units=shape.n_units,
+            share=share,
         )
         session.require_feasible_batches(size, (plan,))
         return plan
@@ -329,13 +332,19 @@ class NetFit(PrivateFit[Problem]):
     def _clipping(self, network: Network) -> Clipping:
         norm = given(self.clip_norm)
         method, depth = self.clipping, len(network.sequential.layers)
-        layers = ("ghost" if method == "ghost" else "materialized",) * depth
+        # Projections are inner products with outer products, which ghost norms leave as they are, too.
+        whole = method in ("ghost", "projections")
+        layers = ("ghost" if whole else "materialized",) * depth
         if method == "auto":
             layers = usual_clipping(network)
             method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
         )
+
+    def _projections(self) -> int:
+        """Number of projections that estimate norms, or 0."""
+        return int(self.n_projections) if self.clipping == "projections" else 0
 
     def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
@@ -358,6 +367,8 @@ class NetFit(PrivateFit[Problem]):
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
             facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
+        if clipping.method == "projections":
+            facts["n_projections"] = self._projections()
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:

@@ -60,7 +60,8 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {input_range}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -117,6 +118,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -146,6 +148,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -176,7 +179,8 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {input_range}
     {y_bounds.net}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -234,6 +238,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -263,6 +268,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -84,7 +84,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {input_range}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -141,6 +142,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -170,6 +172,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -201,7 +204,8 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {input_range}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {input_range}
     {y_bounds.net}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -260,6 +264,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -289,6 +294,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -144,7 +144,7 @@ class DPLSTMClassifier(SequenceNet):
     hidden_layer_sizes : tuple of int, default=()
         Number of units of dense layers with ReLU before the last.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -213,6 +213,7 @@ class DPLSTMClassifier(SequenceNet):
         clip_norm="adaptive",
         clipping="auto",
         microbatch_size=8,
+        n_projections=20,
         classes=None,
         parameters_init=None,
         adjacency="zero-out",
@@ -245,6 +246,7 @@ class DPLSTMClassifier(SequenceNet):
         self.clip_norm = clip_norm
         self.clipping = clipping
         self.microbatch_size = microbatch_size
+        self.n_projections = n_projections
         self.classes = classes
         self.parameters_init = parameters_init
         self.adjacency = adjacency

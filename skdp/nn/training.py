@@ -32,7 +32,8 @@ class Clipping:
     norm : float
         Largest l2 norm of what a unit adds.
     method : str
-        "materialized", "ghost", "microbatch" or "one-by-one", as `PrivateRecords.gradient_sum` has them.
+        "materialized", "ghost", "microbatch", "one-by-one" or "projections", as
+        `PrivateRecords.gradient_sum` has them.
     microbatch_size : int
         Records whose mean gradient is clipped as one, by "microbatch" alone.
     layers : tuple of {"materialized", "ghost"}

@@ -40,6 +40,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "check_adjacency": "skdp.privacy.adjacency",
         "check_budget": "skdp.privacy.session",
         "check_places": "skdp.privacy.gradients.place_check",
+        "check_projected": "skdp.privacy.session.projections",
         "check_unit": "skdp.privacy.adjacency",
         "factor": "skdp.privacy.adjacency",
         "linear_map": "skdp.privacy.statistics.linear_map",

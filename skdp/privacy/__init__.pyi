@@ -32,6 +32,7 @@ from skdp.privacy.session import GaussianPlan as GaussianPlan
 from skdp.privacy.session import PrivacySession as PrivacySession
 from skdp.privacy.session import check_budget as check_budget
 from skdp.privacy.session import sum_of_owners as sum_of_owners
+from skdp.privacy.session.projections import check_projected as check_projected
 from skdp.privacy.shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.standardization import Standardization as Standardization

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow
+from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian
 from skdp.privacy.accounting.sampled import POISSON
 from skdp.privacy.shape import MOST_UNITS
 
@@ -63,6 +63,12 @@ class BatchGroup:
     parts : tuple of float
         Several statistics of each batch, under one plan: their shares of the cost of a batch, which add up to 1.
         The one with share s has the noise multiplier of the plan over the root of s.
+    n_projections : int
+        Random projections that estimate the norms of gradients (`PrivateRecords.gradient_sum`); 0 for statistics
+        of bounded sensitivity. It needs zero-out or add-remove, and at least 20 where ``norm_ratio`` is inf.
+    norm_ratio : float
+        Largest norm of what a record adds, over the clip norm, where projections are used. A finite one is
+        enforced by a second clip, by an upper bound of the norm.
     """
 
     releases: int
@@ -70,6 +76,8 @@ class BatchGroup:
     weight: float = 1.0
     purpose: str = "steps"
     parts: tuple[float, ...] = (1.0,)
+    n_projections: int = 0
+    norm_ratio: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,10 @@ class BatchPlan:
     purpose : str
     shares : tuple of float
         Of the statistics of one batch.
+    n_projections : int
+        Projections that estimate norms; 0 for statistics of bounded sensitivity.
+    norm_ratio : float
+        Largest norm of what a record adds, over the clip norm, where projections are used.
     """
 
     releases: int
@@ -104,6 +116,8 @@ class BatchPlan:
     share: float
     purpose: str = "steps"
     shares: tuple[float, ...] = (1.0,)
+    n_projections: int = 0
+    norm_ratio: float = math.inf
 
     @property
     def parts(self) -> "tuple[BatchPart, ...]":
@@ -111,10 +125,15 @@ class BatchPlan:
         return tuple(BatchPart(self, index) for index in range(len(self.shares)))
 
     def describe(self) -> LedgerRow:
-        """What a ledger row says about the sampling."""
+        """What a ledger row says about the sampling, and about projections."""
+        line: LedgerRow = {"sampling": self.sampling}
+        if self.n_projections:
+            line |= {"name": ProjectedGaussian.name, "n_projections": self.n_projections}
+            if self.norm_ratio < math.inf:
+                line["norm_ratio"] = self.norm_ratio
         if self.sampling == FULL_BATCH:
-            return {"sampling": FULL_BATCH}
-        line: LedgerRow = {"sampling": self.sampling, "sampling_rate": self.rate}
+            return line
+        line["sampling_rate"] = self.rate
         line["batch_size"] = self.batch_size
         return line if self.sampling == POISSON else {**line, "n_records": self.n_units}
 
@@ -170,7 +189,7 @@ class Batch:
         The expected size. The number of drawn units stays secret.
     """
 
-    __slots__ = ("_counted", "_family", "_places", "_plan", "_spent", "_units")
+    __slots__ = ("_counted", "_family", "_places", "_plan", "_projections", "_spent", "_units")
 
     _family: object
     _plan: BatchPlan
@@ -178,6 +197,7 @@ class Batch:
     _counted: bool  # whether a row of the ledger counts it
     _units: NDArray[np.int64] | None
     _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
+    _projections: int | None  # a key for the random projections of its plan
 
     def __init__(self) -> None:
         raise TypeError("a batch is made by a session only: session.draw(plan, records)")
@@ -189,10 +209,11 @@ class Batch:
         units: NDArray[np.int64] | None,
         family: object,
         places: NDArray[np.int64] | None = None,
+        projections: int | None = None,
     ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
-        made._counted, made._places = False, places
+        made._counted, made._places, made._projections = False, places, projections
         return made
 
     @property

@@ -43,6 +43,8 @@ class Source:
     ``choose(unit, scale, stream)``, if given, draws one index with the weights exp(score / scale) of the scores on
     that grid. It is for scores that are cheaper to keep than to list.
     ``batch`` is the minibatch that the statistic is about; None is all records.
+    ``projected``, if given, is a clip norm that random projections enforce only in law. The statistic has infinite
+    bounds then, so no mechanism takes it but `gaussian` with a plan of such projections.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -55,6 +57,7 @@ class Source:
     choose: "Callable[[float, float, KeyStream], int] | None" = None
     batch: "Batch | None" = None
     usual: float | None = None
+    projected: float | None = None
 
 
 class Bounded:
@@ -195,7 +198,7 @@ class Bounded:
         size = abs(scale)
         if scale and not all(
             _LEAST <= bound * size <= 1 / _LEAST or not 0 < bound < math.inf
-            for bound in (self.linf, self.l2)
+            for bound in (self.linf, self.l2, self._value.projected or 0.0)
         ):
             raise ValueError(
                 "the bounds of the scaled statistic would leave what float64 holds exactly: keep them between "
@@ -219,6 +222,11 @@ class Bounded:
         if not isinstance(other, Bounded):
             raise TypeError("only statistics of the same records can be added to a Bounded")
         a, b = self._value, other._value
+        if a.projected is not None or b.projected is not None:
+            raise ValueError(
+                "gradients that are clipped by projections cannot be added: their norms are estimated from the "
+                "same projections"
+            )
         same = a.owner is b.owner and a.batch is b.batch
         if not same or self.shape != other.shape or self.adjacency != other.adjacency:
             raise ValueError(
@@ -371,6 +379,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         magnitude=source.magnitude * size,
         choose=None,
         usual=None if source.usual is None else source.usual * size,
+        projected=None if source.projected is None else source.projected * size,
     )
 
 

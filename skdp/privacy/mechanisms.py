@@ -54,6 +54,7 @@ __all__ = [
     "laplace_grid",
     "numeric_sparse",
     "numeric_sparse_grid",
+    "projected_grid",
     "sensitivity_factor",
 ]
 
@@ -114,7 +115,18 @@ def gaussian_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
     PrivacyBudgetExceeded
         If the statistic and the noise do not fit on one grid of 64-bit integers.
     """
-    s = sensitivity_factor(bounded, adjacency) * bounded.l2
+    return _grid_of(bounded, multiplier, sensitivity_factor(bounded, adjacency) * bounded.l2)
+
+
+def projected_grid(bounded: Bounded, multiplier: float, adjacency: str) -> Noise:
+    """The same for gradients that are clipped by projections: the clip norm holds in law."""
+    clip = bounded._value.projected
+    if clip is None:
+        raise ValueError("this statistic was not clipped by projections")
+    return _grid_of(bounded, multiplier, sensitivity_factor(bounded, adjacency) * clip)
+
+
+def _grid_of(bounded: Bounded, multiplier: float, s: float) -> Noise:
     if not 0 < s < math.inf:
         raise ValueError(f"a Gaussian release needs a finite l2 bound > 0, got {bounded.l2!r}")
     spread = bounded._value.roundings * math.sqrt(bounded.size)

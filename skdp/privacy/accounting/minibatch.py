@@ -21,7 +21,13 @@ from skdp.privacy.accounting.amplification import (
     check_rate,
 )
 from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
-from skdp.privacy.accounting.releases import Gaussian, Release, SampledGaussian
+from skdp.privacy.accounting.releases import (
+    Gaussian,
+    ProjectedGaussian,
+    Release,
+    SampledGaussian,
+    check_projections,
+)
 from skdp.privacy.accounting.sampled import require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
@@ -38,22 +44,48 @@ _LEAST_NOISE = 0.01
 # Smallest noise multiplier that is calibrated, also if delta alone covers the sampling. It is enough for the
 # tails of the rounded Gaussian, which reach 13.25 standard deviations.
 _LEAST_CALIBRATED = 0.17
+# Largest factor of the weights that is tried for gradients clipped by projections.
+_MOST_NOISE = 1e6
 
 
 class Group(NamedTuple):
-    """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling."""
+    """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling.
+
+    With ``projections`` clipped by the norms that so many projections estimate, and by ``norm_ratio`` clip norms.
+    """
 
     size: float  # noise multiplier, or weight in a calibration
     rate: float
     releases: int
     n: int = 0
     b: int = 0
+    projections: int = 0
+    norm_ratio: float = math.inf
+
+    @property
+    def has_mu(self) -> bool:
+        """Whether it is Gaussian DP where all records are in the batch."""
+        return not self.projections
+
+    def release(self, adjacency: str) -> Release:
+        """As a release that has dominating pairs."""
+        z, rate = min(self.size, 1e8), max(self.rate, 1e-12)
+        if self.has_mu:
+            return Gaussian(noise_multiplier=z, count=self.releases).sampled(rate, adjacency)
+        return ProjectedGaussian(
+            noise_multiplier=z,
+            count=self.releases,
+            n_projections=self.projections,
+            norm_ratio=self.norm_ratio,
+            sampling=POISSON if rate < 1.0 else FULL_BATCH,
+            sampling_rate=rate,
+        )
 
 
 def _group(group: Sequence[float], sampling: str) -> Group:
     """A group that a caller gave, checked."""
     fixed = sampling == WITHOUT_REPLACEMENT
-    if len(group) not in ((5,) if fixed else (3, 5)):
+    if len(group) not in ((5, 7) if fixed else (3, 5, 7)):
         raise ValueError(
             "a group is (noise_multiplier, rate, count)"
             + (" and (n, b) for batches without replacement" if fixed else "")
@@ -67,16 +99,20 @@ def _group(group: Sequence[float], sampling: str) -> Group:
     n, b = (int(group[3]), int(group[4])) if fixed else (0, 0)
     if fixed and not 1 <= b <= n:
         raise ValueError(f"batch size must be between 1 and n, got b={b} and n={n}.")
+    if len(group) == 7 and group[5]:
+        projections, ratio = check_projections(group[5], group[6])
+        return Group(size, rate, int(count), n, b, projections, ratio)
     return Group(size, rate, int(count), n, b)
 
 
 def _checked(
     groups: Sequence[Sequence[float]], mu: float, adjacency: str, sampling: str
 ) -> tuple[Group, ...]:
-    require_supported(sampling, adjacency, ["gaussian"])
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
-    found = (_group(group, sampling) for group in groups)
+    found = [_group(group, sampling) for group in groups]
+    kinds = {Gaussian if group.has_mu else ProjectedGaussian for group in found} or {Gaussian}
+    require_supported(sampling, adjacency, [kind.name for kind in kinds])
     return tuple(sorted(group for group in found if group.releases))
 
 
@@ -97,6 +133,8 @@ def sampled_epsilon(
         the adjacency: std / (2C) under replace-one, std / C otherwise, where every record's contribution lies
         in the C-ball and the divisor is a constant. Batches without replacement need n and b too. Everything
         must have been fixed before the data were touched: this is no filter.
+        (noise_multiplier, rate, count, n, b, n_projections, norm_ratio) is of gradients clipped by projections,
+        see `skdp.privacy.accounting.projected`: std / C, and the largest norm of a contribution over C or inf.
     delta : float in (0, 1)
     mu : float >= 0, default=0.0
         Gaussian-DP parameter of everything else that is released, on all records.
@@ -145,25 +183,22 @@ def _epsilon(
     sampling: str,
     rtol: float = _GRID,
 ) -> float:
-    full = [group for group in groups if group.rate == 1.0]
+    full = [group for group in groups if group.rate == 1.0 and group.has_mu]
     mu = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in full)])
-    groups = tuple(group for group in groups if group.rate < 1.0)
+    groups = tuple(group for group in groups if group.rate < 1.0 or not group.has_mu)
     if not groups:
         return gaussian_epsilon(mu, delta)
-    # Sampling never costs more than releasing on all records: mixtures are jointly convex.
-    everything = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in groups)])
-    bound = gaussian_epsilon(everything, delta)
+    bound = math.inf
+    if all(group.has_mu for group in groups):
+        # Sampling never costs more than releasing on all records: mixtures are jointly convex.
+        everything = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in groups)])
+        bound = gaussian_epsilon(everything, delta)
     if any(group.size < _LEAST_NOISE for group in groups):
         return bound
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
     # Less noise and a higher rate cost more.
-    samples = [
-        Gaussian(noise_multiplier=min(group.size, 1e8), count=group.releases).sampled(
-            max(group.rate, 1e-12), adjacency
-        )
-        for group in groups
-    ]
+    samples = [group.release(adjacency) for group in groups]
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
     leaving, coming = (
         (*itertools.chain.from_iterable(direction), *aside)
@@ -178,8 +213,10 @@ def _epsilon(
 
 def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:
     """`sampled_epsilon` of planned Gaussian releases of one kind of sampling, or on all records."""
-    kinds = {release.sampling for release in plan if release.on_sample}
     require_supported(FULL_BATCH, adjacency, [release.name for release in plan])
+    kinds = {release.sampling for release in plan if release.on_sample} - {FULL_BATCH}
+    if not kinds and any(isinstance(release, ProjectedGaussian) for release in plan):
+        kinds = {POISSON}
     if len(kinds) != 1:
         raise UnsupportedAccounting(
             f"A sampled plan has Gaussian releases of one kind of sampling, got {sorted(kinds)}."
@@ -189,6 +226,11 @@ def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacen
 
 
 def _planned_group(release: Release) -> Group:
+    if isinstance(release, ProjectedGaussian):
+        return Group(
+            release.noise_multiplier, release.rate, release.count, 0, 0,
+            release.n_projections, release.norm_ratio,
+        )  # fmt: skip
     if not isinstance(release, Gaussian):
         raise UnsupportedAccounting(
             f"A sampled plan has Gaussian releases only, got {release.name!r}."
@@ -285,13 +327,20 @@ def _calibrate(
     # As on all records: safe, and exact where nothing is sampled.
     safe = math.sqrt(math.fsum(group.releases / group.size**2 for group in groups) / square)
     safe *= 1.0 + 1e-9
-    if all(group.rate == 1.0 for group in groups):
+    if all(group.rate == 1.0 and group.has_mu for group in groups):
         return safe
 
     def cost(scale: float, rtol: float = _GRID) -> float:
         scaled = tuple(group._replace(size=scale * group.size) for group in groups)
         return _epsilon(scaled, delta, mu, adjacency, sampling, rtol)
 
+    while not all(group.has_mu for group in groups) and cost(safe, _COARSE) > epsilon:
+        safe *= 2.0
+        if safe > _MOST_NOISE:
+            raise UnsupportedAccounting(
+                f"no noise keeps {epsilon:g} at delta={delta:g} with so few projections: their norms are "
+                "underestimated too often; use more, or another clipping"
+            )
     least = _LEAST_CALIBRATED / min(group.size for group in groups)
     if safe <= least:
         return safe

@@ -7,7 +7,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri_exp
 
 __all__ = [
     "GAUSSIAN",
+    "LOG_TAIL",
     "OUT",
     "TAKEN_IN",
     "TWO_SIDED",
@@ -33,6 +34,9 @@ TWO_SIDED = "two-sided"
 OUT = "out"
 TAKEN_IN = "in"
 GAUSSIAN = "gaussian"
+
+# Logarithm of delta over the mass that the loss range of all releases together leaves out; a choice, not tuned.
+LOG_TAIL = 14.0
 
 _U = 2.0**-53  # unit roundoff
 # A grid that reaches this much further holds the largest loss in spite of rounding.
@@ -57,9 +61,12 @@ class DominatingPair(ABC):
     ----------
     releases : int
         How often the pair is composed with itself.
+    heavy_tailed : bool
+        Whether few releases may have most of the loss: then no saddle point tells where the delta is.
     """
 
     releases: int
+    heavy_tailed: ClassVar[bool] = False
 
     @abstractmethod
     def loss_range(self, log_tail: float) -> tuple[float, float]:

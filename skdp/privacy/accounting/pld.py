@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import erfcx
 
-from skdp.privacy.accounting.pairs import DominatingPair, discretised
+from skdp.privacy.accounting.pairs import LOG_TAIL, DominatingPair, discretised
 
 __all__ = ["composed_epsilon"]
 
@@ -50,6 +50,13 @@ _ROUNDING = 200.0 * _U  # relative error of delta for each release
 _KAPPAS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 9.0)  # tilts that Chernoff's bound is tried with
 # A grid that would need more cells stays coarser than asked for. Its bound is valid and looser.
 _MOST_CELLS = 2**17
+_TILTS = (
+    0.3,
+    1.0,
+    3.0,
+    10.0,
+    30.0,
+)  # over the widest loss, where tails are heavy; a choice, not tuned
 _LARGEST_WINDOW = 2**21  # cells of an FFT; a choice, not tuned
 
 
@@ -60,7 +67,7 @@ class _Composed:
         self.grid, self.log_delta = grid, log_delta
         self.counts = [pair.releases for pair in pairs]
         self.total = sum(self.counts)
-        log_tail = log_delta - math.log(self.total) - 14.0
+        log_tail = log_delta - math.log(self.total) - LOG_TAIL
         self.parts = [discretised(pair, grid, log_tail) for pair in pairs]
         with np.errstate(divide="ignore"):
             self._logs = [np.log(part.masses) for part in self.parts]
@@ -186,9 +193,11 @@ class _Composed:
     @staticmethod
     def _solve(mass: Array, mass_r: Array, losses: Array, target: float) -> float:
         """Epsilon (from the centre) at which delta is the target: between grid points linear in e^epsilon."""
-        if target <= 0.0:
+        if not target > 0.0:
             return math.inf
         curve = mass - np.exp(np.minimum(losses, 700.0)) * mass_r  # delta at each grid point
+        if not np.isfinite(curve).all():  # the tilt was much too large
+            return math.inf
         over = np.flatnonzero(curve > target)
         cell = int(over[-1]) + 1 if over.size else 0
         if cell == losses.size:
@@ -256,6 +265,8 @@ def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: floa
     """
     log_delta = math.log(delta)
     widest = _widest(pairs, log_delta)
+    if any(pair.heavy_tailed for pair in pairs):
+        return _by_search(pairs, log_delta, widest, rtol)
     grid, theta = widest / 400.0, 1.0
     composed = _Composed(pairs, grid, log_delta)
     while True:
@@ -282,7 +293,32 @@ def composed_epsilon(pairs: tuple[DominatingPair, ...], delta: float, rtol: floa
     return found
 
 
+def _by_search(
+    pairs: tuple[DominatingPair, ...], log_delta: float, widest: float, rtol: float
+) -> float:
+    """The same where no saddle point tells a good tilt: the smallest of the bounds by several tilts.
+
+    The grid is halved until little changes. Its error is of second order, so a third of the last change is left.
+    """
+    cells, last = 2**11, math.inf
+    composed = _Composed(pairs, widest / cells, log_delta)
+    tilts = [composed.saddle(1.0)[0], *(part / widest for part in _TILTS)]
+    while True:
+        with np.errstate(over="ignore", invalid="ignore"):  # by tilts that are too large
+            found = [composed.epsilon(theta) for theta in tilts]
+        bounds = [(value, theta) for value, theta in zip(found, tilts) if value is not None]
+        if not bounds:
+            break
+        best, theta = min(bounds)
+        small = last - best <= 3.0 * rtol * best
+        last, tilts, cells = min(last, best), [theta], 2 * cells
+        if small or cells > _MOST_CELLS:
+            break
+        composed = _Composed(pairs, widest / cells, log_delta)
+    return last
+
+
 def _widest(pairs: tuple[DominatingPair, ...], log_delta: float) -> float:
     """Range of the losses of the widest release, at least as large as rounding makes it."""
-    ranges = (part.loss_range(log_delta - math.log(part.releases) - 14.0) for part in pairs)
+    ranges = (part.loss_range(log_delta - math.log(part.releases) - LOG_TAIL) for part in pairs)
     return max(max(high - low, 1e-9 * abs(high), 1e-300) for low, high in ranges)

@@ -23,6 +23,7 @@ from skdp.privacy.accounting.amplification import (
 )
 from skdp.privacy.accounting.releases import (
     Gaussian,
+    ProjectedGaussian,
     Release,
     Row,
     TopK,
@@ -106,6 +107,9 @@ def _curved_type(name: str) -> type[Release]:
 
 def _supported(sampling: str, adjacency: str, kinds: set[type[Release]]) -> tuple[str, ...]:
     replaced = adjacency == "replace-one"
+    if ProjectedGaussian in kinds:
+        proven = sampling in (FULL_BATCH, POISSON) and kinds <= {Gaussian, ProjectedGaussian}
+        return ("pld",) if proven and not replaced else ()
     if sampling == FULL_BATCH:
         return tuple(a for a in _ACCOUNTANTS if all(a in kind.accountants for kind in kinds))
     if sampling == POISSON and kinds == {Gaussian}:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch, number_of_places
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
-from skdp.privacy.gradients.parts import HALF_ULP, Part, kept_rows, parts_of
+from skdp.privacy.gradients.parts import HALF_ULP, Part, Summand, kept_rows, parts_of
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
@@ -148,7 +148,7 @@ class BlockSum:
         with one_blas_thread():  # not set and taken back for each block
             run_blocks(alone, self.places.ends.size, work=work)
 
-    def _weighted(self, block: int, limit: float) -> tuple[list[Part], Array]:
+    def _weighted(self, block: int, limit: float) -> tuple[Sequence[Summand], Array]:
         """The pieces of a block's records and the factors of their sums, in units of ``limit``."""
         ends = self.places.ends
         at = slice(ends[block - 1] if block else 0, ends[block])
@@ -162,17 +162,23 @@ class BlockSum:
             if self.run:
                 pieces = run_means(pieces, weights, self.places.place[at] // self.run, self.run)
                 weights = np.ones(pieces[0].n_rows)
-            parts = parts_of(pieces, ghost=self.ghost)
-            if limit == math.inf:
-                return parts, weights
-            factors = clip_factors(parts, weights, limit, self.function.size)
-            kept = factors > 0
-            if not kept.any():
-                return [], factors
-            if not kept.all():
-                few = [kept_rows(piece, kept) for piece in pieces]
-                parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
-            return parts, factors
+            return self._clipped(pieces, weights, limit)
+
+    def _clipped(
+        self, pieces: Sequence[Piece], weights: Array, limit: float
+    ) -> tuple[Sequence[Summand], Array]:
+        """Pieces of the records that may enter the sum, and their factors; as they are if ``limit`` is inf."""
+        parts = parts_of(pieces, ghost=self.ghost)
+        if limit == math.inf:
+            return parts, weights
+        factors = clip_factors(parts, weights, limit, self.function.size)
+        kept = factors > 0
+        if not kept.any():
+            return [], factors
+        if not kept.all():
+            few = [kept_rows(piece, kept) for piece in pieces]
+            parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
+        return parts, factors
 
 
 def clip_factors(parts: Sequence[Part], weights: Array, limit: float, size: int) -> Array:

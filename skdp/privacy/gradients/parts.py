@@ -12,18 +12,24 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Part", "kept_rows", "parts_of"]
+__all__ = ["HALF_ULP", "Part", "Summand", "kept_rows", "parts_of"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
 
-GRAM_ENTRIES = (
-    2**22
-)  # of the Gram matrices that are there at once, on either side; a choice, not tuned
+# Of the Gram matrices that are there at once, on either side; a choice, not tuned.
+GRAM_ENTRIES = 2**22
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
-class Part(Protocol):
+class Summand(Protocol):
+    """A piece that is ready to be added."""
+
+    def sum(self, factors: Array) -> Floats:
+        """Sum over the records of factor times entries: one BLAS product, or one loop."""
+
+
+class Part(Summand, Protocol):
     """A piece whose norms were computed.
 
     Attributes
@@ -40,9 +46,6 @@ class Part(Protocol):
     squares: Array
     largest: Array
     guard: Array
-
-    def sum(self, factors: Array) -> Floats:
-        """Sum over the records of factor times entries: one BLAS product, or one loop."""
 
 
 class _Entries:
@@ -91,9 +94,7 @@ class _Products:
         )
         spread = np.sqrt(left * right).sum(axis=1)
         gram, few = np.empty(m), max(1, GRAM_ENTRIES // T**2)
-        for first in range(
-            0, m, few
-        ):  # T^2 numbers a record: for all records, they may be gigabytes
+        for first in range(0, m, few):  # T^2 numbers a record are gigabytes for all of them
             part = slice(first, first + few)
             grams = (
                 np.matmul(factor[part], factor[part].transpose(0, 2, 1))

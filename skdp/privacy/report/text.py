@@ -4,9 +4,14 @@ import html
 import math
 from collections.abc import Sequence
 
-from skdp.privacy.accounting.amplification import WITHOUT_REPLACEMENT
+from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.gaussian import compose_mu
-from skdp.privacy.accounting.releases import Release, SampledGaussian, releases_of
+from skdp.privacy.accounting.releases import (
+    ProjectedGaussian,
+    Release,
+    SampledGaussian,
+    releases_of,
+)
 from skdp.privacy.report.curves import Curves, ReportState
 
 __all__ = ["ADJACENCY_TEXTS", "GUARANTEE_TEXTS", "cost_text", "report_html", "report_text"]
@@ -41,7 +46,11 @@ def cost_text(value: float) -> str:
 
 
 def _sampling_text(release: Release) -> str:
-    """The sampling of a release, with its rate."""
+    """The sampling of a release, with its rate, and what estimates norms."""
+    if isinstance(release, ProjectedGaussian):
+        rate = "" if release.sampling_rate is None else f", rate {release.sampling_rate:.6g}"
+        cap = "" if math.isinf(release.norm_ratio) else f" and a cap of {release.norm_ratio:.6g}"
+        return f"{release.sampling}{rate}, norms by {release.n_projections} projections{cap}"
     if not isinstance(release, SampledGaussian):
         return release.sampling
     if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
@@ -53,6 +62,8 @@ def _sampling_text(release: Release) -> str:
 
 def _seen_text(release: Release, unit: str) -> str:
     """Which records (or groups) a release sees."""
+    if isinstance(release, ProjectedGaussian) and release.rate < 1.0:
+        return f"every {unit} with probability {release.rate:.6g}"
     if not isinstance(release, SampledGaussian):
         return f"all {unit}s"
     if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
@@ -94,8 +105,14 @@ def _plan_lines(state: ReportState) -> list[Line]:
         for seen, count in counts.items()
     ]
     secret = "drawn afresh and kept secret, which is why so little noise is enough"
-    lines.append(("sampling", f"{'; '.join(parts)}; {secret}"))
-    lines.append(("multiplier", f"noise std over sensitivity: the most that one {unit} moves it"))
+    is_sampled = any(each.sampling != FULL_BATCH for each in plan)
+    lines.append(("sampling", "; ".join([*parts, secret] if is_sampled else parts)))
+    if any(isinstance(each, ProjectedGaussian) for each in plan):
+        lines.append(("projections", "noise std over clip norm, which estimated norms may pass"))
+    if not all(isinstance(each, ProjectedGaussian) for each in plan):
+        lines.append(
+            ("multiplier", f"noise std over sensitivity: the most that one {unit} moves it")
+        )
     return lines
 
 

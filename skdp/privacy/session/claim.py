@@ -120,6 +120,8 @@ def _accountant_name(ledger: Ledger) -> str:
         kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
         if WITHOUT_REPLACEMENT in kinds:
             return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
+        if any(plan.n_projections for plan in ledger.plans if isinstance(plan, BatchPlan)):
+            return "privacy loss distributions of gradients clipped by random projections"
         return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
     gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
     exact = gaussian and not ledger.pure

@@ -18,7 +18,10 @@ __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
 # Parts of epsilon and delta for the sampler's proven error; the noise gets the rest. A choice, not tuned.
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
-_COST_KEYS = ("name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate")
+_COST_KEYS = (
+    "name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate", "n_projections",
+    "norm_ratio",
+)  # fmt: skip
 _LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
 
@@ -239,7 +242,10 @@ class Ledger:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
         if last is None or last[0] is not bounded or last[1] is not plan:
-            made = mechanisms.gaussian_grid(bounded, plan.noise_multiplier, self.adjacency)
+            own = plan.plan if isinstance(plan, BatchPart) else plan
+            projected = isinstance(own, BatchPlan) and own.n_projections > 0
+            grid = mechanisms.projected_grid if projected else mechanisms.gaussian_grid
+            made = grid(bounded, plan.noise_multiplier, self.adjacency)
             last = self._noise = (bounded, plan, made)
         return last[2]
 

@@ -7,7 +7,9 @@ on earlier results. Proof by induction over the releases, for all hockey-stick d
 m_1^2 leaves G_(m') with m'^2 = m^2 - m_1^2, and G_(m_1) x G_(m') = G_m; a release on a batch leaves one D_i less.
 After the result y of a release the divergence of order g of what is left is at most that of the remaining pair at
 g times the likelihood ratio of y; the mean over y is the divergence of the release x the remaining pair, which
-grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). The noise of the batches is
+grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). Nothing else is used of D_i, so it
+may be the pair of sums that were clipped by random projections, on full batches too; y then holds the
+projections. The noise of the batches is
 calibrated to this product, before anything was released; a plan made later could depend on a result, and is
 refused.
 
@@ -33,15 +35,17 @@ from typing import TYPE_CHECKING
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.ledger import FULL_BATCH
+from skdp.privacy.accounting.releases import Gaussian, ProjectedGaussian, check_projections
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
-from skdp.privacy.session.ledger import Ledger, check_number, check_share
+from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.parts import Parts
+from skdp.privacy.session.projections import check_projected, projected_slack
 
 if TYPE_CHECKING:
     from skdp.privacy.records import PrivateRecords
 
-__all__ = ["draw", "partition", "plan_batches", "require_feasible_batches"]
+__all__ = ["draw", "partition", "plan_batches", "release_slack", "require_feasible_batches"]
 
 _KINDS = (POISSON, WITHOUT_REPLACEMENT)
 
@@ -103,8 +107,10 @@ def plan_batches(
             raise UnsupportedAccounting(
                 "several statistics of one batch are proven for Poisson batches and full batches only"
             )
+        _check_projected(ledger, groups)
         ledger.require_gaussian()
-        sampled = any(group.batch_size < n_units for group in groups)
+        # Projections have no mu, on a full batch neither.
+        sampled = any(group.batch_size < n_units or group.n_projections for group in groups)
         scale = 0.0
         if sampled and not ledger.exact:
             scale = _sampled_scale(ledger, groups, sampling, n_units, share)
@@ -138,11 +144,20 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
     epsilon = delta = 0.0
     for plan in plans:
         drawn = batch_slack(plan)
-        values = size * plan.releases * len(plan.shares)
-        slack = noise.gaussian_slack(values, plan.noise_multiplier)
-        epsilon += slack[0] + plan.releases * drawn[0]
-        delta += slack[1] + plan.releases * drawn[1]
+        slack = release_slack(ledger, plan, size, plan.noise_multiplier)
+        releases = plan.releases * len(plan.shares)
+        epsilon += releases * slack[0] + plan.releases * drawn[0]
+        delta += releases * slack[1] + plan.releases * drawn[1]
     ledger.check_slack((epsilon, delta))
+
+
+def release_slack(
+    ledger: Ledger, plan: GaussianPlan | BatchPlan, size: int, noise_multiplier: float
+) -> tuple[float, float]:
+    """What the sampler of the noise adds to (epsilon, delta) of one release of ``size`` values."""
+    if isinstance(plan, BatchPlan) and plan.n_projections:
+        return projected_slack(plan, size, ledger.delta)
+    return noise.gaussian_slack(size, noise_multiplier)
 
 
 def draw(
@@ -197,7 +212,8 @@ def _sampled_scale(
     """The factor of the groups' weights, calibrated with what the other releases may take."""
     from skdp.privacy.accounting.minibatch import calibrate_batches
 
-    require_supported(sampling, ledger.adjacency, ["gaussian"])
+    kinds = {ProjectedGaussian if group.n_projections else Gaussian for group in groups}
+    require_supported(sampling, ledger.adjacency, [kind.name for kind in kinds])
     if not ledger.minibatches:
         raise UnsupportedAccounting(
             "a session that samples must be opened with minibatches=True: an accountant then holds "
@@ -210,8 +226,12 @@ def _sampled_scale(
         )
     ledger.admit(share * ledger.mu2)
     wanted = [
-        (g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size) for g in groups
-    ]
+        (
+            g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size,
+            g.n_projections, g.norm_ratio,
+        )
+        for g in groups
+    ]  # fmt: skip
     return calibrate_batches(
         ledger.epsilon - ledger.epsilon_slack,
         ledger.ideal_delta,
@@ -231,7 +251,25 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
     if not all(share > 0 for share in parts) or not abs(math.fsum(parts) - 1.0) <= 1e-9:
         raise ValueError(f"parts must be shares > 0 that add up to 1, got {group.parts!r}")
     parts = tuple(share / max(1.0, math.fsum(parts)) for share in parts)
-    return BatchGroup(releases, size, float(group.weight), group.purpose, parts)
+    n_projections, ratio = group.n_projections, group.norm_ratio
+    if n_projections or type(n_projections) is not int:
+        n_projections, ratio = check_projections(n_projections, ratio)
+    elif ratio != math.inf:
+        raise ValueError("norm_ratio goes with n_projections")
+    return BatchGroup(
+        releases, size, float(group.weight), group.purpose, parts, n_projections, ratio
+    )
+
+
+def _check_projected(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
+    """Refuse groups with projections that no proof covers."""
+    for group in groups:
+        if group.n_projections:
+            check_projected(ledger.adjacency, group.n_projections, group.norm_ratio)
+            if len(group.parts) > 1:
+                raise UnsupportedAccounting(
+                    "several statistics of one batch have no proof where projections estimate norms"
+                )
 
 
 def _rate(batch_size: int, n_units: int) -> float:
@@ -256,6 +294,8 @@ def _plans(
             share=share * cost / whole,
             purpose=group.purpose,
             shares=group.parts,
+            n_projections=group.n_projections,
+            norm_ratio=group.norm_ratio,
         )
         for group, cost in zip(groups, costs)
     )

@@ -16,6 +16,7 @@ from skdp.privacy import accounting, mechanisms, noise
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_slack
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
+from skdp.privacy.session.minibatches import release_slack
 from skdp.privacy.session.parts import Parts
 
 __all__ = [
@@ -137,7 +138,7 @@ def gaussian(
         first = batch is None or not batch._spent
         if not ledger.exact:
             drawn_with = ledger.noise(bounded, plan)
-            slack = noise.gaussian_slack(bounded.size, plan.noise_multiplier)
+            slack = release_slack(ledger, own, bounded.size, plan.noise_multiplier)
             drawn = batch_slack(own) if isinstance(own, BatchPlan) and first else (0.0, 0.0)
             ledger.charge_slack((slack[0] + drawn[0], slack[1] + drawn[1]))
         if first:
@@ -173,6 +174,11 @@ def _check_plan(
 ) -> Batch | None:
     """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
     batch = bounded._value.batch
+    projected = isinstance(plan, BatchPlan) and plan.n_projections > 0
+    if (bounded._value.projected is not None) != projected:
+        raise UnsupportedAccounting(
+            "gradients that are clipped by projections, and these alone, are released with a plan of projections"
+        )
     begun = batch is not None and batch._plan is plan and bool(batch._spent)
     ledger.check_plan(plan, math.inf if begun else plan.releases)
     if not isinstance(plan, BatchPlan):

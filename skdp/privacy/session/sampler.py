@@ -48,7 +48,13 @@ class MinibatchSampler:
             # No one may know who shares a block with whom: the places come from the key, like the units.
             spread = number_of_places(plan, shape.n_records)
             placed = self._keys.commit().permutation(spread, units.size)
-        return Batch._make(plan, units, rows.family, placed)
+        return Batch._make(plan, units, rows.family, placed, self._key(plan))
+
+    def _key(self, plan: BatchPlan) -> int | None:
+        """A fresh key for the projections of one batch: 256 bits of the session's stream."""
+        if not plan.n_projections:
+            return None
+        return int.from_bytes(self._keys.commit().words(4).tobytes(), "little")
 
     def units(self, plan: BatchPlan, count: int) -> NDArray[np.int64] | None:
         """The units of one batch out of ``count``; None for all."""

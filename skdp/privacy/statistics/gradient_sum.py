@@ -14,10 +14,11 @@ from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import sum_of_units
+from skdp.privacy.statistics.projected_sum import projected_sum
 
 __all__ = ["gradient_sum"]
 
-Clipping = Literal["materialized", "ghost", "microbatch", "one-by-one"]
+Clipping = Literal["materialized", "ghost", "microbatch", "one-by-one", "projections"]
 CLIPPINGS: tuple[str, ...] = get_args(Clipping)
 LEAST_CLIP = 2.0**-29
 
@@ -55,11 +56,13 @@ def gradient_sum(
         Number of entries of all pieces together; public.
     batch : Batch, default=None
         Of ``session.draw(plan, records, places=True)``. None takes all units.
-    clipping : {"materialized", "ghost", "microbatch", "one-by-one"}, default="materialized"
+    clipping : {"materialized", "ghost", "microbatch", "one-by-one", "projections"}, default="materialized"
         "materialized" multiplies each `OuterSum` out, by one product a record. "ghost" does not: norms come from
         Gram matrices in float64, and the sum is one product in float64 (less memory for large layers, and slower
         for small ones). "microbatch" clips the mean gradient of ``microbatch_size`` places. "one-by-one" gives
-        the function a single row at a time: slow, and without any assumption on places.
+        the function a single row at a time: slow, and without any assumption on places. "projections" estimates
+        norms from random projections. It needs a batch of a plan with ``n_projections``, and its result has
+        infinite bounds; `skdp.privacy.statistics.projected_sum` has the proof.
     microbatch_size : int, default=None
         Number of places L of a microbatch. The sum is then over the microbatches: a mean divides it by one L-th
         of the number of units.
@@ -67,7 +70,7 @@ def gradient_sum(
     Returns
     -------
     Bounded
-        Of shape (size,), with l2 bound ``clip_norm``, or twice that for microbatches.
+        Of shape (size,), with l2 bound ``clip_norm``, or twice that for microbatches, or inf for projections.
 
     Raises
     ------
@@ -148,6 +151,8 @@ def gradient_sum(
             "microbatches need records as the unit and a public number of them: a unit that comes or goes would "
             "move others to other microbatches"
         )
+    if clipping == "projections":
+        return projected_sum(rows, made, clip_norm, size=size, batch=batch)
     if rows.shape.n_records is None or clipping == "one-by-one":
         at_once = 1 if clipping == "one-by-one" else AT_ONCE
         return sum_of_units(rows, made.dense, clip_norm, size=size, batch=batch, at_once=at_once)

@@ -35,6 +35,7 @@ from skdp.privacy.accounting.releases import (
     Gaussian,
     Laplace,
     ObjectivePerturbation,
+    ProjectedGaussian,
     Release,
     SampledGaussian,
     SampledPure,
@@ -52,6 +53,7 @@ ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 KINDS = (
     Gaussian,
     SampledGaussian,
+    ProjectedGaussian,
     Laplace,
     AboveThreshold,
     SampledPure,
@@ -77,6 +79,9 @@ ROWS = [
     {"name": "objective_perturbation", "purpose": "minimiser", "count": 1, "epsilon": 0.5, "delta": 1e-6,
      "noise_std": 9.0, "penalty": 3.0, "curvature": 0.1, "trade": math.inf, "one_signed": True,
      "replaced": True, "sensitivity": 2.0, "grid": 1e-9, "sampling": "full batch"},
+    {"name": "projected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0,
+     "n_projections": 20, "norm_ratio": 3.0, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9,
+     "sampling": "Poisson", "sampling_rate": 0.1, "batch_size": 10},
 ]  # fmt: skip
 
 

@@ -188,11 +188,21 @@ def _with_aside(
 def _is_sampled(row: Row) -> bool:
     """Whether the row is to be accounted for by its sampling; amplified pure rows are not."""
     sampling = row.get("sampling", "full batch")
+    if row["name"] == "projected_gaussian":
+        return True
     if sampling == "full batch" or (row["name"], sampling) == ("sampled_pure", "fresh uniform"):
         return False
     if row["name"] != "gaussian":
         raise UnsupportedAccounting(f"The recheck covers no {sampling!r} row of {row['name']!r}.")
     return True
+
+
+def _full_square(row: Row) -> float:
+    """The mu^2 of a sampled row if all records were in the batch; inf where projections bound no norm."""
+    square = count_of(row) / number(row, "noise_multiplier") ** 2
+    if row["name"] != "projected_gaussian":
+        return square
+    return square * number(row, "norm_ratio") ** 2 if "norm_ratio" in row else math.inf
 
 
 def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = None) -> float:
@@ -241,7 +251,7 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     mu = math.sqrt(math.fsum(gaussian + others))
     if sampled:
         # Sampling never costs more than the same releases on all records.
-        terms = [count_of(row) / number(row, "noise_multiplier") ** 2 for row in sampled]
+        terms = [_full_square(row) for row in sampled]
         everything = math.sqrt(mu * mu + math.fsum(terms))
         return min(recheck_sampled(sampled, mu, delta, adjacency), _gaussian(everything, delta))
     epsilon = _gaussian(mu, delta)

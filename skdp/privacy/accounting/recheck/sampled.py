@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting.recheck.projected import largest_loss, projected_distribution
 from skdp.privacy.accounting.recheck.rows import Row, count_of, number
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["recheck_sampled"]
 
+# Noise multiplier, rate, count, number of projections (0 for none), norm ratio.
+Part = tuple[float, float, int, int, float]
+
 # Choices, not tuned.
 _MOST_CELLS = 40_000  # of the largest loss, on the finest grid
 _WIDEST = 0.02  # width of a cell of the first grid; wider grids may agree and be wrong
 _RTOL = 5e-4  # relative change of epsilon at which halving ends
+_TAIL = 1e-3  # part of delta for larger losses, where a factor of them is random
 _BLOCK = 3000  # releases that are composed at once
 
 
@@ -47,7 +52,10 @@ def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str
     UnsupportedAccounting
         If dp-accounting does not cover them.
     """
+    projected = any(row["name"] == "projected_gaussian" for row in rows)
     kinds = {str(row["sampling"]) for row in rows}
+    if projected:
+        kinds = kinds - {"full batch"} or {"Poisson"}
     if adjacency not in ("replace-one", "zero-out", "add-remove") or len(kinds) != 1:
         raise UnsupportedAccounting(
             f"The recheck of sampled rows needs the adjacency and one kind of sampling, got {adjacency!r} "
@@ -55,11 +63,10 @@ def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str
         )
     if mu == math.inf:
         return math.inf
+    if projected and adjacency == "replace-one":
+        raise UnsupportedAccounting("Clipping by projections has no proof under replace-one.")
     if kinds == {"Poisson"}:
-        parts = sorted(
-            (number(row, "noise_multiplier"), number(row, "sampling_rate"), count_of(row))
-            for row in rows
-        )
+        parts = sorted(map(_part, rows))
         return _poisson(tuple(parts), mu, delta, adjacency)
     if kinds == {"without replacement"} and adjacency == "replace-one":
         fixed = sorted(
@@ -75,12 +82,23 @@ def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str
     raise UnsupportedAccounting(f"The recheck covers no {sorted(kinds)} under {adjacency}.")
 
 
+def _part(row: Row) -> Part:
+    ratio = number(row, "norm_ratio") if "norm_ratio" in row else math.inf
+    rate = 1.0 if row["sampling"] == "full batch" else number(row, "sampling_rate")
+    projections = int(number(row, "n_projections")) if "n_projections" in row else 0
+    return number(row, "noise_multiplier"), rate, count_of(row), projections, ratio
+
+
 @functools.lru_cache(maxsize=64)
-def _poisson(
-    parts: tuple[tuple[float, float, int], ...], mu: float, delta: float, adjacency: str
-) -> float:
+def _poisson(parts: tuple[Part, ...], mu: float, delta: float, adjacency: str) -> float:
     finest, grid = 0.0, _WIDEST
-    for z, rate, _ in parts:
+    for z, rate, count, projections, ratio in parts:
+        if projections:
+            tail = _TAIL * delta / count
+            largest = largest_loss(z, rate, projections, ratio, tail)
+            finest = max(finest, largest / _MOST_CELLS)
+            grid = min(grid, 0.6 * rate / z)
+            continue
         spread = 2.0 * z if adjacency == "replace-one" else z
         # About the largest loss and, for a small rate, the standard deviation of the loss.
         largest = max(0.1 / spread, (0.5 / spread + 9.0) / spread + math.log(rate))
@@ -97,7 +115,7 @@ def _poisson(
 
 
 def _poisson_on(
-    parts: tuple[tuple[float, float, int], ...],
+    parts: tuple[Part, ...],
     mu: float,
     delta: float,
     adjacency: str,
@@ -118,7 +136,12 @@ def _poisson_on(
             1.0 / mu, value_discretization_interval=grid
         )
         found.append(everything_else)
-    for z, rate, count in parts:
+    for z, rate, count, projections, ratio in parts:
+        if projections:
+            largest = largest_loss(z, rate, projections, ratio, _TAIL * delta / count)
+            made = projected_distribution(z, rate, projections, ratio, largest, grid)
+            found.append(_several(made, count))
+            continue
         one = privacy_loss_distribution.from_gaussian_mechanism(
             2.0 * z if adjacency == "replace-one" else z,
             value_discretization_interval=grid,

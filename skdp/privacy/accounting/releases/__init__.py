@@ -16,6 +16,7 @@ from skdp.privacy.accounting.releases.base import (
     releases_of,
 )
 from skdp.privacy.accounting.releases.gaussian import Gaussian, SampledGaussian
+from skdp.privacy.accounting.releases.projected import ProjectedGaussian, check_projections
 from skdp.privacy.accounting.releases.pure import (
     AboveThreshold,
     Laplace,
@@ -30,12 +31,14 @@ __all__ = [
     "Laplace",
     "LedgerRow",
     "ObjectivePerturbation",
+    "ProjectedGaussian",
     "PureRelease",
     "Release",
     "Row",
     "SampledGaussian",
     "SampledPure",
     "TopK",
+    "check_projections",
     "register",
     "release_of",
     "release_type",
