@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from skdp import DPCNNClassifier, DPMLPClassifier
+from skdp import DPCNNClassifier, DPLSTMClassifier, DPMLPClassifier
 
 STEPS, BATCH = 5, 256
 
@@ -26,7 +26,7 @@ def fitted(cls, **params):
 
 
 class Convolutional:
-    params = ("materialized", "ghost", "microbatch")
+    params = ("materialized", "ghost", "microbatch", "projections")
     param_names = ("clipping",)
 
     def setup(self, clipping):
@@ -48,3 +48,22 @@ class Dense:
 
     def peakmem_steps(self):
         fitted(DPMLPClassifier, hidden_layer_sizes=(512,))
+
+
+class Text:
+    """The net of the peers: 590,146 parameters, texts of 150 tokens."""
+
+    def setup(self):
+        self.time_steps()  # compiles
+
+    def time_steps(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.integers(1, 8186, size=(2000, 150)), rng.integers(0, 2, 2000)
+        model = DPLSTMClassifier(
+            epsilon=8.0, vocabulary_size=8185, max_length=150, max_iter=STEPS, batch_size=BATCH, classes=(0, 1)
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+
+    peakmem_steps = time_steps
