@@ -158,7 +158,8 @@ def _in_float64(piece: Piece) -> Piece:
         return Vectors(np.ascontiguousarray(piece.values, dtype=np.float64))
     if isinstance(piece, SparseRows):
         values = piece.values.astype(np.float64)
-        return SparseRows(*merge_table_rows(piece.rows, values, piece.n_table), piece.n_table)
+        rows, merged = merge_table_rows(piece.rows, values, piece.n_table)
+        return SparseRows(rows, merged.astype(np.float64, copy=False), piece.n_table)
     left, right = (np.ascontiguousarray(a, dtype=np.float64) for a in (piece.left, piece.right))
     return type(piece)(left, right)
 

@@ -11,6 +11,7 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting import calibrate_batches, recheck_epsilon, sampled_epsilon
 from skdp.privacy.accounting.pld import composed_epsilon
 from skdp.privacy.accounting.projected import ProjectedPair, mean_of_growing, weighted_factors
+from skdp.privacy.accounting.recheck import projected as rechecked
 from skdp.privacy.accounting.releases import ProjectedGaussian, release_of
 
 MNIST = (1.3, 256 / 60000, 3515)  # noise multiplier, rate, steps
@@ -180,3 +181,19 @@ def test_the_published_claim_of_one_projection_is_wrong():
     here = -math.expm1(steps * math.log1p(-rate * hit - (1 - rate) * norm.sf(far)))
     there = -math.expm1(steps * math.log1p(-norm.sf(far)))
     assert here - math.exp(5.55) * there >= 0.95
+
+
+@pytest.mark.parametrize("r", [1, 20, 1000, 5000, 10**5, 10**7])
+def test_nodes_of_the_recheck_hold_the_whole_law(r):
+    z, mass = rechecked._factors(r, math.inf)
+    assert abs(mass.sum() - 1) < 5e-6
+    assert abs(np.sum(mass / z**2) - 1) < 5e-5  # the mean of chi2_r / r
+
+
+def test_recheck_of_many_projections_agrees():
+    row = {
+        "name": "projected_gaussian", "noise_multiplier": 3.75, "count": 1, "n_projections": 10**5,
+        "sampling": "full batch",
+    }  # fmt: skip
+    found = recheck_epsilon([row], 1e-5, adjacency="zero-out")
+    assert found == pytest.approx(epsilon(3.75, 1.0, 1, 10**5), rel=5e-3)

@@ -31,7 +31,12 @@ def _factors(r: int, ratio: float) -> tuple[Array, Array]:
     half = 0.5 * r
     # P(Z > z) is at most (half / z^2)^half / Gamma(half + 1).
     top = 0.5 * (math.log(half) - (_LOG_RARE + math.lgamma(half + 1.0)) / half)
-    edges = np.linspace(math.log(0.2), min(top, math.log(ratio)), _PANELS + 1)
+    # Both tails of a chi-square law (Laurent and Massart, 2000): many projections have a narrow law.
+    x = -_LOG_RARE / r
+    low = max(math.log(0.2), -0.5 * math.log(1.0 + 2.0 * math.sqrt(x) + 2.0 * x))
+    if x < 0.25:
+        top = min(top, -0.5 * math.log(1.0 - 2.0 * math.sqrt(x)))
+    edges = np.linspace(low, min(top, math.log(ratio)), _PANELS + 1)
     width = 0.5 * np.diff(edges)
     y = (edges[:-1] + width)[:, None] + width[:, None] * _NODES
     w = r * np.exp(-2.0 * y)
