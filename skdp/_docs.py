@@ -247,10 +247,10 @@ clip_norm : float or "adaptive", default="adaptive"
     clip norm and step size decides. Nothing is released for it.""",
     "clipping": """\
 clipping : {"auto", "materialized", "ghost", "microbatch", "one-by-one", "projections"}, default="auto"
-    How gradients are clipped (user guide). All but "microbatch" give the same up to rounding. "auto" is
-    "ghost" for each convolution with at least 8 times as many weights as one record has numbers in its windows
-    and its outputs, and "materialized" for all others. "microbatch" clips the mean gradient
-    of each ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.
+    How gradients are clipped (user guide). All but "microbatch" and "projections" give the same up to rounding.
+    "auto" is "ghost" for each convolution with at least 8 times as many weights as one record has numbers in its
+    windows and its outputs, and "materialized" for all others. "microbatch" clips the mean gradient of each
+    ``microbatch_size`` records, and needs twice the noise. "one-by-one" is the slow reference.
     "projections" estimates norms from random projections (DP-SGD-JL), needs more noise and is seldom faster.""",
     "microbatch_size": """\
 microbatch_size : int, default=8

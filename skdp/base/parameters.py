@@ -101,7 +101,7 @@ def check_number(
     if math.isnan(number) or (low is not None and (number <= low if strict else number < low)):
         raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
     if high is not None and number > high:
-        raise ValueError(f"{name} must be <= {high:g}{also}, got {value!r}")
+        raise ValueError(f"{name} must be <= {high:.10g}{also}, got {value!r}")
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -35,6 +35,7 @@ class SequenceNet(NetClassifier):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # a table of any numbers is not accepted
+        tags.input_tags.sparse = False
         return tags
 
     def _check_parameters(self) -> None:
@@ -74,7 +75,8 @@ class SequenceNet(NetClassifier):
         Parameters
         ----------
         X : array-like of shape (n_samples, length), or sequence of n_samples sequences of any lengths
-            Token ids from 1 to ``vocabulary_size``; 0 is padding. Longer rows are cut after ``max_length`` ids.
+            Token ids from 1 to ``vocabulary_size``. 0 is padding, wherever it stands, and is left out. Of the
+            tokens the first ``max_length`` are read.
         y : array-like of shape (n_samples,)
             Labels.
         groups : array-like of shape (n_samples,), default=None

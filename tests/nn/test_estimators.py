@@ -107,7 +107,8 @@ def test_float32_csr_and_memory_orders_train_the_same_net(name):
     X, y = data(name)
     X = np.where(np.abs(X) > 0.8, X, 0.0).astype(np.float32)
     model = make(name, **ranged(name)).fit(X, y)
-    for table in (X.astype(np.float64), np.asfortranarray(X), sp.csr_matrix(X)):
+    sparse = [] if name in TEXT else [sp.csr_matrix(X)]  # a sparse table holds counts
+    for table in (X.astype(np.float64), np.asfortranarray(X), *sparse):
         again = make(name, **ranged(name)).fit(table, y)
         assert np.allclose(again.parameters_, model.parameters_, atol=1e-5)
         assert np.allclose(model.predict(table), model.predict(X), atol=1e-5)

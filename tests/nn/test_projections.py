@@ -244,7 +244,7 @@ def test_only_a_plan_of_projections_releases_them():
 def test_plans_refuse_what_has_no_proof():
     with pytest.raises(UnsupportedAccounting, match="zero-out and add-remove"):
         session(adjacency="replace-one")
-    with pytest.raises(UnsupportedAccounting, match="at least 20"):
+    with pytest.raises(UnsupportedAccounting, match="n_projections of at least 20"):
         session(n_projections=19)
     with pytest.raises(UnsupportedAccounting, match="several statistics"):
         session(parts=(0.5, 0.5))
@@ -252,6 +252,11 @@ def test_plans_refuse_what_has_no_proof():
         session(norm_ratio=0.5)
     with pytest.raises(ValueError, match="norm_ratio goes with"):
         session(n_projections=0, norm_ratio=2.0)
+    made, plan = session(epsilon=60.0)
+    with pytest.raises(
+        UnsupportedAccounting, match=r"smaller epsilon .*, more projections, a larg"
+    ):
+        made.require_feasible_batches(400, (plan,))
     _, plan = session(n_projections=1, norm_ratio=2.0)
     assert plan.describe()["norm_ratio"] == 2.0
     with pytest.raises(UnsupportedAccounting):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -26,7 +27,7 @@ def _quiet():
 
 
 ROWS = [[3, 1], [], [2, 2, 2, 2], [5], [4, 0, 4], [1, 2, 3, 4, 5]]
-PADDED = np.array([[3, 1, 0], [0, 0, 0], [2, 2, 2], [5, 0, 0], [4, 0, 4], [1, 2, 3]])
+PADDED = np.array([[3, 1, 0], [0, 0, 0], [2, 2, 2], [5, 0, 0], [4, 4, 0], [1, 2, 3]])
 
 
 def objects(rows):
@@ -47,7 +48,8 @@ def objects(rows):
         PADDED.astype(np.float64),
         PADDED.astype(object),
         PADDED.tolist(),
-        np.hstack([PADDED, np.full((6, 2), 5)]),
+        np.hstack([np.zeros((6, 3), dtype=int), PADDED]),  # padded on the left, as Keras does
+        [[0, *row, 0] for row in ROWS],
         pd.DataFrame(PADDED),
     ],
     ids=lambda X: f"{type(X).__name__} {getattr(X, 'dtype', '')}",
@@ -85,11 +87,41 @@ def test_what_holds_no_sequences_is_refused(X):
         token_rows(X, 3, 5)
 
 
+@pytest.mark.parametrize(
+    ("X", "advice"),
+    [
+        (sparse.csr_array(PADDED), "Counts of words are for a linear model"),
+        (iter(ROWS), r"use list\(X\)"),
+        ({"input_ids": ROWS}, "got dict. Of a tokenizer's output give the ids alone"),
+        (
+            ["good film", "bad film"],
+            "a row is text: .* give each token of your vocabulary a number",
+        ),
+        (np.array(["good film", "bad film"]), "got text: .* give each token"),
+        ([3, 1], r"One record needs \[X\]"),
+        ([{3, 1}, {2}], "a row is no sequence"),
+        ([{3: 2}], "a row is no sequence"),
+        (np.arange(3), r"X.reshape\(1, -1\)"),
+        (pd.DataFrame({"ids": ROWS}), "give the column"),
+        (pd.DataFrame([[3, 1], [2, None]]), "fill gaps with 0"),
+    ],
+    ids=str,
+)
+def test_messages_say_what_to_do(X, advice):
+    with pytest.raises((TypeError, ValueError), match=advice):
+        token_rows(X, 3, 5)
+
+
 @pytest.mark.parametrize("missing", ["vocabulary_size", "max_length"])
 def test_public_numbers_are_required(missing):
     given = {"vocabulary_size": 5, "max_length": 3, missing: None}
     with pytest.raises(ValueError, match=f"{missing} must be given: the public number"):
         DPLSTMClassifier(**given).fit(ROWS, [0, 1] * 3)
+
+
+def test_the_largest_vocabulary_is_told_in_full():
+    with pytest.raises(ValueError, match=f"vocabulary_size must be <= {2**24 - 1}, got"):
+        DPLSTMClassifier(vocabulary_size=2**24, max_length=3).fit(ROWS, [0, 1] * 3)
 
 
 def documents(n, seed=0):

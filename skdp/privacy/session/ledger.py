@@ -249,8 +249,14 @@ class Ledger:
             last = self._noise = (bounded, plan, made)
         return last[2]
 
-    def check_slack(self, slack: tuple[float, float]) -> list[float]:
-        """Refuse samplers' errors that the budget cannot hold; return the new sums."""
+    def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
+        """Refuse samplers' errors that the budget cannot hold; return the new sums.
+
+        Parameters
+        ----------
+        remedy : str, default=""
+            What else helps against a delta that is too large, with a comma and a space behind it.
+        """
         epsilon, delta = (old + new for old, new in zip(self.slack, slack))
         if epsilon > self.epsilon_slack:
             raise UnsupportedAccounting(
@@ -261,7 +267,7 @@ class Ledger:
             raise UnsupportedAccounting(
                 f"epsilon={self.epsilon:g} leaves so little noise, or delta={self.delta:g} is so small, "
                 f"that what the sampler's tails miss (probability {min(1.0, delta):.2g}) is not negligible: use "
-                "a smaller epsilon (a few dozen at most), a larger delta, or epsilon=inf for no privacy"
+                f"a smaller epsilon (a few dozen at most), {remedy}a larger delta, or epsilon=inf for no privacy"
             )
         return [epsilon, delta]
 

@@ -148,7 +148,8 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
         releases = plan.releases * len(plan.shares)
         epsilon += releases * slack[0] + plan.releases * drawn[0]
         delta += releases * slack[1] + plan.releases * drawn[1]
-    ledger.check_slack((epsilon, delta))
+    projected = any(plan.n_projections for plan in plans)
+    ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
 
 
 def release_slack(

@@ -38,7 +38,8 @@ def check_projected(adjacency: str, n_projections: int, norm_ratio: float) -> No
     if n_projections < LEAST_PROJECTIONS and math.isinf(norm_ratio):
         raise UnsupportedAccounting(
             f"{n_projections} projections estimate a norm so badly that a large gradient may enter almost "
-            f"unclipped: use at least {LEAST_PROJECTIONS}, or a finite norm_ratio"
+            f"unclipped: give n_projections of at least {LEAST_PROJECTIONS} (a BatchGroup may have a "
+            "finite norm_ratio instead)"
         )
 
 
