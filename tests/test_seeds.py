@@ -33,6 +33,7 @@ from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.privacy import Bounded
 from skdp.privacy.budget import read_ledger
 from skdp.privacy.seed_context import seed_context
+from tests import texts
 
 ALL = dict(skdp.all_estimators())
 PRIVATE = sorted(name for name in ALL if "epsilon" in inspect.signature(ALL[name]).parameters)
@@ -270,6 +271,8 @@ def test_a_seeded_fit_warns_once(name):
     labels = is_classifier(ALL[name]())
     y = (y > 0).astype(int) if labels else y
     more = {"classes": (0, 1)} if labels else {}
+    more.update(texts.required(ALL[name]))
+    X = texts.ids(X) if texts.required(ALL[name]) else X
     (warning,) = caught(lambda: ALL[name](random_state=0, **more).fit(X, y))
     assert warning.category is PrivacyLeakWarning
     assert warning.filename == __file__

@@ -29,6 +29,7 @@ from skdp.linear_model.stochastic import StochasticFit
 from skdp.multiparty.estimators import _GradientFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn.frame import NetFit
+from tests import texts
 
 PRIVATE = {n: c for n, c in skdp.all_estimators() if "epsilon" in inspect.signature(c).parameters}
 OURS = (PrivacyLeakWarning, UnprovenPrivacyWarning, UtilityWarning, ConvergenceWarning)
@@ -39,11 +40,13 @@ each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
 
 def table(n, cls, d=3):
     X = np.random.default_rng(0).normal(size=(n, d))
+    if texts.required(cls):
+        return texts.ids(X), (X[:, 0] > 0).astype(int)
     return X, (X[:, 0] > 0).astype(int) if is_classifier(cls()) else X[:, 0]
 
 
 def declared(cls):
-    return {"classes": (0, 1)} if is_classifier(cls()) else {}
+    return ({"classes": (0, 1)} if is_classifier(cls()) else {}) | texts.required(cls)
 
 
 def scorer(model):
@@ -141,7 +144,8 @@ def test_large_delta(name, route):
 def test_inferred_labels(name, route):
     cls = PRIVATE[name]
     assert holds(
-        told(route, cls(), *table(24, cls)), "PrivacyLeakWarning: the label set was inferred"
+        told(route, cls(**texts.required(cls)), *table(24, cls)),
+        "PrivacyLeakWarning: the label set was inferred",
     )
 
 

@@ -19,10 +19,11 @@ from skdp.exceptions import PrivacyLeakWarning, UnsupportedAccounting, UtilityWa
 from skdp.losses import LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import BudgetAccountant, PrivacySession, PrivateRecords, PublicShape, mechanisms
 from skdp.privacy.shape import MOST_PER_PUBLIC, MOST_UNITS
+from tests import texts
 
 PACKAGE = Path(skdp.__file__).parent
 PRIVATE = {
-    name: cls
+    name: texts.as_classifier(cls)
     for name, cls in skdp.all_estimators()
     if "epsilon" in inspect.signature(cls).parameters
     and not name.startswith("DPLocalObjective")  # protects records only
@@ -33,6 +34,7 @@ each_private = pytest.mark.parametrize("name", sorted(PRIVATE))
 def made(name, **params):
     known = inspect.signature(PRIVATE[name]).parameters
     settings = {"classes": (0, 1), "max_iter": 6, "n_public": None, **params}
+    settings.update(texts.required(PRIVATE[name]))
     if "selection" in known and "refit" in known:
         settings.pop("max_iter")
     return PRIVATE[name](**{k: v for k, v in settings.items() if k in known})

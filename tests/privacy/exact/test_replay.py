@@ -34,6 +34,7 @@ from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.sampler import MinibatchSampler
 from skdp.privacy.statistics import minimizer as _minimizer
+from tests import texts
 
 N, D = 60, 40
 RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")
@@ -178,9 +179,10 @@ def fits_take_every_step(monkeypatch):
 
 
 def make(name, epsilon=4.0, **params):
-    cls = dict(skdp.all_estimators())[name]
+    cls = texts.as_classifier(dict(skdp.all_estimators())[name])
     known = inspect.signature(cls).parameters
     settings = {"classes": (0, 1), "n_nonzero_coefs": 3, "random_state": 0, "max_iter": 12}
+    settings.update(texts.required(cls))
     if issubclass(cls, NetFit):  # the default is zero-out; groups go through a net row by row
         settings.update(adjacency="replace-one", max_iter=2 if "CNN" in name else 4)
     if issubclass(cls, (PrivateThresholdingFit, PrivateTransferFit)):
