@@ -105,7 +105,7 @@ def test_what_holds_no_sequences_is_refused(X):
         (pd.DataFrame({"ids": ROWS}), "give the column"),
         (pd.DataFrame([[3, 1], [2, None]]), "fill gaps with 0"),
     ],
-    ids=str,
+    ids=range(11),
 )
 def test_messages_say_what_to_do(X, advice):
     with pytest.raises((TypeError, ValueError), match=advice):
