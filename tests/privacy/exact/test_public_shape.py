@@ -152,9 +152,13 @@ READERS = {
     ("privacy/statistics/votes.py", "block_vote"),
     # gradients of one block of places: how many of its places have a record is in their sum alone
     ("privacy/pieces.py", "dense"),
+    ("privacy/pieces.py", "n_rows"),
     ("privacy/gradients/function.py", "_called"),
     ("privacy/gradients/parts.py", "__init__"),
-    ("privacy/gradients/blocks.py", "_sums"),
+    ("privacy/gradients/blocks.py", "_weighted"),
+    ("privacy/gradients/projections.py", "_largest_square"),
+    ("privacy/gradients/projections.py", "bound_of"),
+    ("privacy/gradients/projections.py", "estimated_norms"),
     ("privacy/gradients/microbatches.py", "_means"),
 }
 PRIVATE_NAMES = {"_count", "n_real_units", "n_rows", "nnz"}
