@@ -17,9 +17,10 @@ from skdp.privacy import PrivateRecords, VertexScores, mechanisms
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.noise import KeyStream
+from tests import texts
 
 PRIVATE = {
-    name: cls
+    name: texts.as_classifier(cls)
     for name, cls in skdp.all_estimators()
     if "epsilon" in inspect.signature(cls).parameters
 }
@@ -110,6 +111,7 @@ class Watch:
 def made(name, **params):
     known = inspect.signature(PRIVATE[name]).parameters
     settings = {"classes": (0, 1), "max_iter": 3, "random_state": 0, **params}
+    settings.update(texts.required(PRIVATE[name]))
     if name.startswith("DPIGHT"):
         settings["selection"] = "peeling"
     if name.startswith("DPTwoStage"):
