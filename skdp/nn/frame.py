@@ -37,8 +37,8 @@ from skdp.nn.task import (
     start_of,
     usual_clipping,
 )
-from skdp.nn.training import Clipping, Training, train
-from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PublicShape, factor
+from skdp.nn.training import ClippedMean, Clipping, train
+from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
 
 __all__ = ["CLIPPING", "NetFit"]
 
@@ -253,7 +253,8 @@ class NetFit(PrivateFit[Problem]):
         shares = self._shares(session, problem)
         if last is not None:
             shares["recalibration"] = last.share
-        plan = self._plan(session, shape, network.n_trainable, 1.0 - math.fsum(shares.values()))
+        size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
+        plan = self._plan(session, shape, clipping, size, share)
         # One by one, rows stay at their places in what else is computed of them, if their number is public.
         if clipping.method != "one-by-one" or shape.n_records is None:
             require_places(
@@ -280,10 +281,11 @@ class NetFit(PrivateFit[Problem]):
         shares: Mapping[str, float], last: Any, monitor: Progress,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
-        settings = Training(clipping, self._rate(plan, clipping), self._rule())
+        method, rate = self._method(clipping), self._rate(plan, clipping)
+        gradient = method.begin(session, problem.records, task, plan)
         theta = train(
-            session, problem.records, task.gradients_at(clipping.layers), task.trained(task.start), plan,
-            settings, tensors=task.tensors, monitor=monitor,
+            gradient, task.trained(task.start), plan.releases, self._rule(), rate,
+            tensors=task.tensors, monitor=monitor,
         )  # fmt: skip
         parameters = task.whole(theta)
         attributes = {
@@ -291,7 +293,7 @@ class NetFit(PrivateFit[Problem]):
             "network_": task.network,
             "inputs_": task.inputs,
             "clip_norm_": clipping.norm,
-            "learning_rate_": settings.learning_rate,
+            "learning_rate_": rate,
             "batch_size_": plan.batch_size,
             **self._after(session, problem, task, parameters, shares, last),
         }
@@ -313,19 +315,25 @@ class NetFit(PrivateFit[Problem]):
             )
         return network
 
+    def _method(self, clipping: Clipping) -> ClippedMean:
+        """How the steps release their gradients."""
+        return ClippedMean(clipping)
+
     def _plan(
-        self, session: PrivacySession, shape: PublicShape, size: int, share: float
+        self,
+        session: PrivacySession,
+        shape: PublicShape,
+        clipping: Clipping,
+        size: int,
+        share: float,
     ) -> BatchPlan:
         """Plan all steps, before anything is released."""
         run = chosen_run(
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        (plan,) = session.plan_batches(
-            [BatchGroup(run.n_iter, run.batch_size, n_projections=self._projections())],
-            n_units=shape.n_units,
-            share=share,
-        )
+        group = self._method(clipping).group(run.n_iter, run.batch_size, self._projections())
+        (plan,) = session.plan_batches([group], n_units=shape.n_units, share=share)
         session.require_feasible_batches(size, (plan,))
         return plan
 
@@ -351,7 +359,7 @@ class NetFit(PrivateFit[Problem]):
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        noise = plan.noise_multiplier * self._moves(clipping) * clipping.norm
+        noise = plan.noise_multiplier * self._moves(clipping) * self._method(clipping).norm
         noise *= clipping.together / plan.batch_size
         return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
 

@@ -4,21 +4,24 @@ A step draws a batch, sums the clipped gradients of its units, adds Gaussian noi
 of a batch. The rest is post-processing. The same loop runs without noise.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.nn.optimizers import Average, Optimizer, Rule
-from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
+from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 
-__all__ = ["Clipping", "Training", "train"]
+if TYPE_CHECKING:
+    from skdp.nn.task import NetTask
+
+__all__ = ["ClippedMean", "Clipping", "Gradient", "train"]
 
 Vector = NDArray[np.float64]
-# Of parameters: a function of rows and targets that gives the pieces of their gradients.
-GradientsAt = Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]
+# Of a step and released parameters: the released gradient.
+Gradient = Callable[[int, Vector], Vector]
 Monitor = Callable[[int, Vector], None]
 LARGEST = float(np.finfo(np.float32).max)  # the precision in which nets compute
 
@@ -59,44 +62,75 @@ class Clipping:
 
 
 @dataclass(frozen=True)
-class Training:
-    """Public numbers of a run.
+class ClippedMean:
+    """A step's gradient is the noisy mean of clipped gradients: DP-SGD.
+
+    Another way to release a gradient is a file with a class like this one, which `NetFit._method` chooses.
 
     Attributes
     ----------
-    learning_rate : float
-        Step size of the first step.
+    clipping : Clipping
     """
 
     clipping: Clipping
-    learning_rate: float
-    rule: Rule = field(default_factory=Rule)
+
+    @property
+    def norm(self) -> float:
+        """Largest l2 norm of what a unit adds to a released sum."""
+        return self.clipping.norm
+
+    def group(self, n_iter: int, batch_size: int, n_projections: int = 0) -> BatchGroup:
+        """What `PrivacySession.plan_batches` plans, from public numbers."""
+        return BatchGroup(n_iter, batch_size, n_projections=n_projections)
+
+    def begin(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        task: "NetTask",
+        plan: BatchPlan,
+    ) -> Gradient:
+        """The function that releases the gradient of step t = 0, 1, ... at released parameters."""
+        clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
+
+        def gradient(t: int, theta: Vector) -> Vector:
+            batch = session.draw(plan, records, places=True)
+            total = records.gradient_sum(
+                gradients_at(theta),
+                clipping.norm,
+                size=theta.size,
+                batch=batch,
+                **clipping.options(),
+            )
+            return session.gaussian(total * (clipping.together / plan.batch_size), plan)
+
+        return gradient
 
 
 def train(
-    session: PrivacySession,
-    records: PrivateRecords,
-    gradients_at: GradientsAt,
+    gradient: Gradient,
     start: Vector,
-    plan: BatchPlan,
-    settings: Training,
+    n_iter: int,
+    rule: Rule,
+    learning_rate: float,
     *,
     tensors: tuple[slice, ...] = (),
     monitor: Monitor | None = None,
 ) -> Vector:
-    """Take the steps of a plan; return the released parameters.
+    """Take steps along released gradients; return the parameters to keep.
 
     Parameters
     ----------
-    session : PrivacySession
-    records : PrivateRecords
-    gradients_at : callable
-        ``gradients_at(theta)`` gives the function that `PrivateRecords.gradient_sum` calls.
+    gradient : callable
+        ``gradient(t, theta)`` releases the gradient of step t at the parameters ``theta``.
     start : ndarray of shape (n_parameters,)
         Public: independent of the records, or released.
-    plan : BatchPlan
-        Of all steps.
-    settings : Training
+    n_iter : int
+        Number of steps.
+    rule : Rule
+        What becomes of the released gradients.
+    learning_rate : float
+        Step size of the first step.
     tensors : tuple of slice, default=()
         Where each parameter tensor lies, for Laplacian smoothing.
     monitor : callable, default=None
@@ -106,17 +140,13 @@ def train(
     -------
     ndarray of shape (n_parameters,)
     """
-    clipping, theta = settings.clipping, np.array(start, dtype=np.float64)
-    optimizer = Optimizer(settings.rule, settings.learning_rate, plan.releases, tensors)
-    kept = Average(settings.rule.average)
-    for t in range(plan.releases):
-        batch = session.draw(plan, records, places=True)
-        total = records.gradient_sum(
-            gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
-        )
-        gradient = session.gaussian(total * (clipping.together / plan.batch_size), plan)
+    theta = np.array(start, dtype=np.float64)
+    optimizer = Optimizer(rule, learning_rate, n_iter, tensors)
+    kept = Average(rule.average)
+    for t in range(n_iter):
+        found = gradient(t, theta)
         with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
-            step = optimizer.of(gradient)
+            step = optimizer.of(found)
             theta = np.subtract(theta, step, out=step)
         if not -LARGEST <= theta.min() <= theta.max() <= LARGEST:  # NaN, too
             raise FloatingPointError(
