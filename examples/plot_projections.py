@@ -7,8 +7,8 @@ What norms from random projections cost
 example draws epsilon by epochs in the two settings of the paper's figure, at delta = 1e-5. Then it evaluates the
 published settings. At last it shows what the larger noise costs in accuracy.
 
-With ``--mnist`` the script trains the nets of the last figure instead, and writes its table. It reads the folder that
-``SKDP_DATA`` names, and takes some minutes::
+With ``--mnist`` the script trains the nets of the last figure instead, and writes its table. It reads the folder
+that ``SKDP_DATA`` names, and takes some minutes::
 
     python examples/plot_projections.py --mnist
 """
@@ -52,13 +52,11 @@ def epsilon(noise_multiplier, n_records, batch_size, epochs, n_projections=None)
     return composed_epsilon((pair,), DELTA, rtol=0.02)
 
 
-def draw(axes, n_records, batch_size, noise_multiplier, epochs=(1, 5)):
+def draw(axes, n_records, batch_size, noise_multiplier, epochs=(1, 2, 3, 5)):
     """One panel."""
     for r in (*PROJECTIONS, None):
         values = [epsilon(noise_multiplier, n_records, batch_size, e, r) for e in epochs]
-        axes.semilogy(
-            epochs, values, "o-", label="exact norms" if r is None else f"{r} projections"
-        )
+        axes.semilogy(epochs, values, "o-", label="exact norms" if r is None else f"r = {r}")
     axes.set(
         xlabel="epochs",
         ylabel="epsilon",
@@ -73,6 +71,7 @@ def draw_settings():
     draw(panels[1], 25_000, 64, 0.5)
     panels[1].legend(fontsize="small")
     plt.show()
+
 
 # %%
 # The published settings
@@ -97,8 +96,8 @@ def print_settings():
 # %%
 # Accuracy at equal epsilon
 # -------------------------
-# The net of 26,010 parameters on 50,000 images of MNIST, at epsilon = 3 under zero-out: accuracy on the other 10,000
-# training images, by steps of about 512 images, one seed. The noise of each curve is that of its plan of 150 steps.
+# The net of 26,010 parameters on 50,000 images of MNIST, at epsilon = 3 under zero-out: accuracy on the other
+# 10,000 training images, by steps of about 512 images, one seed. Each curve has the noise of a plan of 150 steps.
 
 TABLE = "docs/tables/nets/projection-curves.csv"
 WAYS = {"exact norms": {}, "20 projections": {"clipping": "projections", "n_projections": 20}}
@@ -122,7 +121,7 @@ def train_nets():
             model = DPCNNClassifier(
                 epsilon=3.0, delta=DELTA, architecture="dp-cnn-s", batch_size=512, max_iter=150,
                 image_shape=(28, 28), input_range=(0, 255), classes=range(10), random_state=0,
-                callback=lambda step, parameters: kept.update({step: parameters.copy()}), **way,
+                callback=lambda step, parameters, kept=kept: kept.update({step: parameters.copy()}), **way,
             ).fit(X[:50_000], y[:50_000])  # fmt: skip
             for step in range(9, 150, 10):
                 model.parameters_ = kept[step]
