@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "SecretSharerDisplay": "skdp.audit.display",
         "cbow_log_perplexity": "skdp.audit.cbow",
+        "invert_dense_gradient": "skdp.audit.inversion",
         "secret_sharer": "skdp.audit.sharer",
     },
 )
