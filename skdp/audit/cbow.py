@@ -13,7 +13,7 @@ _TINY = 1e-280  # below it a sum of products may have lost what counts
 
 
 def cbow_log_perplexity(
-    vectors: np.ndarray, phrases: np.ndarray, *, target_vectors: np.ndarray | None = None
+    vectors: np.ndarray, phrases: np.ndarray, *, output_vectors: np.ndarray | None = None
 ) -> np.ndarray:
     """Compute -log Pr(c1 | c0) - log Pr(c2 | c0, c1) of phrases c0 c1 c2 under CBOW word vectors.
 
@@ -26,7 +26,7 @@ def cbow_log_perplexity(
         The vectors of words as context.
     phrases : ndarray of shape (n_phrases, 3)
         Places of words, from 0 to n_words - 1.
-    target_vectors : ndarray of shape (n_words, n_features), default=None
+    output_vectors : ndarray of shape (n_words, n_features), default=None
         The vectors of words that are predicted, for models with two tables. None takes ``vectors``.
 
     Returns
@@ -44,7 +44,7 @@ def cbow_log_perplexity(
     >>> cbow_log_perplexity(np.zeros((5, 2)), np.array([[0, 1, 2]])).round(3)  # 2 log 5: it knows nothing
     array([3.219])
     """
-    vectors, targets = _tables(vectors, target_vectors)
+    vectors, targets = _tables(vectors, output_vectors)
     phrases = _places(phrases, len(vectors))
     n_words = len(vectors)
     first, second, third = phrases.T
@@ -90,16 +90,16 @@ def _roots(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tables(
-    vectors: np.ndarray, target_vectors: np.ndarray | None
+    vectors: np.ndarray, output_vectors: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both tables as float64, checked."""
     tables = [
         np.asarray(table, dtype=np.float64)
-        for table in (vectors, vectors if target_vectors is None else target_vectors)
+        for table in (vectors, vectors if output_vectors is None else output_vectors)
     ]
     if tables[0].ndim != 2 or tables[0].shape != tables[1].shape:
         raise ValueError(
-            "vectors and target_vectors must be matrices of one shape, got "
+            "vectors and output_vectors must be matrices of one shape, got "
             f"{tables[0].shape} and {tables[1].shape}"
         )
     if not all(np.isfinite(table).all() for table in tables):
@@ -122,7 +122,7 @@ def _places(phrases: np.ndarray, n_words: int) -> np.ndarray:
 def cbow_score(model: Any, phrases: np.ndarray, vocabulary: Sequence[str]) -> np.ndarray:
     """Score phrases of a vocabulary by a model with ``vectors_`` and ``vocabulary_``.
 
-    A model with two tables has the vectors of predicted words in ``target_vectors_``.
+    A model with two tables has the vectors of predicted words in ``output_vectors_``.
     """
     if not (hasattr(model, "vectors_") and hasattr(model, "vocabulary_")):
         raise TypeError(
@@ -138,5 +138,5 @@ def cbow_score(model: Any, phrases: np.ndarray, vocabulary: Sequence[str]) -> np
         )
     own = np.array([places[word] for word in vocabulary], dtype=np.int64)
     # Words that only the model knows count in its probabilities, but are in no phrase.
-    targets = getattr(model, "target_vectors_", None)
-    return cbow_log_perplexity(model.vectors_, own[phrases], target_vectors=targets)
+    targets = getattr(model, "output_vectors_", None)
+    return cbow_log_perplexity(model.vectors_, own[phrases], output_vectors=targets)

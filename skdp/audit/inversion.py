@@ -92,10 +92,10 @@ def invert_dense_gradient(
     back = _first_signal(rows, seen)
     for _ in range(max_iter):
         before, found = found, np.clip(_inputs(rows, seen, back), low, high)
-        if np.allclose(before, found, rtol=1e-9, atol=1e-12, equal_nan=True):
-            break
         # The bias is the weight of an input that is always 1.
         known = np.append(np.nan_to_num(found), 1.0)
+        if np.abs(known[:-1] - np.nan_to_num(before)).max() <= 1e-9 * np.abs(known).max():
+            break
         back = _ratio(known @ rows, (known**2) @ seen, 0.0)
     return found
 

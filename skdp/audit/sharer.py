@@ -60,7 +60,7 @@ def secret_sharer(
         ``score(model, phrases)`` returns the log-perplexity -log Pr(c1 | c0) - log Pr(c2 | c0, c1) of each phrase
         c0 c1 c2. ``phrases`` is an array of shape (n_phrases, 3) of places in ``vocabulary``, or in the sorted
         words of ``sentences``. It has a million rows or so. None takes `cbow_log_perplexity` of the model's
-        ``vectors_``, whose rows belong to the words ``vocabulary_``, and of ``target_vectors_`` where the model
+        ``vectors_``, whose rows belong to the words ``vocabulary_``, and of ``output_vectors_`` where the model
         has two tables.
     n_insertions : int or tuple of int, default=(3, 9, 15)
         How often each canary is inserted. Each number is a training of its own, with the same canaries.

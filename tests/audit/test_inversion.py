@@ -69,7 +69,7 @@ def test_theorem_with_masks_of_a_fixed_number():
 
 
 def test_the_printed_bound_fails_where_all_coordinates_may_be_hidden():
-    """Each coordinate is hidden with probability .9. The errors of what can be estimated are below the printed bound.
+    """Each coordinate is hidden with probability .9. Errors of what can be estimated are below the printed bound.
 
     They are above the mended one, which is 1 - r^d times as large. False alarm: 5 standard errors, 6e-7.
     """

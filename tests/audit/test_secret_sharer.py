@@ -311,7 +311,7 @@ def test_log_perplexity_is_its_definition(scale, cells, monkeypatch):
     vectors, other = source.normal(0, scale, (2, 40, 8))
     phrases = source.integers(0, 40, (100, 3))
     for targets in (None, other):
-        found = cbow_log_perplexity(vectors, phrases, target_vectors=targets)
+        found = cbow_log_perplexity(vectors, phrases, output_vectors=targets)
         expected = direct(vectors, vectors if targets is None else targets, phrases)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * scale**2)
     assert cbow_log_perplexity(vectors, phrases[:0]).shape == (0,)
@@ -377,7 +377,7 @@ def test_the_default_score_reads_the_models_words():
         return lambda sentences: type("Model", (), attributes)()
 
     shuffled = [words[k] for k in order]
-    for extra in ({}, {"target_vectors_": targets}):
+    for extra in ({}, {"output_vectors_": targets}):
         moved = {key: table[order] for key, table in extra.items()}
         plain = model(vectors_=vectors, vocabulary_=words, **extra)
         first = secret_sharer(plain, TEXT, n_insertions=3, **SMALL).ranks[3]
