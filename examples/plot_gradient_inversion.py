@@ -55,8 +55,8 @@ def release(weight, bias, rate, noise):
 # %%
 # Images that are reconstructed
 # -----------------------------
-# The attacker knows that pixels are between 0 and 1, and estimates everything else. Pixels of which nothing is seen
-# get the value 0.5.
+# The attacker knows that pixels are between 0 and 1, and estimates everything else. Pixels of which nothing
+# is seen get the value 0.5.
 
 
 def reconstruct(shown, kept, **known):
@@ -86,11 +86,11 @@ plt.show()
 # %%
 # The error and its bound
 # -----------------------
-# For an attacker who knows the signal k that comes back, theorem 5.1 of Zhu and Blaschko (2023) has the lower bound
-# noise^2 / ((1 - rate) ||k||^2) of the mean squared error of a pixel. At rate 0 it is the error itself. Then the error
-# grows faster: where few coordinates are left, some pixels have hardly any. Pixels of which nothing is seen are left
-# out here, since no estimate exists. For an attacker who knows the range of the pixels no such bound holds, since the
-# error is at most 1.
+# For an attacker who knows the signal k that comes back, theorem 5.1 of Zhu and Blaschko (2023) has the lower
+# bound noise^2 / ((1 - rate) ||k||^2) of the mean squared error of a pixel. At rate 0 it is the error itself.
+# Then the error grows faster: where few coordinates are left, some pixels have hardly any. Pixels of which
+# nothing is seen are left out here, since no estimate exists. For an attacker who knows the range of the
+# pixels no such bound holds, since the error is at most 1.
 
 NOISES = [0.005, 0.02]
 print(f"{'noise':>6} {'rate':>5} {'bound':>8} {'known k':>8} {'and range':>10} {'range only':>11}")

@@ -101,8 +101,8 @@ for name, fit in MODELS.items():
 # %%
 # The ranks
 # ---------
-# Without privacy, canaries are found among the most likely phrases. The last column has phrases that are not in
-# the text.
+# Without privacy, canaries are found among the most likely phrases. The last column has phrases that are not
+# in the text.
 
 SecretSharerDisplay.plot_many(displays)
 plt.show()
@@ -110,9 +110,10 @@ plt.show()
 # %%
 # Epsilon from below
 # ------------------
-# Fifteen copies of a phrase are in up to fifteen sentences, so an exchange of a phrase may cost 15 times the epsilon
-# of a sentence, and twice that under zero-out. What was measured gives lower bounds of a pure epsilon, each with a
-# confidence of 95 %. They are far below the claims: this attack does not see all that could be seen.
+# Fifteen copies of a phrase are in up to fifteen sentences, so an exchange of a phrase may cost 15 times the
+# epsilon of a sentence, and twice that under zero-out. What was measured gives lower bounds of a pure
+# epsilon, each with a confidence of 95 %. They are far below the claims: this attack does not see all that
+# could be seen.
 
 for name, display in displays.items():
     found = [display.epsilon_lower_bound(n, adjacency="zero-out") for n in display.ranks]
