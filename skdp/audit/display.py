@@ -153,11 +153,13 @@ class SecretSharerDisplay:
             at most 1 - ``confidence``. A claim with delta > 0 is not refuted by it: where an exchange of many
             units is concerned, its delta grows with exp(epsilon). And 0 proves nothing.
 
-        Notes ----- An exchange of a canary changes k = ``n_insertions`` * ``units_per_insertion`` units, so its
-        epsilon is at most k times that of a unit. All canaries of one training count, although they are trained
-        together: see the proof in ``skdp/audit/ranks.py``. The paper's empirical epsilon of 0.07 to 0.11 is
-        another figure. It is 1 / n for the numbers of insertions n = 15 and 9 between which its histograms stop to
-        look uniform, without a confidence.
+        Notes
+        -----
+        An exchange of a canary changes k = ``n_insertions`` * ``units_per_insertion`` units, so its epsilon is at
+        most k times that of a unit. All canaries of one training count, although they are trained together: see
+        the proof in ``skdp/audit/ranks.py``. The paper's empirical epsilon of 0.07 to 0.11 is another figure. It
+        is 1 / n for the numbers of insertions n = 15 and 9 between which its histograms stop to look uniform,
+        without a confidence.
         """
         check_number("units_per_insertion", units_per_insertion, Integral, low=1)
         check_choice("adjacency", adjacency, ("replace-one", "zero-out", "add-remove"))

@@ -54,12 +54,14 @@ def invert_dense_gradient(
     TypeError, ValueError
         If shapes do not fit, or an array has entries that are not finite.
 
-    Notes ----- With a known signal k, and noise of standard deviation s on every entry, the squared error of an
-    input is on average s^2 E[1 / ||m k||^2], where m is the mask of its entries. If a share r of its entries is
-    hidden in each mask, so that exactly (1 - r) d of d are left, this is at least s^2 / ((1 - r) ||k||^2) by
-    Jensen's inequality: theorem 5.1 of Zhu and Blaschko. If each entry is hidden with probability r, all may be
-    hidden. The theorem then holds only if this counts as an infinite error. The inputs that can be estimated have
-    at least 1 - r^d times this error (for d = 1 it is s^2 / k^2, whatever r is).
+    Notes
+    -----
+    With a known signal k, and noise of standard deviation s on every entry, the squared error of an input is on
+    average s^2 E[1 / ||m k||^2], where m is the mask of its entries. If a share r of its entries is hidden in each
+    mask, so that exactly (1 - r) d of d are left, this is at least s^2 / ((1 - r) ||k||^2) by Jensen's inequality:
+    theorem 5.1 of Zhu and Blaschko. If each entry is hidden with probability r, all may be hidden. The theorem
+    then holds only if this counts as an infinite error. The inputs that can be estimated have at least 1 - r^d
+    times this error (for d = 1 it is s^2 / k^2, whatever r is).
 
     References
     ----------

@@ -89,11 +89,13 @@ def secret_sharer(
     --------
     SecretSharerDisplay : What is returned.
 
-    Notes ----- Ranks have the direction of the paper's second version: the rank of a canary is the number of
-    random phrases that are less likely. The formula of the first version is turned round. Ties count at random, so
-    a model that knows nothing gives uniform ranks, also where it gives all phrases the same probability. The
-    second and the third word of every phrase differ, of canaries too: otherwise a model that likes, or dislikes,
-    repeated words would seem to know canaries.
+    Notes
+    -----
+    Ranks have the direction of the paper's second version: the rank of a canary is the number of random phrases
+    that are less likely. The formula of the first version is turned round. Ties count at random, so a model that
+    knows nothing gives uniform ranks, also where it gives all phrases the same probability. The second and the
+    third word of every phrase differ, of canaries too: otherwise a model that likes, or dislikes, repeated words
+    would seem to know canaries.
 
     Train with the settings that you want to judge. The claim of a private model holds for the text with the
     canaries. What this function returns is not private: it is computed from several models.
