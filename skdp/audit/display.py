@@ -110,7 +110,7 @@ class SecretSharerDisplay:
         Returns
         -------
         distance : float
-            The statistic of the test, divided by the number of canaries: from 0 to ``n_bins`` - 1. Without
+            The statistic of the test, divided by the number of canaries: from 0 to about ``n_bins`` - 1. Without
             memorisation its mean is (``n_bins`` - 1) / n_canaries.
         p_value : float
             By the chi-squared distribution with ``n_bins`` - 1 degrees of freedom. It is an approximation, good
@@ -286,10 +286,12 @@ class SecretSharerDisplay:
             one.set_title(
                 f"{name}, {n} times\ndistance {distance:.2g} (p = {p_value:.2g})", fontsize="small"
             )
-            one.set(xlabel="rank / number of phrases", ylabel="phrases")
-            one.label_outer()
 
     def _keep(self, axes: np.ndarray) -> "SecretSharerDisplay":
+        for one in axes[-1]:
+            one.set_xlabel("rank / number of phrases")
+        for one in axes[:, 0]:
+            one.set_ylabel("phrases")
         self.axes_ = axes
         self.figure_ = axes.flat[0].figure
         return self

@@ -112,8 +112,8 @@ def _observed(
             "weight and bias must have shapes (n_inputs, n_units) and (n_units,), got "
             f"{weight.shape} and {bias.shape}"
         )
-    masks = (np.ones(weight.shape, bool), np.ones(bias.shape, bool)) if kept is None else kept
-    masks = tuple(np.asarray(mask) for mask in masks)
+    given = (np.ones(weight.shape, bool), np.ones(bias.shape, bool)) if kept is None else kept
+    masks = [np.asarray(mask) for mask in given]
     if [mask.shape for mask in masks] != [weight.shape, bias.shape] or any(
         mask.dtype != np.bool_ for mask in masks
     ):

@@ -11,9 +11,8 @@ from skdp.audit.canaries import draw_rivals
 
 __all__ = ["chi_squared", "exposures", "lowest_epsilon", "rank_phrases"]
 
-_BLOCK = (
-    2**20
-)  # phrases that are scored in one call: enough for fast arrays, few enough for little memory
+# Phrases that are scored in one call: enough for fast arrays, few enough for little memory.
+_BLOCK = 2**20
 
 
 def rank_phrases(
@@ -70,7 +69,8 @@ def chi_squared(ranks: np.ndarray, n_references: int, n_bins: int) -> tuple[floa
     """Return Pearson's chi-squared distance of the ranks from uniform, and the p-value of the test.
 
     The distance is the test's statistic divided by the number of ranks, the sum of (p - q)^2 / q over the bins
-    with the share p of the ranks and the share q of the possible ranks. It is at most the number of bins minus 1.
+    with the share p of the ranks and the share q of the possible ranks. It is at most 1 / q - 1 with the smallest
+    q, which is about the number of bins minus 1.
     """
     bins = np.bincount(ranks * n_bins // (n_references + 1), minlength=n_bins)
     possible = np.bincount(
