@@ -80,7 +80,7 @@ class SecretSharerDisplay:
 
     # ------------------------------------------------------------------ figures
 
-    def exposures(self, n_insertions: int) -> np.ndarray:
+    def exposures(self, n_insertions: int, *, outside: bool = False) -> np.ndarray:
         """Return the exposure of each canary, in bits.
 
         It is log2 of the number of phrases, the canary among them, minus log2 of the canary's place, where place 1
@@ -90,12 +90,15 @@ class SecretSharerDisplay:
         ----------
         n_insertions : int
             How often each canary was inserted.
+        outside : bool, default=False
+            Of the phrases that are not in the text instead of the canaries.
 
         Returns
         -------
         ndarray of shape (n_canaries,)
         """
-        return exposures(self._of(self.ranks, n_insertions), self.n_references)
+        ranks = self._of(self.outside_ranks if outside else self.ranks, n_insertions)
+        return exposures(ranks, self.n_references)
 
     def chi_squared(self, n_insertions: int, *, outside: bool = False) -> tuple[float, float]:
         """Return Pearson's chi-squared distance of the histogram from uniform, and the p-value of the test.

@@ -365,6 +365,7 @@ def test_word_vectors_memorise_canaries():
     assert p_value < FALSE_ALARM
     assert display.chi_squared(15, outside=True)[1] > FALSE_ALARM
     assert np.median(display.exposures(15)) > 4
+    assert np.median(display.exposures(15, outside=True)) < 3
 
 
 def test_the_default_score_reads_the_models_words():
