@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "show_versions": "skdp.registry",
     },
     modules=(
+        "audit",
         "datasets",
         "exceptions",
         "kernels",

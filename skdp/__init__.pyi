@@ -1,5 +1,6 @@
 # Written by tools/make_stubs.py.
 
+from skdp import audit as audit
 from skdp import datasets as datasets
 from skdp import exceptions as exceptions
 from skdp import kernels as kernels
