@@ -115,15 +115,13 @@ def pair_of(now: Piece, before: Piece) -> Pair | TablePair:
     from skdp.kernels import merge_table_rows
 
     n_rows, n_table = now.n_rows, now.n_table
-    rows, gradient = merge_table_rows(now.rows, now.values, n_table)
-    both, change = merge_table_rows(
+    rows, own = merge_table_rows(now.rows, now.values, n_table)
+    both, moved = merge_table_rows(
         np.concatenate([now.rows, before.rows], axis=1),
         np.concatenate([now.values, -before.values], axis=1),
         n_table,
     )
-    return TablePair(
-        gradient.reshape(n_rows, -1), change.reshape(n_rows, -1), (rows, both), n_table
-    )
+    return TablePair(own.reshape(n_rows, -1), moved.reshape(n_rows, -1), (rows, both), n_table)
 
 
 def scaled(values: Floats, by: NDArray[np.float64]) -> Floats:
