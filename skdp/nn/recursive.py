@@ -52,7 +52,7 @@ class RecursiveMomentum:
 
     Parameters
     ----------
-    momentum : float, default=0.1
+    momentum : float, default=0.5
         The weight g in (0, 1] of the new gradients; 1 is plain SGD.
     clip_diff_norm : float or "auto", default="auto"
         Largest l2 norm C2 of the change of one record's gradient in one step. "auto" is
@@ -87,7 +87,7 @@ class RecursiveMomentum:
     RecursiveMomentum(momentum=0.2, clip_diff_norm=0.01, initial_batch_size='auto')
     """
 
-    momentum: float = 0.1
+    momentum: float = 0.5
     clip_diff_norm: float | str = "auto"
     initial_batch_size: int | str = "auto"
 
