@@ -247,7 +247,9 @@ class NetFit(PrivateFit[Problem]):
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
         if shape.device != "cpu" and self.recursive is not None:
-            raise ValueError("recursive takes records of the host: pass X as a NumPy array")
+            raise ValueError(
+                "recursive takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
+            )
         network = self._built(problem)
         clipping = self._clipping(network)
         public = public_data(
@@ -286,8 +288,7 @@ class NetFit(PrivateFit[Problem]):
 
     def _trained(
         self, session: PrivacySession, problem: Problem, task: NetTask, plans: Sequence[BatchPlan],
-        clipping: Clipping,
-        shares: Mapping[str, float], last: Any, monitor: Progress,
+        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
         method, rate, n_iter = self._method(clipping), self._rate(plans, clipping), releases(plans)

@@ -78,7 +78,8 @@ class RecursiveMomentum:
     loss is. Of a group, the vectors of its rows are added before the last clip.
 
     A step computes two gradients of every record of its batch, and each is built: ``clipping`` must be
-    "materialized" (which "auto" is here) or "one-by-one".
+    "materialized" (which "auto" is here) or "one-by-one". The former keeps about four times 64 gradients in memory
+    at once: take the latter for nets of millions of parameters.
 
     Examples
     --------
