@@ -198,7 +198,8 @@ callback : callable, default=None
     "privacy.net": """\
 **Privacy.** The gradient of each record (or the summed gradient of each group) is clipped to l2 norm
 ``clip_norm``, and what is clipped is the vector that is added. Removing or replacing one in a Poisson batch moves
-the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. The
+the batch's sum by at most ``clip_norm`` under zero-out and add-remove, and twice that under replace-one. (With
+``recursive``, read the bound of `skdp.nn.RecursiveMomentum` for ``clip_norm``.) The
 noise is calibrated to all steps together by the privacy loss distributions of the sampled Gaussian. The plan is
 fixed before the data are touched, so a fit that is interrupted costs as much. Momentum, Adam, smoothing and
 averages are post-processing. One ledger of a `BudgetAccountant` holds one adjacency: give nets and linear models
@@ -259,6 +260,10 @@ microbatch_size : int, default=8
 n_projections : int, default=20
     Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
     No proof covers them under ``adjacency="replace-one"``.""",
+    "recursive": """\
+recursive : RecursiveMomentum, default=None
+    Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says how its
+    gradients changed in the last step. A step then computes two gradients of a record. None is DP-SGD.""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to

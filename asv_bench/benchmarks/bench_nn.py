@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from skdp import DPCNNClassifier, DPLSTMClassifier, DPMLPClassifier
+from skdp.nn import RecursiveMomentum
 
 STEPS, BATCH = 5, 256
 
@@ -37,6 +38,18 @@ class Convolutional:
 
     def peakmem_steps(self, clipping):
         fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+
+
+class Recursive:
+    """Two gradients of a record in each step."""
+
+    def setup(self):
+        self.time_steps()  # compiles
+
+    def time_steps(self):
+        fitted(DPCNNClassifier, image_shape=(28, 28), recursive=RecursiveMomentum())
+
+    peakmem_steps = time_steps
 
 
 class Dense:

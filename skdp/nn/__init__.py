@@ -28,6 +28,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "MaxPool2D": "skdp.nn.layers.max_pool",
         "Network": "skdp.nn.network",
         "ReLU": "skdp.nn.layers.relu",
+        "RecursiveMomentum": "skdp.nn.recursive",
         "Rescaling": "skdp.nn.layers.rescaling",
         "Reshape": "skdp.nn.layers.reshape",
         "ScaledTanh": "skdp.nn.layers.scaled_tanh",

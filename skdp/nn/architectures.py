@@ -1,7 +1,8 @@
 """Published nets by name, with their numbers of parameters.
 
-References: the tutorial of TensorFlow Privacy, whose net DP-SGD-JL trains (26,010 parameters); Papernot et al.,
-"Tempered sigmoid activations for deep learning with differential privacy", AAAI 2021 (DP-CNN); Tramer and Boneh,
+References: the tutorial of TensorFlow Privacy, whose net DP-SGD-JL trains (26,010 parameters), and which is the
+MNIST net of pytorch-dp in Wang (2021), too; Papernot et al., "Tempered sigmoid activations for deep learning with
+differential privacy", AAAI 2021 (DP-CNN); Tramer and Boneh,
 "Differentially private learning needs better features", ICLR 2021 (H-CNN, on scattering features); the PyTorch
 tutorial's net, CNN5 of Wang (2021), chapter 4. Bu et al., "Fast and memory efficient differentially private-SGD
 via JL projections", NeurIPS 2021, name larger nets and print their numbers of parameters: one for CIFAR-10 after

@@ -80,7 +80,12 @@ def chosen_run(
 
 
 def chosen_rate(
-    noise_std: float, clip_norm: float, n_iter: int, rule: Rule, walk: float = WALK
+    noise_std: float,
+    clip_norm: float,
+    n_iter: int,
+    rule: Rule,
+    walk: float = WALK,
+    first: float = 0.0,
 ) -> float:
     """Step size of the first step: as long as the signal asks, and no longer than the noise allows.
 
@@ -92,12 +97,14 @@ def chosen_rate(
         Of the steps.
     walk : float, default=WALK
         Largest standard deviation that the noise of all steps gives an entry.
+    first : float, default=0.0
+        Standard deviation that the first release gives the sum of all gradients, beside ``noise_std``.
     """
     squares = math.fsum(rate_factor(rule.schedule, t, n_iter) ** 2 for t in range(n_iter))
     if rule.solver == "adam":  # its steps have size 1 in every entry
         return min(ADAM_STEP, walk / math.sqrt(squares))
     rate = min(STEP, PATH / n_iter) / clip_norm
-    length = noise_std * math.sqrt(squares)
+    length = math.hypot(noise_std * math.sqrt(squares), first)
     if length > 0:
         rate = min(rate, walk / length)
     return (1 - rule.momentum) * rate

@@ -67,7 +67,7 @@ class DPCNNClassifier(ConvolutionalNet):
         shape of the images, if X holds images; else that for which a named net was published, if its rows are as
         long as those of X; else (1, n_features), one row of pixels.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
     {input_range.image}
     {classes}
     {parameters_init}
@@ -129,6 +129,7 @@ class DPCNNClassifier(ConvolutionalNet):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        recursive=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -159,6 +160,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.recursive = recursive
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init

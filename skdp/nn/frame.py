@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -29,6 +29,7 @@ from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
+from skdp.nn.recursive import RecursiveMean, check_recursive
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -65,6 +66,7 @@ class NetFit(PrivateFit[Problem]):
     clipping: str
     microbatch_size: int
     n_projections: int
+    recursive: Any
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -150,6 +152,7 @@ class NetFit(PrivateFit[Problem]):
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
         check_clipping(self)
+        check_recursive(self)
         check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
@@ -169,7 +172,10 @@ class NetFit(PrivateFit[Problem]):
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         if n_units is None or self._projections():  # whose full batches have no mu
             return True
-        return isinstance(self.batch_size, str) or self.batch_size < n_units
+        sizes = [self.batch_size]
+        if self.recursive is not None and not isinstance(self.recursive.initial_batch_size, str):
+            sizes.append(self.recursive.initial_batch_size)
+        return any(isinstance(size, str) or size < n_units for size in sizes)
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)
@@ -240,6 +246,10 @@ class NetFit(PrivateFit[Problem]):
             raise ValueError(
                 "nets take dense arrays of CuPy: use X.toarray(), or pass X as a NumPy array or a SciPy CSR matrix"
             )
+        if shape.device != "cpu" and self.recursive is not None:
+            raise ValueError(
+                "recursive takes records of the host: pass X as a NumPy array or a SciPy CSR matrix"
+            )
         network = self._built(problem)
         clipping = self._clipping(network)
         public = public_data(
@@ -254,7 +264,7 @@ class NetFit(PrivateFit[Problem]):
         if last is not None:
             shares["recalibration"] = last.share
         size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
-        plan = self._plan(session, shape, clipping, size, share)
+        plans = self._plan(session, shape, clipping, size, share)
         # One by one, rows stay at their places in what else is computed of them, if their number is public.
         if clipping.method != "one-by-one" or shape.n_records is None:
             require_places(
@@ -273,18 +283,18 @@ class NetFit(PrivateFit[Problem]):
             start = network.initialize(np.random.default_rng(session.integers(2**62, 4).tolist()))
         task = NetTask(network, loss, inputs, targets, start)
         score = None if public is None else partial(self._score_of, task, *public)
-        with self._progress(session, plan, score) as monitor:
-            return self._trained(session, problem, task, plan, clipping, shares, last, monitor)
+        with self._progress(session, plans, score) as monitor:
+            return self._trained(session, problem, task, plans, clipping, shares, last, monitor)
 
     def _trained(
-        self, session: PrivacySession, problem: Problem, task: NetTask, plan: BatchPlan, clipping: Clipping,
-        shares: Mapping[str, float], last: Any, monitor: Progress,
+        self, session: PrivacySession, problem: Problem, task: NetTask, plans: Sequence[BatchPlan],
+        clipping: Clipping, shares: Mapping[str, float], last: Any, monitor: Progress,
     ) -> Solution:  # fmt: skip
         """Take the steps, and the last releases."""
-        method, rate = self._method(clipping), self._rate(plan, clipping)
-        gradient = method.begin(session, problem.records, task, plan)
+        method, rate, n_iter = self._method(clipping), self._rate(plans, clipping), releases(plans)
+        gradient = method.begin(session, problem.records, task, *plans)
         theta = train(
-            gradient, task.trained(task.start), plan.releases, self._rule(), rate,
+            gradient, task.trained(task.start), n_iter, self._rule(), rate,
             tensors=task.tensors, monitor=monitor,
         )  # fmt: skip
         parameters = task.whole(theta)
@@ -294,10 +304,10 @@ class NetFit(PrivateFit[Problem]):
             "inputs_": task.inputs,
             "clip_norm_": clipping.norm,
             "learning_rate_": rate,
-            "batch_size_": plan.batch_size,
+            "batch_size_": plans[-1].batch_size,
             **self._after(session, problem, task, parameters, shares, last),
         }
-        return Solution(theta, plan.releases, attributes)
+        return Solution(theta, n_iter, attributes)
 
     def _built(self, problem: Problem) -> Network:
         """The net for the shape of these records, with an output for each that the loss has."""
@@ -317,6 +327,8 @@ class NetFit(PrivateFit[Problem]):
 
     def _method(self, clipping: Clipping) -> ClippedMean:
         """How the steps release their gradients."""
+        if self.recursive is not None:
+            return RecursiveMean(clipping, self.recursive)
         return ClippedMean(clipping)
 
     def _plan(
@@ -326,16 +338,19 @@ class NetFit(PrivateFit[Problem]):
         clipping: Clipping,
         size: int,
         share: float,
-    ) -> BatchPlan:
+    ) -> tuple[BatchPlan, ...]:
         """Plan all steps, before anything is released."""
         run = chosen_run(
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        group = self._method(clipping).group(run.n_iter, run.batch_size, self._projections())
-        (plan,) = session.plan_batches([group], n_units=shape.n_units, share=share)
-        session.require_feasible_batches(size, (plan,))
-        return plan
+        method = self._method(clipping)
+        first = method.first(run.n_iter, run.batch_size)
+        left = run.n_iter - sum(group.releases for group in first)
+        group = method.group(left, run.batch_size, self._projections())
+        plans = session.plan_batches([*first, group], n_units=shape.n_units, share=share)
+        session.require_feasible_batches(size, plans)
+        return plans
 
     def _clipping(self, network: Network) -> Clipping:
         norm = given(self.clip_norm)
@@ -343,7 +358,9 @@ class NetFit(PrivateFit[Problem]):
         # Projections are inner products with outer products, which ghost norms leave as they are, too.
         whole = method in ("ghost", "projections")
         layers = ("ghost" if whole else "materialized",) * depth
-        if method == "auto":
+        if method == "auto" and self.recursive is not None:
+            method = "materialized"
+        elif method == "auto":
             layers = usual_clipping(network)
             method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
@@ -354,14 +371,14 @@ class NetFit(PrivateFit[Problem]):
         """Number of projections that estimate norms, or 0."""
         return int(self.n_projections) if self.clipping == "projections" else 0
 
-    def _rate(self, plan: BatchPlan, clipping: Clipping) -> float:
+    def _rate(self, plans: Sequence[BatchPlan], clipping: Clipping) -> float:
         """Step size of the first step; the noise in an entry of a mean gradient is public."""
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        noise = plan.noise_multiplier * self._moves(clipping) * self._method(clipping).norm
-        noise *= clipping.together / plan.batch_size
-        return chosen_rate(noise, clipping.norm, plan.releases, self._rule(), self._walk)
+        noise, first = self._method(clipping).noise(plans, self._moves(clipping))
+        n_iter = releases(plans)
+        return chosen_rate(noise, clipping.norm, n_iter, self._rule(), self._walk, first)
 
     def _moves(self, clipping: Clipping) -> float:
         """Clip norms that separate the sums of neighbouring data sets, as the session counts them."""
@@ -370,6 +387,7 @@ class NetFit(PrivateFit[Problem]):
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         clipping = self._clipping(self._built(problem))
         facts: dict[str, object] = {"clipping": clipping.method, "clip_norm": clipping.norm}
+        facts |= self._method(clipping).facts()
         if self.clipping == "auto" and clipping.method == "ghost":  # all other layers: materialized
             facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
         if clipping.method == "microbatch":
@@ -416,9 +434,19 @@ class NetFit(PrivateFit[Problem]):
     def _progress(
         self,
         session: PrivacySession,
-        plan: BatchPlan,
+        plans: Sequence[BatchPlan],
         score: Callable[[NDArray[np.float64]], float] | None,
     ) -> Progress:
         return Progress(
-            type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, score
+            type(self).__name__,
+            releases(plans),
+            session.epsilon,
+            self.verbose,
+            self.callback,
+            score,
         )
+
+
+def releases(plans: Sequence[BatchPlan]) -> int:
+    """How many steps the plans are for."""
+    return sum(plan.releases for plan in plans)

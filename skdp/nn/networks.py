@@ -84,7 +84,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
     {input_range}
     {classes}
     {parameters_init}
@@ -143,6 +143,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        recursive=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -173,6 +174,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.recursive = recursive
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -204,7 +206,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -265,6 +267,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        recursive=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -295,6 +298,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.recursive = recursive
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -146,7 +146,7 @@ class DPLSTMClassifier(SequenceNet):
     hidden_layer_sizes : tuple of int, default=()
         Number of units of dense layers with ReLU before the last.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -216,6 +216,7 @@ class DPLSTMClassifier(SequenceNet):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        recursive=None,
         classes=None,
         parameters_init=None,
         adjacency="zero-out",
@@ -249,6 +250,7 @@ class DPLSTMClassifier(SequenceNet):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.recursive = recursive
         self.classes = classes
         self.parameters_init = parameters_init
         self.adjacency = adjacency

@@ -4,7 +4,7 @@ A step draws a batch, sums the clipped gradients of its units, adds Gaussian noi
 of a batch. The rest is post-processing. The same loop runs without noise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,18 +79,40 @@ class ClippedMean:
         """Largest l2 norm of what a unit adds to a released sum."""
         return self.clipping.norm
 
+    def first(self, n_iter: int, batch_size: int) -> tuple[BatchGroup, ...]:
+        """Releases before those of `group`, of the ``n_iter`` that there are together."""
+        return ()
+
     def group(self, n_iter: int, batch_size: int, n_projections: int = 0) -> BatchGroup:
         """What `PrivacySession.plan_batches` plans, from public numbers."""
         return BatchGroup(n_iter, batch_size, n_projections=n_projections)
+
+    def noise(self, plans: Sequence[BatchPlan], moves: float) -> tuple[float, float]:
+        """Standard deviation in an entry of a step's gradient, and what the first release adds to all steps.
+
+        Parameters
+        ----------
+        plans : sequence of BatchPlan
+        moves : float
+            Clip norms that separate the sums of neighbouring data sets.
+        """
+        plan = plans[-1]
+        scale = moves * self.clipping.together / plan.batch_size
+        return scale * plan.noise_multiplier * self.norm, 0.0
+
+    def facts(self) -> dict[str, object]:
+        """Public numbers for the report."""
+        return {}
 
     def begin(
         self,
         session: PrivacySession,
         records: PrivateRecords,
         task: "NetTask",
-        plan: BatchPlan,
+        *plans: BatchPlan,
     ) -> Gradient:
         """The function that releases the gradient of step t = 0, 1, ... at released parameters."""
+        (plan,) = plans
         clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
 
         def gradient(t: int, theta: Vector) -> Vector:

@@ -21,6 +21,7 @@ from skdp.nn import (
     LayerNorm,
     MaskedMeanPool,
     MaxPool2D,
+    RecursiveMomentum,
     ReLU,
     Rescaling,
     Reshape,
@@ -258,6 +259,7 @@ def test_what_a_device_cannot_do_is_refused_before_anything_is_spent():
     with strict_arrays.installed() as xp:
         for wrong, rows in (
             ({"input_range": None}, xp.asarray(X)),
+            ({"recursive": RecursiveMomentum()}, xp.asarray(X)),
             ({}, strict_arrays.csr_matrix(sp.csr_matrix(X))),
         ):
             with pytest.raises(ValueError, match="NumPy array or a SciPy CSR matrix"):

@@ -1,6 +1,7 @@
 """Post-processing of released gradients, and the loop, against plain formulas."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from skdp.nn.choices import chosen_rate, chosen_run
 from skdp.nn.inputs import public_inputs
 from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
 from skdp.nn.task import usual_clipping
-from skdp.nn.training import Clipping, Training, train
+from skdp.nn.training import ClippedMean, Clipping, train
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
 
 
@@ -90,6 +91,9 @@ def test_auto_follows_from_public_numbers():
     epochs = chosen_run(1.0, 1e-5, 1000, 100, batch_size=100, max_iter=None, n_epochs=2.5)
     assert (epochs.batch_size, epochs.n_iter) == (100, 25)
     assert chosen_rate(1.0, 0.1, 100, Rule()) < chosen_rate(1e-6, 0.1, 100, Rule())
+    # A first release of so much noise as all others together: its square is half of the whole.
+    both = chosen_rate(1.0, 0.1, 100, Rule(schedule="constant"), first=10.0)
+    assert math.isclose(both * math.sqrt(2), chosen_rate(1.0, 0.1, 100, Rule(schedule="constant")))
 
 
 # ------------------------------------------------------------------ the loop
@@ -105,16 +109,18 @@ def squared_gradients(theta):
     return pieces
 
 
+TASK = SimpleNamespace(gradients_at=lambda layers: squared_gradients)
+
+
 def test_without_noise_the_loop_is_gradient_descent():
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
     session = PrivacySession.without_privacy()
     (plan,) = session.plan_batches([BatchGroup(6, 20)], n_units=20)
-    settings = Training(Clipping(math.inf), 0.1, Rule(momentum=0.5, schedule="linear"))
     seen = []
-    records = PrivateRecords(X, y)
+    gradient = ClippedMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), TASK, plan)
     found = train(
-        session, records, squared_gradients, np.zeros(4), plan, settings,
+        gradient, np.zeros(4), 6, Rule(momentum=0.5, schedule="linear"), 0.1,
         monitor=lambda t, theta: seen.append(theta),
     )  # fmt: skip
     A, theta, v = np.column_stack([X, np.ones(20)]), np.zeros(4), np.zeros(4)
@@ -148,16 +154,11 @@ def test_replay_of_a_private_run(monkeypatch):
     monkeypatch.setattr(PrivacySession, "draw", draw)
     monkeypatch.setattr(PrivacySession, "gaussian", gaussian)
     thetas = [start]
-    settings = Training(Clipping(0.5), 0.2, Rule(momentum=0.0, schedule="constant"))
+    gradient = ClippedMean(Clipping(0.5)).begin(session, records, TASK, plan)
     train(
-        session,
-        records,
-        squared_gradients,
-        start,
-        plan,
-        settings,
+        gradient, start, 5, Rule(momentum=0.0, schedule="constant"), 0.2,
         monitor=lambda t, theta: thetas.append(theta),
-    )
+    )  # fmt: skip
     A, noise = np.column_stack([X, np.ones(300)]), []
     for t in range(5):
         units = drawn[t]._units

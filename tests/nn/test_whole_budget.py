@@ -7,6 +7,7 @@ import pytest
 
 from skdp import DPMLPClassifier, DPMLPRegressor
 from skdp.exceptions import PrivacyAccountingError
+from skdp.nn import RecursiveMomentum
 from skdp.privacy import accounting, factor, mechanisms, noise
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -35,13 +36,13 @@ def drawn(monkeypatch):
 ADJACENCY = {"factor": 1.0}
 
 
-def cost(cls, adjacency, drawn):
+def cost(cls, adjacency, drawn, **more):
     """The squares of 1 / multiplier, added over all releases of a full-batch fit: mu^2 of what was drawn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, D)) * 50
     y = (X[:, 0] > 0) * 1 if cls is DPMLPClassifier else 1e5 + X[:, 0]
     ADJACENCY["factor"] = factor(adjacency)
-    options = {"classes": (0, 1)} if cls is DPMLPClassifier else {}
+    options = {"classes": (0, 1), **more} if cls is DPMLPClassifier else more
     model = cls(
         epsilon=EPSILON, delta=DELTA, adjacency=adjacency, batch_size=N, max_iter=4, random_state=0, **options
     )  # fmt: skip
@@ -60,6 +61,13 @@ def cost(cls, adjacency, drawn):
 def test_all_that_is_drawn_costs_no_more_than_the_claim(cls, adjacency, drawn):
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     assert 0.9 * claim <= cost(cls, adjacency, drawn) <= claim
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one"])
+def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
+    claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
+    recursive = RecursiveMomentum(clip_diff_norm=0.05, initial_batch_size=N)
+    assert 0.9 * claim <= cost(DPMLPClassifier, adjacency, drawn, recursive=recursive) <= claim
 
 
 @pytest.mark.parametrize("part", ["few entries", "all parameters"])

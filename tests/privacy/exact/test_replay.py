@@ -26,7 +26,7 @@ from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
-from skdp.nn import Conv2D, Dense, Flatten, GroupNorm, Sequential, Tanh
+from skdp.nn import Conv2D, Dense, Flatten, GroupNorm, RecursiveMomentum, Sequential, Tanh
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.privacy import PrivacySession, accounting, mechanisms
@@ -244,6 +244,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(name, sparse, 
 
 LAYERS = [Conv2D(4, 3, stride=2, padding=1), GroupNorm(2), Tanh(), Flatten()]
 OWN_NET, OWN_NET_OF_TWO = (Sequential([*LAYERS, Dense(k)]) for k in (1, 2))
+RECURSIVE = RecursiveMomentum(momentum=0.5, clip_diff_norm=0.05, initial_batch_size=30)
 VARIANTS = [
     ("DPIGHTClassifier", {"n_nonzero_coefs": None, "max_iter": 8}, {}),
     ("DPIGHTRegressor", {"selection": "peeling", "max_iter": 8, "loss": "huber"}, {}),
@@ -282,6 +283,17 @@ VARIANTS = [
     (
         "DPNetworkClassifier",
         {"network": OWN_NET_OF_TWO, "image_shape": (5, 8), "clipping": "ghost"},
+        {},
+    ),
+    ("DPMLPClassifier", {"recursive": RECURSIVE, "batch_size": 20, "hidden_layer_sizes": (8,)}, {}),
+    (
+        "DPNetworkRegressor",
+        {
+            "network": OWN_NET,
+            "image_shape": (5, 8),
+            "recursive": RECURSIVE,
+            "clipping": "one-by-one",
+        },
         {},
     ),
 ]
@@ -390,6 +402,7 @@ GROUP_VARIANTS = [
     ("DPAdaSSPRegressor", {"n_rounds": 1, "row_norm": 1.0, "y_bounds": (-1.0, 1.0)}),
     ("DPIGHTClassifier", {"selection": "peeling", "max_iter": 4}),
     ("DPCNNClassifier", {"clipping": "ghost", "batch_size": 7, "max_iter": 2}),
+    ("DPMLPClassifier", {"recursive": RECURSIVE, "batch_size": 7, "hidden_layer_sizes": (3,)}),
 ]
 
 
