@@ -259,6 +259,10 @@ microbatch_size : int, default=8
 n_projections : int, default=20
     Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
     No proof covers them under ``adjacency="replace-one"``.""",
+    "sparsify": """\
+sparsify : RandomSparsification, default=None
+    Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random part,
+    whose gradients are left out before clipping and get no noise. Not with "ghost" and "projections".""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to
@@ -308,6 +312,9 @@ batch_size_ : int
     "learning_rate_.net": """\
 learning_rate_ : float
     Size of the first step.""",
+    "sparsity_": """\
+sparsity_ : float
+    Part of the parameters that rests in the last epoch; 0 without ``sparsify``.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
     Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is

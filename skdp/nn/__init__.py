@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Network": "skdp.nn.network",
         "ReLU": "skdp.nn.layers.relu",
         "Rescaling": "skdp.nn.layers.rescaling",
+        "RandomSparsification": "skdp.nn.sparsification",
         "Reshape": "skdp.nn.layers.reshape",
         "ScaledTanh": "skdp.nn.layers.scaled_tanh",
         "Sequential": "skdp.nn.network",

@@ -29,6 +29,7 @@ from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
+from skdp.nn.sparsification import SparsifiedMean
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -65,6 +66,7 @@ class NetFit(PrivateFit[Problem]):
     clipping: str
     microbatch_size: int
     n_projections: int
+    sparsify: Any
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -295,6 +297,7 @@ class NetFit(PrivateFit[Problem]):
             "clip_norm_": clipping.norm,
             "learning_rate_": rate,
             "batch_size_": plan.batch_size,
+            "sparsity_": method.sparsity(plan, self.adjacency, theta.size),
             **self._after(session, problem, task, parameters, shares, last),
         }
         return Solution(theta, plan.releases, attributes)
@@ -317,6 +320,8 @@ class NetFit(PrivateFit[Problem]):
 
     def _method(self, clipping: Clipping) -> ClippedMean:
         """How the steps release their gradients."""
+        if self.sparsify is not None:
+            return SparsifiedMean(clipping, self.sparsify)
         return ClippedMean(clipping)
 
     def _plan(
@@ -344,7 +349,8 @@ class NetFit(PrivateFit[Problem]):
         whole = method in ("ghost", "projections")
         layers = ("ghost" if whole else "materialized",) * depth
         if method == "auto":
-            layers = usual_clipping(network)
+            # Ghost norms are those of whole gradients.
+            layers = layers if self.sparsify is not None else usual_clipping(network)
             method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
@@ -377,6 +383,8 @@ class NetFit(PrivateFit[Problem]):
             facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
+        if self.sparsify is not None:
+            facts["sparsify"] = repr(self.sparsify)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:

@@ -61,6 +61,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {sparsify}
     {input_range}
     {classes}
     {parameters_init}
@@ -70,7 +71,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -119,6 +120,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        sparsify=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -149,6 +151,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.sparsify = sparsify
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -180,6 +183,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {sparsify}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -189,7 +193,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
-    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -239,6 +243,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        sparsify=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -269,6 +274,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.sparsify = sparsify
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

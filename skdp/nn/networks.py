@@ -85,6 +85,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {sparsify}
     {input_range}
     {classes}
     {parameters_init}
@@ -96,7 +97,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     {parameters_} {network_} {inputs_} {calibration_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -143,6 +144,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        sparsify=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -173,6 +175,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.sparsify = sparsify
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -205,6 +208,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {sparsify}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -216,7 +220,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
-    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -265,6 +269,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        sparsify=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -295,6 +300,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.sparsify = sparsify
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -83,6 +83,10 @@ class ClippedMean:
         """What `PrivacySession.plan_batches` plans, from public numbers."""
         return BatchGroup(n_iter, batch_size, n_projections=n_projections)
 
+    def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
+        """Part of the ``size`` trained parameters that rests in the last epoch."""
+        return 0.0
+
     def begin(
         self,
         session: PrivacySession,
