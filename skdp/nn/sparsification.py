@@ -58,13 +58,13 @@ class RandomSparsification:
 
     Notes
     -----
-    **Rate.** The paper bounds the mean gradient of T steps of size g by A / k + k N for the rate r, and supposes that
-    k^2 = 1 - r. The noise has the part N = g G C^2 z^2 d / (2 B^2), with the smoothness G, clip norm C, noise
-    multiplier z, d parameters and batches of B. All else is A, at least g G C^2 / 2. So the best rate is 1 - A / N,
-    if that is positive. (The paper's appendix G leaves out the g in N.) What is not public is how fast the loss
-    falls. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d), which is 1 - (s / l)^2. This is
-    no promise. If the step size is the best one for each rate, no rate above 0 makes the bound smaller. The user
-    guide has measured rates.
+    **Rate.** The paper bounds the mean gradient of T steps of size g by A / k + k N for the rate r, and
+    supposes that k^2 = 1 - r. The noise has the part N = g G C^2 z^2 d / (2 B^2), with the smoothness G, clip
+    norm C, noise multiplier z, d parameters and batches of B. All else is A, at least g G C^2 / 2. So the best
+    rate is 1 - A / N, if that is positive. (The paper's appendix G leaves out the g in N.) What is not public
+    is how fast the loss falls. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d),
+    which is 1 - (s / l)^2. This is no promise. If the step size is the best one for each rate, no rate above 0
+    makes the bound smaller. The user guide has measured rates.
 
     References
     ----------

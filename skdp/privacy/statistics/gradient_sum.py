@@ -139,12 +139,13 @@ def gradient_sum(
     **On a device.** The function gets CuPy arrays of 64 rows, the last of them zeros where there are fewer, and
     its pieces come to the host. Norms, factors and sums are computed there, as above.
 
-    **Entries.** Let ``entries`` be given. Then g_i above is the vector of these entries: they alone are in N_i, and
-    they alone are added. Nothing is chosen by looking at a record, so a record's numbers are its own as before.
-    Of an outer product, N_i has squares of ``right`` times sums of squares of ``left``, one record at a time: at
-    most p + q + 1 roundings, and p + q <= D + 1, so step 1 holds. The sum over a block is computed whole and its
-    entries are taken: each is a sum of step 3. Step 4 looks at the whole of ``left`` and ``right``. An `OuterSum`
-    is multiplied out, and its entries are taken. D stays ``size``, which is no less than the number of entries.
+    **Entries.** Let ``entries`` be given. Then g_i above is the vector of these entries: they alone are in
+    N_i, and they alone are added. Nothing is chosen by looking at a record, so a record's numbers are its own
+    as before. Of an outer product, N_i has squares of ``right`` times sums of squares of ``left``, one record
+    at a time: at most p + q + 1 roundings, and p + q <= D + 1, so step 1 holds. The sum over a block is
+    computed whole and its entries are taken: each is a sum of step 3. Step 4 looks at the whole of ``left``
+    and ``right``. An `OuterSum` is multiplied out, and its entries are taken. D stays ``size``, which is no
+    less than the number of entries.
 
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
     multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
