@@ -74,6 +74,7 @@ def draw_settings():
     panels[1].legend(fontsize="small")
     plt.show()
 
+
 # %%
 # The published settings
 # ----------------------

@@ -219,6 +219,11 @@ max_iter : int or "auto", default="auto"
     "n_epochs": """\
 n_epochs : float, default=None
     Number of steps in another unit: n / batch_size steps are an epoch. Only with ``max_iter="auto"``.""",
+    "sampling.net": """\
+sampling : {"poisson", "partition"}, default="poisson"
+    How batches are drawn. "partition" divides the records at random into batches, anew in each epoch, so that each
+    is in one of them. Nothing is amplified then: the noise is larger, and epsilon does not rest on secret batches.
+    Steps are whole epochs unless ``max_iter`` is given.""",
     "learning_rate.net": """\
 learning_rate : float or "auto", default="auto"
     Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as long as the

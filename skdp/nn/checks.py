@@ -30,6 +30,7 @@ def check_clipping(model: Any) -> None:
     check_number("microbatch_size", model.microbatch_size, Integral, low=1)
     check_number("n_projections", model.n_projections, Integral, low=1)
     _check_sparsify(model)
+    _check_sampling(model)
     if model.clipping == "projections":
         check_projected(model.adjacency, int(model.n_projections), math.inf)
     if model.clipping == "microbatch" and (model.unit != "record" or model.n_public is not None):
@@ -51,6 +52,20 @@ def _check_sparsify(model: Any) -> None:
         raise ValueError(
             f"clipping={model.clipping!r} takes the norms of whole gradients, and sparsify clips some of their "
             "entries: use clipping='auto', 'materialized', 'microbatch' or 'one-by-one'"
+        )
+
+
+def _check_sampling(model: Any) -> None:
+    if model.sampling != "partition":
+        return
+    if model.clipping == "projections":
+        raise ValueError(
+            "clipping='projections' is proven for Poisson batches only: use sampling='poisson'"
+        )
+    if model.n_public is not None or model.adjacency == "add-remove":
+        raise ValueError(
+            "sampling='partition' needs a public number of records: leave out n_public and "
+            "adjacency='add-remove', or use sampling='poisson'"
         )
 
 

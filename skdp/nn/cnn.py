@@ -66,7 +66,8 @@ class DPCNNClassifier(ConvolutionalNet):
         (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the
         shape of the images, if X holds images; else that for which a named net was published, if its rows are as
         long as those of X; else (1, n_features), one row of pixels.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {input_range.image}
@@ -120,6 +121,7 @@ class DPCNNClassifier(ConvolutionalNet):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -151,6 +153,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum

@@ -39,10 +39,11 @@ from skdp.nn.task import (
     usual_clipping,
 )
 from skdp.nn.training import ClippedMean, Clipping, train
-from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
+from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape, factor
 
 __all__ = ["CLIPPING", "NetFit"]
 
+SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
@@ -56,6 +57,7 @@ class NetFit(PrivateFit[Problem]):
     batch_size: Any
     max_iter: Any
     n_epochs: Any
+    sampling: str
     clip_norm: Any
     learning_rate: Any
     momentum: float
@@ -151,6 +153,7 @@ class NetFit(PrivateFit[Problem]):
         check_choice("solver", self.solver, SOLVERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
+        check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
         check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
@@ -168,6 +171,8 @@ class NetFit(PrivateFit[Problem]):
         return ("the label set was inferred from y and is not covered by epsilon",)
 
     def _samples(self, n_units: int | None) -> bool:
+        if self.sampling == "partition":
+            return False
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         if n_units is None or self._projections():  # whose full batches have no mu
             return True
@@ -337,8 +342,14 @@ class NetFit(PrivateFit[Problem]):
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        group = self._method(clipping).group(run.n_iter, run.batch_size, self._projections())
-        (plan,) = session.plan_batches([group], n_units=shape.n_units, share=share)
+        n_iter = run.n_iter
+        if self.sampling == "partition" and given(self.max_iter) is None:  # whole passes
+            n_batches = math.ceil(shape.n_units / run.batch_size)
+            n_iter = n_batches * math.ceil(n_iter / n_batches)
+        group = self._method(clipping).group(n_iter, run.batch_size, self._projections())
+        (plan,) = session.plan_batches(
+            [group], sampling=SAMPLING[self.sampling], n_units=shape.n_units, share=share
+        )
         session.require_feasible_batches(size, (plan,))
         return plan
 

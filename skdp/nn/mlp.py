@@ -59,7 +59,8 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         Number of units in each hidden layer. Fewer parameters have less noise.
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {input_range}
@@ -110,6 +111,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -141,6 +143,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -181,7 +184,8 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         Number of units in each hidden layer. Fewer parameters have less noise.
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {input_range}
@@ -233,6 +237,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -264,6 +269,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum

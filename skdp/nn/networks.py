@@ -83,7 +83,8 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {input_range}
@@ -134,6 +135,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -165,6 +167,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -206,7 +209,8 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {input_range}
@@ -259,6 +263,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -290,6 +295,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum

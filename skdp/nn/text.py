@@ -145,7 +145,8 @@ class DPLSTMClassifier(SequenceNet):
         Whether a second memory reads from the last token to the first.
     hidden_layer_sizes : tuple of int, default=()
         Number of units of dense layers with ReLU before the last.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
     {sparsify}
     {classes}
@@ -207,6 +208,7 @@ class DPLSTMClassifier(SequenceNet):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -241,6 +243,7 @@ class DPLSTMClassifier(SequenceNet):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum

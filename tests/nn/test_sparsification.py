@@ -271,9 +271,9 @@ class Rig:
         self.received.clear()
         self.quiet = quiet
         DPNetworkClassifier(
-            epsilon=EPSILON, delta=DELTA, max_iter=STEPS, clip_norm=0.1, learning_rate=1e-30,
+            epsilon=EPSILON, delta=DELTA, clip_norm=0.1, learning_rate=1e-30,
             schedule="constant", parameters_init=start, random_state=seed, network=NET, classes=(0, 1),
-            input_range=(0, 1), **{"batch_size": N, **params},
+            input_range=(0, 1), **{"batch_size": N, "max_iter": STEPS, **params},
         ).fit(*data)  # fmt: skip
         return np.array(self.received)
 

@@ -289,6 +289,7 @@ VARIANTS = [
         {"batch_size": 20, "sparsify": RandomSparsification(0.5), "input_range": (-2, 2)},
         {},
     ),
+    ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "sampling": "partition"}, {}),
     (
         "DPCNNClassifier",
         {
