@@ -74,7 +74,6 @@ def draw_settings():
     panels[1].legend(fontsize="small")
     plt.show()
 
-
 # %%
 # The published settings
 # ----------------------

@@ -203,6 +203,16 @@ def test_a_norm_of_other_entries_than_those_that_are_added_is_caught(monkeypatch
     assert replaced > 2.0
 
 
+def test_gradients_that_are_multiplied_out_in_parts_are_the_same(monkeypatch):
+    records = PrivateRecords(rows())
+    found = []
+    for few in (parts.DENSE_ENTRIES, 1):
+        monkeypatch.setattr(parts, "DENSE_ENTRIES", few)
+        total = records.gradient_sum(pieces, CLIP, size=SIZE, entries=SOME)
+        found.append(total._value.on_grid(GRID))
+    assert np.array_equal(*found)
+
+
 def test_a_record_has_the_same_numbers_at_every_place():
     """Norms and entries of a record, to the last bit: alone, and among 63 others at any place."""
     X = rows(64)

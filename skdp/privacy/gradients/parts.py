@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]  # or float32
 
 # Of the Gram matrices that are there at once, on either side; a choice, not tuned.
 GRAM_ENTRIES = 2**22
+# Of the gradients that are multiplied out before some of their entries are taken; a choice, not tuned.
+DENSE_ENTRIES = 2**18
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
@@ -210,7 +212,17 @@ def _masked_part(piece: Piece, entries: Entries) -> Part:
         return _MaskedProduct(piece, entries)
     if isinstance(piece, SparseRows):
         return _TableRows(piece, entries)
-    return _Entries(Vectors(np.take(piece.dense(), entries.places, axis=1)))
+    return _Entries(Vectors(_taken(piece, entries.places)))
+
+
+def _taken(piece: Piece, places: NDArray[np.int64]) -> Floats:
+    """Some entries of each record's gradient, with few gradients in memory at once."""
+    rows = max(1, DENSE_ENTRIES // piece.n_entries)
+    parts = []
+    for first in range(0, piece.n_rows, rows):
+        few = of_arrays(piece, [array[first : first + rows] for array in arrays_of(piece)])
+        parts.append(np.take(few.dense(), places, axis=1))
+    return np.concatenate(parts)
 
 
 def kept_rows(piece: Piece, kept: NDArray[np.bool_]) -> Piece:
