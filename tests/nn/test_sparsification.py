@@ -233,7 +233,7 @@ def test_a_record_has_the_same_numbers_at_every_place():
 
 # ---------------------------------------------------------------------- an adversary
 
-STEPS, RUNS, N, EPSILON, DELTA = 5, 4, 8, 12.0, 1e-5
+STEPS, RUNS, N, EPSILON, DELTA = 5, 6, 8, 12.0, 1e-5
 NET = Sequential([Dense(2)])
 D = 24  # features, all 1 in the record: no entry of its gradient is 0
 START = np.append(
@@ -308,8 +308,8 @@ def rig(monkeypatch):
         yield Rig(monkeypatch)
 
 
-HIGH = {"sparsify": RandomSparsification(0.9, cooling=False)}
-KINDS = [RandomSparsification(0.9), HIGH["sparsify"], RandomSparsification(0.9, ranked=True)]
+HIGH = {"sparsify": RandomSparsification(0.8, cooling=False)}
+KINDS = [RandomSparsification(0.8), HIGH["sparsify"], RandomSparsification(0.8, ranked=True)]
 
 quietly = pytest.mark.filterwarnings("ignore")
 
@@ -342,7 +342,7 @@ def test_half_the_noise_is_caught(rig, monkeypatch):
 
 @quietly
 def test_a_mask_after_the_clip_is_caught(rig, monkeypatch):
-    """It breaks no promise, but a record fills a third of the clip norm: the noise is three times too large."""
+    """It breaks no promise, but a record fills less than half of the clip norm: the noise is twice too large."""
     honest = parts.parts_of
 
     def whole_norms(pieces, *, ghost, entries=None):
@@ -394,7 +394,7 @@ def test_the_raw_velocity_of_the_published_ranked_variant_is_caught(rig, monkeyp
         return bounded._value.plain()
 
     monkeypatch.setattr(PrivacySession, "gaussian", raw)
-    found = rig.bound(table(0), table(1), sparsify=RandomSparsification(0.9, ranked=True))
+    found = rig.bound(table(0), table(1), sparsify=RandomSparsification(0.8, ranked=True))
     assert found > EPSILON
 
 
