@@ -31,7 +31,7 @@ warnings.filterwarnings("ignore", "random_state is a seed")
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets" / "sparsified.csv"
 DELTA, HELD_OUT = 1e-5, 10_000
-# Test accuracies of Zhu & Blaschko (2023), Table 2, in percent, at (epsilon, net): without and with sparsification.
+# Test accuracies of Zhu & Blaschko (2023), Table 2, in percent, at (epsilon, net): without and with.
 PUBLISHED = {
     (3.0, "dp-cnn-s"): (86.6, 87.4),
     (1.0, "dp-cnn-s"): (83.2, 84.5),

@@ -91,7 +91,7 @@ class GradientFunction:
         self, places: NDArray[np.int64]
     ) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
         """The function that gives some entries of the gradients, a row each."""
-        return lambda X, y: np.take(self.dense(X, y), places, axis=1)
+        return lambda X, y: np.take(np.asarray(self.dense(X, y)), places, axis=1)
 
     def _in_calls(self, X: Matrix, y: NDArray[np.float64] | None) -> list[Piece]:
         """The pieces of rows, of which the function sees no more at once than `check_places` gave it."""
