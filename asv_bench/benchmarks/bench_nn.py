@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from skdp import DPCNNClassifier, DPLSTMClassifier, DPMLPClassifier
+from skdp.nn import RandomSparsification
 
 STEPS, BATCH = 5, 256
 
@@ -37,6 +38,18 @@ class Convolutional:
 
     def peakmem_steps(self, clipping):
         fitted(DPCNNClassifier, image_shape=(28, 28), clipping=clipping)
+
+
+class Sparsified:
+    params = (0.5, 0.9)
+    param_names = ("rate",)
+
+    def setup(self, rate):
+        self.sparsify = RandomSparsification(rate, cooling=False)
+        self.time_steps(rate)  # compiles
+
+    def time_steps(self, rate):
+        fitted(DPCNNClassifier, image_shape=(28, 28), sparsify=self.sparsify)
 
 
 class Dense:
