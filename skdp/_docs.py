@@ -220,6 +220,11 @@ max_iter : int or "auto", default="auto"
     "n_epochs": """\
 n_epochs : float, default=None
     Number of steps in another unit: n / batch_size steps are an epoch. Only with ``max_iter="auto"``.""",
+    "sampling.net": """\
+sampling : {"poisson", "partition"}, default="poisson"
+    How batches are drawn. "partition" divides the records at random into batches, anew in each epoch, so that each
+    is in one of them. Nothing is amplified then: the noise is larger, and epsilon does not rest on secret batches.
+    Steps are whole epochs unless ``max_iter`` is given.""",
     "learning_rate.net": """\
 learning_rate : float or "auto", default="auto"
     Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as long as the
@@ -264,6 +269,10 @@ n_projections : int, default=20
 recursive : RecursiveMomentum, default=None
     Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says how its
     gradients changed in the last step. A step then computes two gradients of a record. None is DP-SGD.""",
+    "sparsify": """\
+sparsify : RandomSparsification, default=None
+    Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random part,
+    whose gradients are left out before clipping and get no noise. Not with "ghost" and "projections".""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to
@@ -313,6 +322,9 @@ batch_size_ : int
     "learning_rate_.net": """\
 learning_rate_ : float
     Size of the first step.""",
+    "sparsity_": """\
+sparsity_ : float
+    Part of the parameters that rests in the last epoch; 0 without ``sparsify``.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
     Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from skdp import DPCNNClassifier, DPLSTMClassifier, DPMLPClassifier
-from skdp.nn import RecursiveMomentum
+from skdp.nn import RandomSparsification, RecursiveMomentum
 
 STEPS, BATCH = 5, 256
 
@@ -50,6 +50,18 @@ class Recursive:
         fitted(DPCNNClassifier, image_shape=(28, 28), recursive=RecursiveMomentum())
 
     peakmem_steps = time_steps
+
+
+class Sparsified:
+    params = (0.5, 0.9)
+    param_names = ("rate",)
+
+    def setup(self, rate):
+        self.sparsify = RandomSparsification(rate, cooling=False)
+        self.time_steps(rate)  # compiles
+
+    def time_steps(self, rate):
+        fitted(DPCNNClassifier, image_shape=(28, 28), sparsify=self.sparsify)
 
 
 class Dense:

@@ -27,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "one_blas_thread": "skdp.kernels.blas",
         "outer_inner_products": "skdp.kernels.record_squares",
         "row_inner_products": "skdp.kernels.record_squares",
+        "masked_outer_squares": "skdp.kernels.record_squares",
         "row_squares": "skdp.kernels.record_squares",
         "run_blocks": "skdp.kernels.threads",
         "sup_gradient_kernel": "skdp.kernels.sup.kernel",

@@ -8,6 +8,7 @@ from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.record_squares import add_rounded as add_rounded
 from skdp.kernels.record_squares import gram_products as gram_products
+from skdp.kernels.record_squares import masked_outer_squares as masked_outer_squares
 from skdp.kernels.record_squares import outer_inner_products as outer_inner_products
 from skdp.kernels.record_squares import row_inner_products as row_inner_products
 from skdp.kernels.record_squares import row_squares as row_squares

@@ -6,11 +6,12 @@ Each record's number is a loop over its own entries: the same bits wherever the 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels.numba_jit import jit, jit_any_order
+from skdp.kernels.numba_jit import jit, jit_any_order, jit_fused
 
 __all__ = [
     "add_rounded",
     "gram_products",
+    "masked_outer_squares",
     "outer_inner_products",
     "row_inner_products",
     "row_squares",
@@ -72,6 +73,25 @@ def _gram_products(left, right, out):
         out[i] = total
 
 
+@jit_fused
+def _masked_outer_squares(left, right, mask, sums, out):
+    # A product with a mask of zeros and ones, and no list of entries: many columns are taken at once.
+    for i in range(left.shape[0]):
+        for k in range(right.shape[1]):
+            sums[k] = 0.0
+        for j in range(left.shape[1]):
+            x = np.float64(left[i, j])
+            x = x * x
+            if x != 0.0:  # NaN, too
+                for k in range(right.shape[1]):
+                    sums[k] += x * mask[j, k]
+        total = 0.0
+        for k in range(right.shape[1]):
+            y = np.float64(right[i, k])
+            total += sums[k] * (y * y)
+        out[i] = total
+
+
 @jit
 def add_rounded(total, block, scale):
     """Add the nearest integers of ``scale * block``, computed in float64, to ``total``, of int64 or float64."""
@@ -89,6 +109,25 @@ def row_squares(values: NDArray[np.floating]) -> NDArray[np.float64]:
     """
     out = np.empty(values.shape[0])
     _row_squares(np.ascontiguousarray(values), out)
+    return out
+
+
+def masked_outer_squares(
+    left: NDArray[np.floating], right: NDArray[np.floating], mask: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the squared norm of the entries of each outer product that ``mask`` keeps, in float64.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_rows, p)
+    right : ndarray of shape (n_rows, q)
+        Float32 or float64.
+    mask : ndarray of shape (p, q)
+        Zeros and ones.
+    """
+    out = np.empty(left.shape[0])
+    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    _masked_outer_squares(left, right, np.ascontiguousarray(mask), np.empty(right.shape[1]), out)
     return out
 
 

@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "ReLU": "skdp.nn.layers.relu",
         "RecursiveMomentum": "skdp.nn.recursive",
         "Rescaling": "skdp.nn.layers.rescaling",
+        "RandomSparsification": "skdp.nn.sparsification",
         "Reshape": "skdp.nn.layers.reshape",
         "ScaledTanh": "skdp.nn.layers.scaled_tanh",
         "Sequential": "skdp.nn.network",

@@ -13,11 +13,14 @@ from skdp.base.tables import validate_table
 from skdp.linear_model.parts.checks import check_clip
 from skdp.linear_model.parts.task import given
 from skdp.linear_model.targets import numeric_targets
+from skdp.nn.sparsification import RandomSparsification
 from skdp.privacy import LEAST_CLIP, check_projected
 
 __all__ = ["check_clipping", "check_validation", "public_data"]
 
 FORM = "validation must be None or a pair (X, y) of public data"
+
+WAYS = ("recursive", "sparsify")  # how a step releases its gradient, if not as DP-SGD
 
 
 def check_clipping(model: Any) -> None:
@@ -28,12 +31,53 @@ def check_clipping(model: Any) -> None:
         raise ValueError(f"clip_norm must be at least 2**-29, got {model.clip_norm!r}")
     check_number("microbatch_size", model.microbatch_size, Integral, low=1)
     check_number("n_projections", model.n_projections, Integral, low=1)
+    _check_one_way(model)
+    _check_sparsify(model)
+    _check_sampling(model)
     if model.clipping == "projections":
         check_projected(model.adjacency, int(model.n_projections), math.inf)
     if model.clipping == "microbatch" and (model.unit != "record" or model.n_public is not None):
         raise ValueError(
             "clipping='microbatch' needs unit='record' and a public number of records (no n_public=): a unit that "
             "comes or goes would move others to other microbatches; use clipping='auto'"
+        )
+
+
+def _check_one_way(model: Any) -> None:
+    """Refuse two ways to release a gradient at once."""
+    given_ways = [name for name in WAYS if getattr(model, name) is not None]
+    if len(given_ways) > 1:
+        raise ValueError(f"give one of {' and '.join(f'{name}=' for name in given_ways)}, not both")
+    if model.sampling == "partition" and given_ways not in ([], ["sparsify"]):
+        raise ValueError(f"{given_ways[0]}= is proven for Poisson batches: use sampling='poisson'")
+
+
+def _check_sparsify(model: Any) -> None:
+    if model.sparsify is None:
+        return
+    if not isinstance(model.sparsify, RandomSparsification):
+        raise TypeError(
+            "sparsify must be None or a skdp.nn.RandomSparsification, such as RandomSparsification(rate=0.5), got "
+            f"{type(model.sparsify).__name__}"
+        )
+    if model.clipping in ("ghost", "projections"):
+        raise ValueError(
+            f"clipping={model.clipping!r} takes the norms of whole gradients, and sparsify clips some of their "
+            "entries: use clipping='auto', 'materialized', 'microbatch' or 'one-by-one'"
+        )
+
+
+def _check_sampling(model: Any) -> None:
+    if model.sampling != "partition":
+        return
+    if model.clipping == "projections":
+        raise ValueError(
+            "clipping='projections' is proven for Poisson batches only: use sampling='poisson'"
+        )
+    if model.n_public is not None or model.adjacency == "add-remove":
+        raise ValueError(
+            "sampling='partition' needs a public number of records: leave out n_public and "
+            "adjacency='add-remove', or use sampling='poisson'"
         )
 
 

@@ -66,8 +66,10 @@ class DPCNNClassifier(ConvolutionalNet):
         (height, width) or (height, width, channels) of the image in each row of X, channels last. None is the
         shape of the images, if X holds images; else that for which a named net was published, if its rows are as
         long as those of X; else (1, n_features), one row of pixels.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {input_range.image}
     {classes}
     {parameters_init}
@@ -79,7 +81,7 @@ class DPCNNClassifier(ConvolutionalNet):
     {parameters_} {network_} {inputs_} {calibration_}
     image_shape_ : tuple of int
         (height, width, channels) of an image.
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -119,6 +121,7 @@ class DPCNNClassifier(ConvolutionalNet):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -130,6 +133,7 @@ class DPCNNClassifier(ConvolutionalNet):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -150,6 +154,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -161,6 +166,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init

@@ -30,6 +30,7 @@ from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
 from skdp.nn.recursive import RecursiveMean, check_recursive
+from skdp.nn.sparsification import SparsifiedMean
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -39,10 +40,11 @@ from skdp.nn.task import (
     usual_clipping,
 )
 from skdp.nn.training import ClippedMean, Clipping, train
-from skdp.privacy import BatchPlan, PrivacySession, PublicShape, factor
+from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape, factor
 
 __all__ = ["CLIPPING", "NetFit"]
 
+SAMPLING = {"poisson": "Poisson", "partition": PARTITION}  # the ledger's words
 CLIPPING = ("auto", "materialized", "ghost", "microbatch", "one-by-one", "projections")
 INPUT_SHARE, INPUT_QUESTIONS = 0.1, 23  # least part of mu^2 for the windows of columns, and answers
 ACTIVATIONS = (ReLU, ScaledTanh, Tanh)  # of hidden layers
@@ -56,6 +58,7 @@ class NetFit(PrivateFit[Problem]):
     batch_size: Any
     max_iter: Any
     n_epochs: Any
+    sampling: str
     clip_norm: Any
     learning_rate: Any
     momentum: float
@@ -67,6 +70,7 @@ class NetFit(PrivateFit[Problem]):
     microbatch_size: int
     n_projections: int
     recursive: Any
+    sparsify: Any
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -151,6 +155,7 @@ class NetFit(PrivateFit[Problem]):
         check_choice("solver", self.solver, SOLVERS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
+        check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
         check_recursive(self)
         check_validation(self.validation)
@@ -169,6 +174,8 @@ class NetFit(PrivateFit[Problem]):
         return ("the label set was inferred from y and is not covered by epsilon",)
 
     def _samples(self, n_units: int | None) -> bool:
+        if self.sampling == "partition":
+            return False
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
         if n_units is None or self._projections():  # whose full batches have no mu
             return True
@@ -305,6 +312,7 @@ class NetFit(PrivateFit[Problem]):
             "clip_norm_": clipping.norm,
             "learning_rate_": rate,
             "batch_size_": plans[-1].batch_size,
+            "sparsity_": method.sparsity(plans[-1], self.adjacency, theta.size),
             **self._after(session, problem, task, parameters, shares, last),
         }
         return Solution(theta, n_iter, attributes)
@@ -329,6 +337,8 @@ class NetFit(PrivateFit[Problem]):
         """How the steps release their gradients."""
         if self.recursive is not None:
             return RecursiveMean(clipping, self.recursive)
+        if self.sparsify is not None:
+            return SparsifiedMean(clipping, self.sparsify)
         return ClippedMean(clipping)
 
     def _plan(
@@ -344,11 +354,16 @@ class NetFit(PrivateFit[Problem]):
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        method = self._method(clipping)
-        first = method.first(run.n_iter, run.batch_size)
-        left = run.n_iter - sum(group.releases for group in first)
+        method, n_iter = self._method(clipping), run.n_iter
+        if self.sampling == "partition" and given(self.max_iter) is None:  # whole passes
+            n_batches = math.ceil(shape.n_units / run.batch_size)
+            n_iter = n_batches * math.ceil(n_iter / n_batches)
+        first = method.first(n_iter, run.batch_size)
+        left = n_iter - sum(group.releases for group in first)
         group = method.group(left, run.batch_size, self._projections())
-        plans = session.plan_batches([*first, group], n_units=shape.n_units, share=share)
+        plans = session.plan_batches(
+            [*first, group], sampling=SAMPLING[self.sampling], n_units=shape.n_units, share=share
+        )
         session.require_feasible_batches(size, plans)
         return plans
 
@@ -358,10 +373,10 @@ class NetFit(PrivateFit[Problem]):
         # Projections are inner products with outer products, which ghost norms leave as they are, too.
         whole = method in ("ghost", "projections")
         layers = ("ghost" if whole else "materialized",) * depth
-        if method == "auto" and self.recursive is not None:
-            method = "materialized"
-        elif method == "auto":
-            layers = usual_clipping(network)
+        if method == "auto":
+            # Ghost norms are those of whole gradients.
+            whole_gradients = self.recursive is None and self.sparsify is None
+            layers = usual_clipping(network) if whole_gradients else layers
             method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
             CLIP_NORM if norm is None else float(norm), method, int(self.microbatch_size), layers
@@ -395,6 +410,8 @@ class NetFit(PrivateFit[Problem]):
             facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
+        if self.sparsify is not None:
+            facts["sparsify"] = repr(self.sparsify)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:

@@ -59,8 +59,10 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         Number of units in each hidden layer. Fewer parameters have less noise.
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {input_range}
     {classes}
     {parameters_init}
@@ -70,7 +72,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -109,6 +111,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -120,6 +123,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -140,6 +144,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -151,6 +156,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -180,8 +186,10 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         Number of units in each hidden layer. Fewer parameters have less noise.
     activation : {"relu", "tanh"}, default="relu"
         Between the layers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -191,7 +199,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
-    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -231,6 +239,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -242,6 +251,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -262,6 +272,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -273,6 +284,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

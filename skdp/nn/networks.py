@@ -83,8 +83,10 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {input_range}
     {classes}
     {parameters_init}
@@ -96,7 +98,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     {parameters_} {network_} {inputs_} {calibration_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -133,6 +135,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -144,6 +147,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -164,6 +168,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -175,6 +180,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -205,8 +211,10 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     image_shape : tuple of int, default=None
         (height, width) or (height, width, channels) of the image in each row of X, for a net of images. None is
         the shape of the images, if X holds images, and else a row of numbers.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -218,7 +226,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
-    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -257,6 +265,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -268,6 +277,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -288,6 +298,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -299,6 +310,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

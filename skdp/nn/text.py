@@ -145,8 +145,10 @@ class DPLSTMClassifier(SequenceNet):
         Whether a second memory reads from the last token to the first.
     hidden_layer_sizes : tuple of int, default=()
         Number of units of dense layers with ReLU before the last.
-    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
-    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections} {recursive}
+    {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
+    {momentum.net} {solver.net}
+    {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {recursive} {sparsify}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -155,7 +157,7 @@ class DPLSTMClassifier(SequenceNet):
     Attributes
     ----------
     {parameters_} {network_} {inputs_} {calibration_}
-    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_}
+    {classes_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_}
     n_features_in_ : int
         ``max_length`` of the fit.
@@ -206,6 +208,7 @@ class DPLSTMClassifier(SequenceNet):
         batch_size="auto",
         max_iter="auto",
         n_epochs=None,
+        sampling="poisson",
         learning_rate="auto",
         schedule="linear",
         momentum=0.9,
@@ -217,6 +220,7 @@ class DPLSTMClassifier(SequenceNet):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
+        sparsify=None,
         classes=None,
         parameters_init=None,
         adjacency="zero-out",
@@ -240,6 +244,7 @@ class DPLSTMClassifier(SequenceNet):
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.n_epochs = n_epochs
+        self.sampling = sampling
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.momentum = momentum
@@ -251,6 +256,7 @@ class DPLSTMClassifier(SequenceNet):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
+        self.sparsify = sparsify
         self.classes = classes
         self.parameters_init = parameters_init
         self.adjacency = adjacency

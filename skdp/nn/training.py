@@ -104,6 +104,10 @@ class ClippedMean:
         """Public numbers for the report."""
         return {}
 
+    def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
+        """Part of the ``size`` trained parameters that rests in the last epoch."""
+        return 0.0
+
     def begin(
         self,
         session: PrivacySession,

@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "MOST_PER_PUBLIC": "skdp.privacy.shape",
         "Outer": "skdp.privacy.pieces",
         "OuterSum": "skdp.privacy.pieces",
+        "PARTITION": "skdp.privacy.accounting.amplification",
         "Partition": "skdp.privacy.batches",
         "Piece": "skdp.privacy.pieces",
         "PrivacyReport": "skdp.privacy.report",

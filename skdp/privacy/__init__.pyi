@@ -2,6 +2,7 @@
 
 from skdp.privacy import accounting as accounting
 from skdp.privacy import noise as noise
+from skdp.privacy.accounting.amplification import PARTITION as PARTITION
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT as WITHOUT_REPLACEMENT
 from skdp.privacy.adjacency import ADJACENCIES as ADJACENCIES
 from skdp.privacy.adjacency import check_adjacency as check_adjacency

@@ -5,6 +5,9 @@ amplification by sampling is false for a batch that can be predicted. A batch is
 each part of the plan), with the noise of its own plan. Means divide by the expected size, a public constant, and
 not by the number of drawn records, which may differ on a neighbouring data set.
 
+A partition is the exception: its batches are drawn together, each unit is in one of them, and nothing is
+amplified. So they need not be secret. `skdp.privacy.session.minibatches` has the proof.
+
 A Poisson sample includes every unit independently with probability w / 2^64, w an integer. It is drawn as its
 size, which is Binomial, and a uniformly random subset of that size: the same law. The size is taken from
 cumulative probabilities, computed with integers of more than 256 bits. The probability of every size that can be
@@ -16,12 +19,14 @@ import functools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import noise
+from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian
 from skdp.privacy.accounting.sampled import POISSON
@@ -87,9 +92,10 @@ class BatchPlan:
     Attributes
     ----------
     releases : int
-    sampling : {"Poisson", "without replacement", "full batch"}
+    sampling : {"Poisson", "without replacement", "partition", "full batch"}
     rate : float
-        Accounted sampling rate: the real one, rounded up.
+        Accounted sampling rate: the real one, rounded up. For a partition, the part of the units
+        that is in its largest batch.
     batch_size : int
         Expected size of a batch, what its means divide by.
     n_units : int
@@ -124,8 +130,15 @@ class BatchPlan:
         """One part of the plan for each statistic of a batch, to give to `gaussian` in place of the plan."""
         return tuple(BatchPart(self, index) for index in range(len(self.shares)))
 
+    @property
+    def n_batches(self) -> int:
+        """Number of batches that hold as many units as there are."""
+        return math.ceil(Fraction(self.n_units, self.batch_size))
+
     def describe(self) -> LedgerRow:
         """What a ledger row says about the sampling, and about projections."""
+        if self.sampling == PARTITION:  # a pass costs as much as a release on all units
+            return {"sampling": FULL_BATCH, "n_batches": self.n_batches}
         line: LedgerRow = {"sampling": self.sampling}
         if self.n_projections:
             line |= {"name": ProjectedGaussian.name, "n_projections": self.n_projections}
@@ -194,7 +207,9 @@ class Batch:
     _family: object
     _plan: BatchPlan
     _spent: set[int]  # parts of the plan that it was released with
-    _counted: bool  # whether a row of the ledger counts it
+    _counted: list[
+        bool
+    ]  # whether a row of the ledger counts it; one list for all batches of a partition
     _units: NDArray[np.int64] | None
     _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
     _projections: int | None  # a key for the random projections of its plan
@@ -210,10 +225,12 @@ class Batch:
         family: object,
         places: NDArray[np.int64] | None = None,
         projections: int | None = None,
+        counted: list[bool] | None = None,
     ) -> "Batch":
         made = cls.__new__(cls)
         made._plan, made._units, made._family, made._spent = plan, units, family, set()
-        made._counted, made._places, made._projections = False, places, projections
+        made._counted = [False] if counted is None else counted
+        made._places, made._projections = places, projections
         return made
 
     @property

@@ -96,12 +96,15 @@ def hurtful(rng, n_features):
     return row, (np.nan if rng.random() < 0.05 else target)
 
 
-def moves_of(layer, method, rng):
+def moves_of(layer, method, rng, part):
     """The farthest that one record moved the integers, in clip norms: left out, and replaced."""
     task = task_of(layer, rng)
     theta = task.trained(task.start)
     function = task.gradients_at("ghost" if method == "ghost" else "materialized")(theta)
     options = {"microbatch_size": 4} if method == "microbatch" else {}
+    if part < 1:
+        kept = rng.permutation(theta.size)[: max(1, round(part * theta.size))]
+        options["entries"] = np.sort(kept)
     d, n = math.prod(task.network.shapes[0]), RECORDS[method]
     X = np.where(rng.random() < 0.5, rng.normal(size=(n, d)), np.ones((n, d)))
     y = 100 * rng.choice([-1.0, 1.0]) * np.where(rng.random() < 0.5, 1.0, rng.normal(size=n))
@@ -133,11 +136,11 @@ def distance(one, other):
     return unit_norm(one - other) * GRID / CLIP
 
 
-def largest_moves(layer, method, trials, seed=0):
-    """The same of many other records; a trial is a pair of variants."""
+def largest_moves(layer, method, trials, seed=0, part=1.0):
+    """The same of many other records; a trial is a pair of variants. Of the entries a random part is added."""
     rng = np.random.default_rng(seed)
     contexts = -(-trials // math.comb(VARIANTS, 2))
-    return np.max([moves_of(layer, method, rng) for _ in range(contexts)], axis=0)
+    return np.max([moves_of(layer, method, rng, part) for _ in range(contexts)], axis=0)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -5,6 +5,7 @@ import math
 __all__ = [
     "FRESH_UNIFORM",
     "FULL_BATCH",
+    "PARTITION",
     "POISSON",
     "WITHOUT_REPLACEMENT",
     "amplified_epsilon",
@@ -15,6 +16,7 @@ __all__ = [
 
 FULL_BATCH = "full batch"
 FRESH_UNIFORM = "fresh uniform"
+PARTITION = "partition"
 POISSON = "Poisson"
 WITHOUT_REPLACEMENT = "without replacement"
 

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch, number_of_places
 from skdp.privacy.gradients.function import GradientFunction
 from skdp.privacy.gradients.microbatches import run_means
-from skdp.privacy.gradients.parts import HALF_ULP, Part, Summand, kept_rows, parts_of
+from skdp.privacy.gradients.parts import (
+    HALF_ULP,
+    Entries,
+    Part,
+    Summand,
+    kept_rows,
+    parts_of,
+)
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
@@ -77,6 +84,8 @@ class BlockSum:
         Whether sums of outer products are added without multiplying them out.
     run : int
         Places of a microbatch, or 0 if each record is clipped.
+    entries : sequence of Entries, default=None
+        Of each piece, those that are clipped and added; None takes all.
     """
 
     rows: Rows
@@ -84,6 +93,14 @@ class BlockSum:
     places: Places
     ghost: bool = False
     run: int = 0
+    entries: Sequence[Entries] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of entries of the sum."""
+        if self.entries is None:
+            return self.function.size
+        return sum(own.places.size for own in self.entries)
 
     def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
         """Sum of the clipped gradients in multiples of ``unit``."""
@@ -106,11 +123,11 @@ class BlockSum:
 
     def _total(self, limit: float, dtype: str, add: Callable[[Array, Array], object]) -> Array:
         """Sum over the blocks; ``add`` adds the sum over a block to a part of what a thread has."""
-        totals = {0: np.zeros(self.function.size, dtype=dtype)}  # by thread; 0 is the calling one
+        totals = {0: np.zeros(self.size, dtype=dtype)}  # by thread; 0 is the calling one
 
         def of_block(slot: int, block: int) -> None:
             if slot not in totals:
-                totals[slot] = np.zeros(self.function.size, dtype=dtype)
+                totals[slot] = np.zeros(self.size, dtype=dtype)
             first, (parts, factors) = 0, self._weighted(block, limit)
             for part in parts:  # one after the other: all sums together are as long as the gradient
                 with np.errstate(all="ignore"):  # a warning would tell of a value
@@ -168,7 +185,7 @@ class BlockSum:
         self, pieces: Sequence[Piece], weights: Array, limit: float
     ) -> tuple[Sequence[Summand], Array]:
         """Pieces of the records that may enter the sum, and their factors; as they are if ``limit`` is inf."""
-        parts = parts_of(pieces, ghost=self.ghost)
+        parts = parts_of(pieces, ghost=self.ghost, entries=self.entries)
         if limit == math.inf:
             return parts, weights
         factors = clip_factors(parts, weights, limit, self.function.size)
@@ -177,7 +194,8 @@ class BlockSum:
             return [], factors
         if not kept.all():
             few = [kept_rows(piece, kept) for piece in pieces]
-            parts, factors = parts_of(few, ghost=self.ghost), factors[kept]
+            parts = parts_of(few, ghost=self.ghost, entries=self.entries)
+            factors = factors[kept]
         return parts, factors
 
 

@@ -60,6 +60,11 @@ class GradientFunction:
         """Whether a piece is a sum of outer products."""
         return any(kind is OuterSum for kind, _, _ in self.kinds)
 
+    @property
+    def sizes(self) -> list[int]:
+        """Number of entries of each piece."""
+        return [size for _, _, size in self.kinds]
+
     def dtypes(self, *, ghost: bool) -> set[str]:
         """Of what BLAS adds; ghost sums are in float64."""
         return {
@@ -81,6 +86,12 @@ class GradientFunction:
         pieces = self._in_calls(X, y)
         with np.errstate(all="ignore"):
             return np.concatenate([piece.dense() for piece in pieces], axis=1)
+
+    def dense_at(
+        self, places: NDArray[np.int64]
+    ) -> Callable[[Matrix, NDArray[np.float64] | None], Matrix]:
+        """The function that gives some entries of the gradients, a row each."""
+        return lambda X, y: np.take(np.asarray(self.dense(X, y)), places, axis=1)
 
     def _in_calls(self, X: Matrix, y: NDArray[np.float64] | None) -> list[Piece]:
         """The pieces of rows, of which the function sees no more at once than `check_places` gave it."""

@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,46 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Part", "Summand", "kept_rows", "parts_of"]
+__all__ = ["HALF_ULP", "Entries", "Part", "Summand", "entries_of", "kept_rows", "parts_of"]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
 
 # Of the Gram matrices that are there at once, on either side; a choice, not tuned.
 GRAM_ENTRIES = 2**22
+# Of the gradients that are multiplied out before some of their entries are taken; a choice, not tuned.
+DENSE_ENTRIES = 2**18
 HALF_ULP = {"float32": 2.0**-24, "float64": 2.0**-53}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Entries:
+    """The entries of a piece that are clipped and added; the others count as 0.
+
+    Attributes
+    ----------
+    places : ndarray of int
+        Where they are among the piece's entries, ascending.
+    mask : ndarray of float64 of shape (n_entries,)
+        One at these places, and zero elsewhere.
+    """
+
+    places: NDArray[np.int64]
+    mask: Array
+
+    @classmethod
+    def at(cls, places: NDArray[np.int64], n_entries: int) -> Self:
+        """The entries at some places of a piece."""
+        mask = np.zeros(n_entries)
+        mask[places] = 1.0
+        return cls(places, mask)
+
+
+def entries_of(chosen: NDArray[np.int64], sizes: Sequence[int]) -> list[Entries]:
+    """The chosen entries of each piece, from their places among the entries of all."""
+    ends = np.cumsum(sizes)
+    parts = np.split(chosen, np.searchsorted(chosen, ends[:-1]))
+    return [Entries.at(part - end + n, n) for part, end, n in zip(parts, ends, sizes)]
 
 
 class Summand(Protocol):
@@ -78,6 +111,22 @@ class _Product:
         return np.asarray(self._left.T @ scaled).ravel()
 
 
+class _MaskedProduct:
+    """Some entries of one outer product a record. They are multiplied out in the sum over the records alone."""
+
+    def __init__(self, piece: Outer, entries: Entries) -> None:
+        from skdp.kernels import masked_outer_squares
+
+        self._whole, self._places = _Product(piece), entries.places
+        mask = entries.mask.reshape(piece.left.shape[1], piece.right.shape[1])
+        self.squares = masked_outer_squares(piece.left, piece.right, mask)
+        # Of the whole arrays: the sum multiplies them out before it takes the entries.
+        self.largest, self.guard = self._whole.largest, self._whole.guard
+
+    def sum(self, factors: Array) -> Floats:
+        return self._whole.sum(factors)[self._places]
+
+
 class _Products:
     """T outer products a record, never multiplied out: norms by Gram matrices, all in float64 (finding R2)."""
 
@@ -115,11 +164,16 @@ class _Products:
 class _TableRows:
     """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added."""
 
-    def __init__(self, piece: SparseRows) -> None:
+    def __init__(self, piece: SparseRows, entries: Entries | None = None) -> None:
         from skdp.kernels import merge_table_rows, row_squares
 
-        self._n_table = piece.n_table
+        self._n_table, self._entries = piece.n_table, entries
         self._rows, self._values = merge_table_rows(piece.rows, piece.values, piece.n_table)
+        if entries is not None:
+            mask = entries.mask.reshape(piece.n_table, -1)[
+                self._rows
+            ]  # where the row is -1 all is 0
+            self._values = np.where(mask > 0, self._values, self._values.dtype.type(0))
         self.squares = self.largest = row_squares(self._values.reshape(piece.n_rows, -1))
         self.guard = np.zeros(piece.n_rows)
 
@@ -127,11 +181,19 @@ class _TableRows:
         from skdp.kernels import add_table_rows
 
         factors = factors.astype(self._values.dtype)
-        return np.asarray(add_table_rows(self._rows, self._values, factors, self._n_table)).ravel()
+        total = np.asarray(add_table_rows(self._rows, self._values, factors, self._n_table)).ravel()
+        return total if self._entries is None else total[self._entries.places]
 
 
-def parts_of(pieces: Sequence[Piece], *, ghost: bool) -> list[Part]:
-    """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out."""
+def parts_of(
+    pieces: Sequence[Piece], *, ghost: bool, entries: Sequence[Entries] | None = None
+) -> list[Part]:
+    """Compute the norms of all pieces; without ``ghost`` sums of outer products are multiplied out.
+
+    ``entries`` are those of each piece that are clipped and added; None takes all.
+    """
+    if entries is not None:
+        return [_masked_part(piece, own) for piece, own in zip(pieces, entries, strict=True)]
     return [_part(piece, ghost) for piece in pieces]
 
 
@@ -143,6 +205,24 @@ def _part(piece: Piece, ghost: bool) -> Part:
     if isinstance(piece, SparseRows):
         return _TableRows(piece)
     return _Entries(piece)
+
+
+def _masked_part(piece: Piece, entries: Entries) -> Part:
+    if isinstance(piece, Outer):
+        return _MaskedProduct(piece, entries)
+    if isinstance(piece, SparseRows):
+        return _TableRows(piece, entries)
+    return _Entries(Vectors(_taken(piece, entries.places)))
+
+
+def _taken(piece: Piece, places: NDArray[np.int64]) -> Floats:
+    """Some entries of each record's gradient, with few gradients in memory at once."""
+    rows = max(1, DENSE_ENTRIES // piece.n_entries)
+    parts = []
+    for first in range(0, piece.n_rows, rows):
+        few = of_arrays(piece, [array[first : first + rows] for array in arrays_of(piece)])
+        parts.append(np.take(few.dense(), places, axis=1))
+    return np.concatenate(parts)
 
 
 def kept_rows(piece: Piece, kept: NDArray[np.bool_]) -> Piece:

@@ -52,7 +52,8 @@ def _sampling_text(release: Release) -> str:
         cap = "" if math.isinf(release.norm_ratio) else f" and a cap of {release.norm_ratio:.6g}"
         return f"{release.sampling}{rate}, norms by {release.n_projections} projections{cap}"
     if not isinstance(release, SampledGaussian):
-        return release.sampling
+        n_batches = getattr(release, "n_batches", None)
+        return release.sampling if n_batches is None else f"partition into {n_batches} batches"
     if release.sampling == WITHOUT_REPLACEMENT and release.n_records is not None:
         return f"{release.batch_size} of {release.n_records} {release.sampling}"
     if release.sampling_rate is None:

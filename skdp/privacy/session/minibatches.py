@@ -25,15 +25,29 @@ P0 + q P1 and (1 - q) P0 + q P1'; an event of probability Phi(-t) under P0 has a
 at least Phi(-m - t) under P1', and a half-space reaches both at once. A full batch is the case q = 1. The
 parts are released one after the other, with no other release between them, so they are one step of the proof
 above. No such argument is written down for batches without replacement: refused.
+
+Batches of a partition (`PARTITION`) are the parts of a random order of the units: one order for a pass, and each
+unit is in one part of it. The number of units is public, and the order is drawn without looking at the records. So
+on neighbouring data sets the orders have one law, and a unit that is absent or replaced keeps its place. Give the
+orders to the adversary: what is said of each order holds for their mixture. In a pass all releases but one are
+then the same functions of the other units and of what was released before: their laws given that are the same, mu
+= 0. One release has the unit in its batch. Its statistic moves by at most 1 / z standard deviations of its noise,
+mu = 1 / z, whatever was released before. Gaussian DP composes adaptively: a pass has mu = 1 / z, and k passes have
+sqrt(k) / z. A last pass that is not finished counts whole. Nothing is amplified, whoever knows the orders. The
+ledger writes one row of a release on all units for each pass, with its first released batch. Batches are drawn one
+after the other, and no more of them than were planned: so no more passes are begun than were planned. Under
+add-remove a unit that comes would move the others to other parts: refused.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
+from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
 from skdp.privacy.accounting.releases import Gaussian, ProjectedGaussian, check_projections
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
@@ -47,7 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "partition", "plan_batches", "release_slack", "require_feasible_batches"]
 
-_KINDS = (POISSON, WITHOUT_REPLACEMENT)
+_KINDS = (POISSON, WITHOUT_REPLACEMENT, PARTITION)
 
 
 def plan_batches(
@@ -65,8 +79,9 @@ def plan_batches(
     groups : sequence of BatchGroup
         All that the session will release on batches. Their noise multipliers are in proportion to
         their weights.
-    sampling : {"Poisson", "without replacement"}, default="Poisson"
-        Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling.
+    sampling : {"Poisson", "without replacement", "partition"}, default="Poisson"
+        Groups whose batch size reaches ``n_units`` are full batches, whatever the sampling. The batches of a
+        partition hold the same number of units, or one less than the largest: ``batch_size`` is lowered to it.
     n_units : int
         Public number of units: `PrivateRecords.n_units`.
     share : float, default=1.0
@@ -76,7 +91,7 @@ def plan_batches(
     Returns
     -------
     tuple of BatchPlan
-        One a group. Full batches only: exact Gaussian DP. Poisson: privacy loss distributions.
+        One a group. Full batches and partitions only: exact Gaussian DP. Poisson: privacy loss distributions.
         Without replacement: Renyi DP, replace-one only.
 
     Raises
@@ -103,20 +118,24 @@ def plan_batches(
             raise ValueError("groups must hold at least one BatchGroup")
         if sampling not in _KINDS:
             raise ValueError(f"sampling must be one of {list(_KINDS)}, got {sampling!r}")
-        if sampling == WITHOUT_REPLACEMENT and any(len(group.parts) > 1 for group in groups):
+        if sampling != POISSON and any(len(group.parts) > 1 for group in groups):
             raise UnsupportedAccounting(
                 "several statistics of one batch are proven for Poisson batches and full batches only"
             )
         _check_projected(ledger, groups)
+        if sampling == PARTITION:
+            groups = [_parted(group, ledger.adjacency, n_units) for group in groups]
         ledger.require_gaussian()
         # Projections have no mu, on a full batch neither.
-        sampled = any(group.batch_size < n_units or group.n_projections for group in groups)
+        sampled = sampling != PARTITION and any(
+            group.batch_size < n_units or group.n_projections for group in groups
+        )
         scale = 0.0
         if sampled and not ledger.exact:
             scale = _sampled_scale(ledger, groups, sampling, n_units, share)
         elif not ledger.exact:
             ledger.admit(share * ledger.mu2)
-            cost = math.fsum(group.releases / group.weight**2 for group in groups)
+            cost = math.fsum(_passes(group, n_units) / group.weight**2 for group in groups)
             scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
         plans = _plans(groups, sampling, n_units, share, scale)
         ledger.plans.extend(plans)
@@ -262,6 +281,24 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
     )
 
 
+def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
+    """The group with the size of the largest part, as `np.array_split` makes them."""
+    if adjacency == "add-remove":
+        raise UnsupportedAccounting(
+            "batches of a partition need a public number of units: under add-remove a unit that comes would move "
+            "others to other batches"
+        )
+    if group.n_projections:
+        raise UnsupportedAccounting("batches of a partition have no proof for projections")
+    n_batches = math.ceil(Fraction(n_units, group.batch_size))
+    return replace(group, batch_size=math.ceil(Fraction(n_units, n_batches)))
+
+
+def _passes(group: BatchGroup, n_units: int) -> int:
+    """How often the releases of a partition, or of full batches, see each unit at most."""
+    return math.ceil(Fraction(group.releases, math.ceil(Fraction(n_units, group.batch_size))))
+
+
 def _check_projected(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
     """Refuse groups with projections that no proof covers."""
     for group in groups:
@@ -282,7 +319,10 @@ def _rate(batch_size: int, n_units: int) -> float:
 def _plans(
     groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float, scale: float
 ) -> tuple[BatchPlan, ...]:
-    costs = [g.releases * (g.batch_size / n_units / g.weight) ** 2 for g in groups]
+    if sampling == PARTITION:
+        costs = [_passes(g, n_units) / g.weight**2 for g in groups]
+    else:
+        costs = [g.releases * (g.batch_size / n_units / g.weight) ** 2 for g in groups]
     whole = math.fsum(costs)
     return tuple(
         BatchPlan(

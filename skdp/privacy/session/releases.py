@@ -148,18 +148,19 @@ def gaussian(
         if ledger.exact:
             return bounded._value.plain()
         ledger.open_batch = batch
-        counted = batch is not None and batch._counted
+        counted = batch is not None and batch._counted[0]
         released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
         alone = ledger.open_batch is batch
         if isinstance(own, BatchPlan):
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.
             short = min(1.0, float(line["noise_multiplier"]) / plan.noise_multiplier)
             line.update(own.describe(), noise_multiplier=own.noise_multiplier * short)
-            # The first row is that of the whole batch. A statistic with too little noise gets a row of its own.
+            # The first row is that of the whole batch, or partition. A statistic with too little noise gets a row
+            # of its own.
             line["count"] = int(not counted or short < 1.0)
         ledger.write(line, plan.purpose)
         if batch is not None:
-            batch._counted = True
+            batch._counted[0] = True
         if isinstance(plan, BatchPart) and not alone:  # by a function that `clipped_sum` calls
             raise UnsupportedAccounting(
                 "something else was released while this part of a batch was computed: the part is charged, "

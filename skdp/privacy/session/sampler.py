@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
+from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.privacy.accounting.amplification import PARTITION, WITHOUT_REPLACEMENT
 from skdp.privacy.batches import (
     Batch,
     BatchPlan,
@@ -23,12 +24,33 @@ if TYPE_CHECKING:
 __all__ = ["MinibatchSampler"]
 
 
+class Pass:
+    """Where the draws of a plan stand whose batches are parts of partitions.
+
+    Attributes
+    ----------
+    family : object
+        Of the records. The numbers of units mean the same in all records of one family.
+    drawn : int
+        Batches of all passes so far.
+    counted : list of bool
+        Whether the ledger counts this pass; the batches of a pass share it.
+    order : ndarray of int, or None
+        The units in random order: every n-th of them is a batch.
+    """
+
+    def __init__(self, family: object) -> None:
+        self.family, self.drawn, self.counted = family, 0, [False]
+        self.order: NDArray[np.int64] | None = None
+
+
 class MinibatchSampler:
     """Draws secret units from the key stream of a session."""
 
     def __init__(self, ledger: Ledger, keys: Keys) -> None:
         self._ledger, self._keys = ledger, keys
         self.bits: tuple[int, NDArray[np.uint64]] | None = None  # to draw batches in
+        self._passes: dict[int, Pass] = {}  # by plan
 
     def draw(self, plan: BatchPlan, records: "PrivateRecords", places: bool) -> Batch:
         """Draw the batch of one release; see `PrivacySession.draw`."""
@@ -36,19 +58,44 @@ class MinibatchSampler:
             raise TypeError("a batch is drawn from a BatchPlan of session.plan_batches")
         self._ledger.check_plan(plan, plan.releases)
         shape, rows = records.shape, records._rows
-        if plan.sampling == WITHOUT_REPLACEMENT and (
+        if plan.sampling in (WITHOUT_REPLACEMENT, PARTITION) and (
             shape.n_public is not None or shape.n_units != plan.n_units
         ):
-            raise ValueError(
-                "batches without replacement need the real number of units as n_units, and records "
-                "without n_public"
+            kind = (
+                "without replacement" if plan.sampling == WITHOUT_REPLACEMENT else "of partitions"
             )
+            raise ValueError(
+                f"batches {kind} need the real number of units as n_units, and records without n_public"
+            )
+        counted = self._counted(plan, rows.family) if plan.sampling == PARTITION else None
         units, placed = self.units(plan, rows.n_real_units), None
         if places and units is not None and shape.n_records is not None:
             # No one may know who shares a block with whom: the places come from the key, like the units.
             spread = number_of_places(plan, shape.n_records)
             placed = self._keys.commit().permutation(spread, units.size)
-        return Batch._make(plan, units, rows.family, placed, self._key(plan))
+        return Batch._make(plan, units, rows.family, placed, self._key(plan), counted)
+
+    def _counted(self, plan: BatchPlan, family: object) -> list[bool]:
+        """Step to the next part, and to a new partition where all parts were drawn."""
+        state = self._passes.setdefault(id(plan), Pass(family))
+        if state.family is not family:
+            raise ValueError("all batches of a plan of partitions are drawn from the same records")
+        # Not the releases alone: a pass that is drawn in part and dropped would need one more.
+        if state.drawn >= plan.releases:
+            raise PrivacyBudgetExceeded(
+                f"the plan holds {plan.releases} batches of partitions and all are drawn; nothing was released"
+            )
+        if state.drawn % plan.n_batches == 0:
+            state.counted, state.order = [False], None
+        state.drawn += 1
+        return state.counted
+
+    def _part(self, plan: BatchPlan, count: int) -> NDArray[np.int64]:
+        """The units of the part that was drawn last: every unit is in one part of a pass."""
+        state, n = self._passes[id(plan)], plan.n_batches
+        if state.order is None:
+            state.order = self._keys.commit().permutation(count)
+        return np.sort(state.order[(state.drawn - 1) % n :: n])
 
     def _key(self, plan: BatchPlan) -> int | None:
         """A fresh key for the projections of one batch: 256 bits of the session's stream."""
@@ -58,6 +105,8 @@ class MinibatchSampler:
 
     def units(self, plan: BatchPlan, count: int) -> NDArray[np.int64] | None:
         """The units of one batch out of ``count``; None for all."""
+        if plan.sampling == PARTITION:
+            return self._part(plan, count)
         # An interrupted draw leaves no marks.
         kept, self.bits = self.bits, None
         bits = kept[1] if kept is not None and kept[0] == count else empty_bits(count)

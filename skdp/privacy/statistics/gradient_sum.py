@@ -12,6 +12,7 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.blocks import BlockSum, places_of
 from skdp.privacy.gradients.device import AT_ONCE
 from skdp.privacy.gradients.function import GradientFunction, Pieces
+from skdp.privacy.gradients.parts import entries_of
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import sum_of_units
 from skdp.privacy.statistics.projected_sum import projected_sum
@@ -32,6 +33,7 @@ def gradient_sum(
     batch: Batch | None = None,
     clipping: str = "materialized",
     microbatch_size: int | None = None,
+    entries: NDArray[np.int64] | None = None,
 ) -> Bounded:
     """Sum over the units of clipped gradients, which a net's layers give in pieces.
 
@@ -66,11 +68,16 @@ def gradient_sum(
     microbatch_size : int, default=None
         Number of places L of a microbatch. The sum is then over the microbatches: a mean divides it by one L-th
         of the number of units.
+    entries : ndarray of int64, default=None
+        Places of the entries that are clipped and added, ascending; public or released. All others count as 0 and
+        are left out of the sum. None takes all. Not with "ghost" and "projections", whose norms are those of whole
+        gradients.
 
     Returns
     -------
     Bounded
-        Of shape (size,), with l2 bound ``clip_norm``, or twice that for microbatches, or inf for projections.
+        Of shape (size,), or (entries.size,), with l2 bound ``clip_norm``, or twice that for microbatches, or inf
+        for projections.
 
     Raises
     ------
@@ -132,6 +139,14 @@ def gradient_sum(
     **On a device.** The function gets CuPy arrays of 64 rows, the last of them zeros where there are fewer, and
     its pieces come to the host. Norms, factors and sums are computed there, as above.
 
+    **Entries.** Let ``entries`` be given. Then g_i above is the vector of these entries: they alone are in
+    N_i, and they alone are added. Nothing is chosen by looking at a record, so a record's numbers are its own
+    as before. Of an outer product, N_i has squares of ``right`` times sums of squares of ``left``, one record
+    at a time: at most p + q + 1 roundings, and p + q <= D + 1, so step 1 holds. The sum over a block is
+    computed whole and its entries are taken: each is a sum of step 3. Step 4 looks at the whole of ``left``
+    and ``right``. An `OuterSum` is multiplied out, and its entries are taken. D stays ``size``, which is no
+    less than the number of entries.
+
     **Each unit by itself.** Where the unit is the group, or the number of units is private, each unit's vector is
     multiplied out, clipped and rounded by itself; so it is one-by-one. The proof is that of `clipped_sum`.
     """
@@ -146,6 +161,7 @@ def gradient_sum(
             "CSR matrix"
         )
     made = GradientFunction.probed(function, size, rows)
+    chosen = None if entries is None else _checked(entries, size, clipping)
     if run and rows.shape.n_records is None:
         raise UnsupportedAccounting(
             "microbatches need records as the unit and a public number of them: a unit that comes or goes would "
@@ -155,9 +171,11 @@ def gradient_sum(
         return projected_sum(rows, made, clip_norm, size=size, batch=batch)
     if rows.shape.n_records is None or clipping == "one-by-one":
         at_once = 1 if clipping == "one-by-one" else AT_ONCE
-        return sum_of_units(rows, made.dense, clip_norm, size=size, batch=batch, at_once=at_once)
+        dense, size = (made.dense, size) if chosen is None else (made.dense_at(chosen), chosen.size)
+        return sum_of_units(rows, dense, clip_norm, size=size, batch=batch, at_once=at_once)
     ghost = clipping == "ghost" and made.has_sums
-    blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run)
+    own = None if chosen is None else entries_of(chosen, made.sizes)
+    blocks = BlockSum(rows, made, places_of(rows, batch, run or 1), ghost, run, own)
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(clip_norm):
@@ -168,7 +186,22 @@ def gradient_sum(
     source = rows.source(
         lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch
     )
-    return Bounded.from_source(source, (size,), l2=2 * clip_norm if run else clip_norm)
+    return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
+
+
+def _checked(entries: NDArray[np.int64], size: int, clipping: str) -> NDArray[np.int64]:
+    """The places of entries, copied: nobody changes them after they were checked."""
+    if clipping in ("ghost", "projections"):
+        raise ValueError(
+            f"clipping={clipping!r} takes the norms of whole gradients: with entries= use 'materialized', "
+            "'microbatch' or 'one-by-one'"
+        )
+    found = np.array(entries)
+    if found.ndim != 1 or found.dtype != np.int64 or not found.size:
+        raise ValueError("entries must be a vector of int64 with at least one place")
+    if found[0] < 0 or found[-1] >= size or np.any(np.diff(found) <= 0):
+        raise ValueError(f"entries must be different places below {size} in ascending order")
+    return found
 
 
 def _run(clipping: str, microbatch_size: int | None) -> int:

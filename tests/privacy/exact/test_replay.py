@@ -26,7 +26,16 @@ from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
-from skdp.nn import Conv2D, Dense, Flatten, GroupNorm, RecursiveMomentum, Sequential, Tanh
+from skdp.nn import (
+    Conv2D,
+    Dense,
+    Flatten,
+    GroupNorm,
+    RandomSparsification,
+    RecursiveMomentum,
+    Sequential,
+    Tanh,
+)
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.privacy import PrivacySession, accounting, mechanisms
@@ -277,6 +286,21 @@ VARIANTS = [
         {},
     ),
     ("DPMLPRegressor", {"clipping": "microbatch", "batch_size": 20, "y_bounds": (-2, 2)}, {}),
+    (
+        "DPMLPClassifier",
+        {"batch_size": 20, "sparsify": RandomSparsification(0.5), "input_range": (-2, 2)},
+        {},
+    ),
+    ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "sampling": "partition"}, {}),
+    (
+        "DPCNNClassifier",
+        {
+            "batch_size": 20,
+            "sparsify": RandomSparsification(0.8, ranked=True),
+            "image_shape": (5, 8),
+        },
+        {},
+    ),
     ("DPCNNClassifier", {"clipping": "ghost", "image_shape": (5, 8), "batch_size": 20}, {}),
     ("DPCNNClassifier", {"clipping": "one-by-one", "image_shape": (5, 8), "max_iter": 2}, {}),
     ("DPNetworkRegressor", {"network": OWN_NET, "image_shape": (5, 8)}, {}),

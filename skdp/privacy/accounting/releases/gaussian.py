@@ -41,6 +41,7 @@ class Gaussian(Release):
 
     noise_multiplier: float
     noise_std: float | None = None
+    n_batches: int | None = None  # of a partition that one release takes, each unit in one of them
 
     @classmethod
     def variant(cls, row: Row) -> type[Release]:

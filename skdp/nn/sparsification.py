@@ -1,0 +1,244 @@
+"""Random sparsification: in each epoch the steps train a random part of the parameters (Zhu & Blaschko 2023).
+
+A mask keeps some entries of each record's gradient **before** it is clipped. The noise is that of the kept entries
+alone. So an entry that is kept has a larger part of the clip norm, and the noise of a step is shorter.
+
+Privacy: the mask is drawn without looking at the records, or it follows from released gradients (``ranked``). For
+each mask `PrivateRecords.gradient_sum` clips and adds the kept entries. So a step is a release of the plan with
+fewer entries. The noise multiplier does not change, and masks need not be secret: one entry of a released vector
+less tells an adversary nothing more.
+"""
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp._compat import warn_user
+from skdp.base import check_number
+from skdp.exceptions import UtilityWarning
+from skdp.nn.training import ClippedMean, Gradient
+from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords, factor
+
+if TYPE_CHECKING:
+    from skdp.nn.task import NetTask
+
+__all__ = ["Masks", "RandomSparsification", "SparsifiedMean", "chosen_sparsity"]
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RandomSparsification:
+    """In each epoch a random part of the parameters rests: give it to an estimator as ``sparsify=``.
+
+    An epoch is so many steps as take n records: n / batch_size, rounded up. It has one mask. A gradient is masked
+    before it is clipped, so the kept entries fill the clip norm alone. They alone get noise. Momentum and Adam go
+    on for all entries.
+
+    Parameters
+    ----------
+    rate : float or "auto", default="auto"
+        Part of the parameters that rests in the last epoch, in [0, 1). "auto" is 1 - (s / l)^2, or 0 if that is
+        negative, where s is the clip norm and l the length of the noise of a mean gradient: see Notes.
+    cooling : bool, default=True
+        Whether the part grows linearly from 0 in the first epoch. Else it is ``rate`` in all of them.
+    ranked : bool, default=False
+        Whether those entries rest whose sums of released gradients were the smallest in the last epoch. Resting
+        entries count with noise alone, so that they come back. In the paper this did as well as chance, since the
+        noise decides what is small.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not as described.
+
+    Notes
+    -----
+    **Rate.** The paper bounds the mean gradient of T steps of size g by A / k + k N for the rate r, and
+    supposes that k^2 = 1 - r. The noise has the part N = g G C^2 z^2 d / (2 B^2), with the smoothness G, clip
+    norm C, noise multiplier z, d parameters and batches of B. All else is A, at least g G C^2 / 2. So the best
+    rate is 1 - A / N, if that is positive. (The paper's appendix G leaves out the g in N.) What is not public
+    is how fast the loss falls. "auto" is the best rate when it does not fall any more: 1 - B^2 / (z^2 d),
+    which is 1 - (s / l)^2. This is no promise. If the step size is the best one for each rate, no rate above 0
+    makes the bound smaller. The user guide has measured rates.
+
+    References
+    ----------
+    Zhu & Blaschko (2023), "Improving Differentially Private SGD via Randomly Sparsified Gradients".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMLPClassifier
+    >>> from skdp.nn import RandomSparsification
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 2))
+    >>> model = DPMLPClassifier(
+    ...     epsilon=4.0, classes=(0, 1), input_range=(-1, 1), sparsify=RandomSparsification(0.5)
+    ... ).fit(X, X[:, 0] > 0)
+    >>> model.sparsity_
+    0.5
+    """
+
+    rate: float | str = "auto"
+    cooling: bool = True
+    ranked: bool = False
+
+    def __post_init__(self) -> None:
+        check_number("rate", self.rate, Real, low=0, word="auto")
+        if not isinstance(self.rate, str) and self.rate >= 1:
+            raise ValueError(f"rate must be in [0, 1), got {self.rate!r}")
+        for name in ("cooling", "ranked"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+
+
+def chosen_sparsity(noise_std: float, clip_norm: float, size: int) -> float:
+    """What ``rate="auto"`` is.
+
+    Parameters
+    ----------
+    noise_std : float
+        Of an entry of a released mean gradient.
+    clip_norm : float
+    size : int
+        Number of trained parameters.
+
+    Examples
+    --------
+    >>> from skdp.nn.sparsification import chosen_sparsity
+    >>> chosen_sparsity(0.02, 0.1, 100)
+    0.75
+    """
+    noise = noise_std * math.sqrt(size)
+    return max(0.0, 1.0 - (clip_norm / noise) ** 2) if noise > 0 else 0.0
+
+
+class Masks:
+    """Which entries are kept in each step, from public and released numbers.
+
+    Parameters
+    ----------
+    sparsify : RandomSparsification
+    rate : float
+        Part of the entries that rests in the last epoch.
+    size : int
+        Number of entries.
+    epoch : int
+        Number of steps with one mask.
+    n_iter : int
+        Number of all steps.
+    rng : numpy.random.Generator
+        Public randomness.
+
+    Attributes
+    ----------
+    kept : ndarray of int64, or None
+        Places of the kept entries, ascending; None if all are.
+    """
+
+    def __init__(
+        self, sparsify: RandomSparsification, rate: float, size: int, epoch: int, n_iter: int,
+        rng: np.random.Generator,
+    ) -> None:  # fmt: skip
+        self._cooling, self._rate, self._size = sparsify.cooling, rate, size
+        self._epoch, self._epochs = epoch, math.ceil(n_iter / epoch)
+        self._rng = rng
+        self._seen = np.zeros(size) if sparsify.ranked else None
+        self.kept: NDArray[np.int64] | None = None
+
+    def rate_of(self, epoch: int) -> float:
+        """Part of the entries that rests in an epoch, counted from 0."""
+        if not self._cooling:
+            return self._rate
+        return self._rate * epoch / (self._epochs - 1) if self._epochs > 1 else 0.0
+
+    def begin_step(self, t: int) -> None:
+        """Draw or rank a new mask where an epoch begins."""
+        if t % self._epoch:
+            return
+        number = max(1, self._size - round(self.rate_of(t // self._epoch) * self._size))
+        if number == self._size:
+            self.kept = None
+        elif self._seen is None or t == 0:
+            self.kept = np.sort(self._rng.permutation(self._size)[:number])
+        else:
+            self.kept = np.sort(np.argsort(-np.abs(self._seen), kind="stable")[:number])
+        if self._seen is not None:
+            self._seen = np.zeros(self._size)
+
+    def end_step(self, gradient: Vector, noise_std: float) -> None:
+        """Add a released gradient to what the next ranking reads; resting entries count with noise alone."""
+        if self._seen is None:
+            return
+        self._seen += gradient
+        if self.kept is not None:
+            noise = self._rng.normal(scale=noise_std, size=self._size)
+            noise[self.kept] = 0.0
+            self._seen += noise
+
+
+@dataclass(frozen=True)
+class SparsifiedMean(ClippedMean):
+    """A step's gradient is the noisy mean of clipped gradients of the kept entries; the others are 0.
+
+    Attributes
+    ----------
+    sparsify : RandomSparsification
+    """
+
+    sparsify: RandomSparsification
+
+    def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
+        if not isinstance(self.sparsify.rate, str):
+            return float(self.sparsify.rate)
+        moved = (2.0 if self.clipping.method == "microbatch" else 1.0) * factor(adjacency)
+        noise = plan.noise_multiplier * moved * self.norm
+        return chosen_sparsity(noise * self.clipping.together / plan.batch_size, self.norm, size)
+
+    def begin(
+        self,
+        session: PrivacySession,
+        records: PrivateRecords,
+        task: "NetTask",
+        *plans: BatchPlan,
+    ) -> Gradient:
+        (plan,) = plans
+        clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
+        size = task.network.n_trainable
+        rate = self.sparsity(plan, session.adjacency, size)
+        epoch = math.ceil(plan.n_units / plan.batch_size)
+        if self.sparsify.cooling and rate > 0 and plan.releases <= epoch:
+            warn_user(
+                "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
+                "epochs, or RandomSparsification(cooling=False)",
+                UtilityWarning,
+            )
+        rng = np.random.default_rng(session.integers(2**62, 4).tolist())
+        masks = Masks(self.sparsify, rate, size, epoch, plan.releases, rng)
+
+        def gradient(t: int, theta: Vector) -> Vector:
+            masks.begin_step(t)
+            batch = session.draw(plan, records, places=True)
+            total = records.gradient_sum(
+                gradients_at(theta),
+                clipping.norm,
+                size=size,
+                batch=batch,
+                entries=masks.kept,
+                **clipping.options(),
+            )
+            mean = total * (clipping.together / plan.batch_size)
+            noise_std = session.noise_std(mean, plan) if self.sparsify.ranked else 0.0
+            released = session.gaussian(mean, plan)
+            if masks.kept is not None:
+                found = np.zeros(size)
+                found[masks.kept] = released
+                released = found
+            masks.end_step(released, noise_std)
+            return released
+
+        return gradient
