@@ -45,6 +45,8 @@ class Source:
     ``batch`` is the minibatch that the statistic is about; None is all records.
     ``projected``, if given, is a clip norm that random projections enforce only in law. The statistic has infinite
     bounds then, so no mechanism takes it but `gaussian` with a plan of such projections.
+    ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)`` by ascending positions in the flattened
+    statistic, and their values; all others are 0. It is for tables of which a batch touches few rows.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -58,6 +60,15 @@ class Source:
     batch: "Batch | None" = None
     usual: float | None = None
     projected: float | None = None
+    sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None
+
+    def support(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ascending positions of all integers that are not 0, and these."""
+        if self.sparse is not None:
+            return self.sparse(unit)
+        whole = self.on_grid(unit).ravel()
+        positions = np.flatnonzero(whole)
+        return positions, whole[positions]
 
 
 class Bounded:
@@ -262,6 +273,26 @@ class Bounded:
             raise ValueError(f"constant must be finite and of shape {self.shape}")
         return self._with(_shifted(self._value, added), 1.0)
 
+    def entries(self, positions: ArrayLike, *, clip: float | None = None) -> "Bounded":
+        """Keep some entries only, and clip the vector of these.
+
+        Parameters
+        ----------
+        positions : array-like of int
+            Ascending and different positions in the flattened statistic; public, or released.
+        clip : float, default=None
+            Largest l2 norm of what is kept. The projection to a ball moves two vectors no further apart than they
+            were, and no further than twice its radius: the bound is at most ``2 clip``.
+
+        Returns
+        -------
+        Bounded
+            Of shape (n_positions,).
+        """
+        from skdp.privacy.entries import entries_of
+
+        return entries_of(self, positions, clip)
+
     def absent(self) -> "Bounded":
         """Return zeros with the same public bounds, for a statistic that another process adds.
 
@@ -276,7 +307,7 @@ class Bounded:
         return self._with(
             replace(
                 self._value, on_grid=lambda unit: np.zeros(shape, np.int64),
-                plain=lambda: np.zeros(shape), choose=None,
+                plain=lambda: np.zeros(shape), choose=None, sparse=None,
             ),
             1.0,
         )  # fmt: skip
@@ -366,11 +397,16 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             magnitude=0.0,
             choose=None,
             usual=None,
+            sparse=None,
         )
 
     def on_grid(unit: float) -> NDArray[np.int64]:
         found = source.on_grid(unit / size)
         return found if scale > 0 else -found  # not copied: nobody writes into it
+
+    def sparse(unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        positions, found = source.support(unit / size)
+        return positions, found if scale > 0 else -found
 
     return replace(
         source,
@@ -380,6 +416,7 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         choose=None,
         usual=None if source.usual is None else source.usual * size,
         projected=None if source.projected is None else source.projected * size,
+        sparse=None if source.sparse is None else sparse,
     )
 
 
@@ -401,6 +438,7 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
         plain=lambda: source.plain() + constant,
         magnitude=source.magnitude + added,
         choose=None,
+        sparse=None,
         usual=None if source.usual is None else source.usual + added,
     )
 
@@ -428,6 +466,7 @@ def _added(a: Source, b: Source) -> Source:
         magnitude=a.magnitude + b.magnitude,
         needs_public_n=a.needs_public_n or b.needs_public_n,
         choose=None,
+        sparse=None,
         usual=_usual(a) + _usual(b) if both_exact else None,
     )
 
