@@ -259,6 +259,10 @@ microbatch_size : int, default=8
 n_projections : int, default=20
     Of ``clipping="projections"``, which alone reads it; at least 20. More of them need less noise and more time.
     No proof covers them under ``adjacency="replace-one"``.""",
+    "select": """\
+select : SparseSelection or AdaFEST, default=None
+    Which coordinates a step changes and adds noise to, such as ``SparseSelection(0.01)``. None is all. A private
+    choice has no proof under ``adjacency="replace-one"``, nor with projections.""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to

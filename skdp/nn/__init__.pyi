@@ -29,4 +29,6 @@ from skdp.nn.network import Sequential as Sequential
 from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
 from skdp.nn.products import rows_times as rows_times
+from skdp.nn.selection import AdaFEST as AdaFEST
+from skdp.nn.selection import SparseSelection as SparseSelection
 from skdp.nn.text import DPLSTMClassifier as DPLSTMClassifier

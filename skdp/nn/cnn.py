@@ -68,6 +68,7 @@ class DPCNNClassifier(ConvolutionalNet):
         long as those of X; else (1, n_features), one row of pixels.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {input_range.image}
     {classes}
     {parameters_init}
@@ -129,6 +130,7 @@ class DPCNNClassifier(ConvolutionalNet):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -159,6 +161,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init

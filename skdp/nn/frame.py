@@ -29,6 +29,7 @@ from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
+from skdp.nn.selection import SelectedMean, check_select
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -65,6 +66,7 @@ class NetFit(PrivateFit[Problem]):
     clipping: str
     microbatch_size: int
     n_projections: int
+    select: Any
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -150,6 +152,7 @@ class NetFit(PrivateFit[Problem]):
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("clipping", self.clipping, CLIPPING)
         check_clipping(self)
+        check_select(self)
         check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
@@ -167,7 +170,8 @@ class NetFit(PrivateFit[Problem]):
 
     def _samples(self, n_units: int | None) -> bool:
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
-        if n_units is None or self._projections():  # whose full batches have no mu
+        # Full batches of projections and of selection have no mu.
+        if n_units is None or self._projections() or self.select is not None:
             return True
         return isinstance(self.batch_size, str) or self.batch_size < n_units
 
@@ -317,6 +321,8 @@ class NetFit(PrivateFit[Problem]):
 
     def _method(self, clipping: Clipping) -> ClippedMean:
         """How the steps release their gradients."""
+        if self.select is not None:
+            return SelectedMean(clipping, self.select)
         return ClippedMean(clipping)
 
     def _plan(
@@ -332,7 +338,9 @@ class NetFit(PrivateFit[Problem]):
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        group = self._method(clipping).group(run.n_iter, run.batch_size, self._projections())
+        group = self._method(clipping).group(
+            run.n_iter, run.batch_size, self._projections(), size
+        )
         (plan,) = session.plan_batches([group], n_units=shape.n_units, share=share)
         session.require_feasible_batches(size, (plan,))
         return plan
@@ -377,6 +385,8 @@ class NetFit(PrivateFit[Problem]):
             facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
+        if self.select is not None:
+            facts["select"] = repr(self.select)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:

@@ -61,6 +61,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -119,6 +120,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -149,6 +151,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -180,6 +183,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         Between the layers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -239,6 +243,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -269,6 +274,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -85,6 +85,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -143,6 +144,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -173,6 +175,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -205,6 +208,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         the shape of the images, if X holds images, and else a row of numbers.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -265,6 +269,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -295,6 +300,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -147,6 +147,7 @@ class DPLSTMClassifier(SequenceNet):
         Number of units of dense layers with ReLU before the last.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
+    {select}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -216,6 +217,7 @@ class DPLSTMClassifier(SequenceNet):
         clipping="auto",
         microbatch_size=8,
         n_projections=20,
+        select=None,
         classes=None,
         parameters_init=None,
         adjacency="zero-out",
@@ -249,6 +251,7 @@ class DPLSTMClassifier(SequenceNet):
         self.clipping = clipping
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
+        self.select = select
         self.classes = classes
         self.parameters_init = parameters_init
         self.adjacency = adjacency

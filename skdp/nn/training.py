@@ -79,8 +79,10 @@ class ClippedMean:
         """Largest l2 norm of what a unit adds to a released sum."""
         return self.clipping.norm
 
-    def group(self, n_iter: int, batch_size: int, n_projections: int = 0) -> BatchGroup:
-        """What `PrivacySession.plan_batches` plans, from public numbers."""
+    def group(
+        self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
+    ) -> BatchGroup:
+        """What `PrivacySession.plan_batches` plans, from public numbers; ``size`` is that of a gradient."""
         return BatchGroup(n_iter, batch_size, n_projections=n_projections)
 
     def begin(
