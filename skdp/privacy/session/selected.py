@@ -60,7 +60,8 @@ def selected_gaussian(
     >>> records = PrivateRecords(np.random.default_rng(0).uniform(size=(200, 50)))
     >>> session = PrivacySession(epsilon=3.0, delta=1e-5, adjacency="zero-out", minibatches=True)
     >>> (plan,) = session.plan_batches([BatchGroup(1, 50, choices=5)], n_units=200)
-    >>> total = records.clipped_sum(1.0, batch=session.draw(plan, records))
+    >>> batch = session.draw(plan, records)
+    >>> total = records.clipped_sum(lambda X, y: X, 1.0, size=50, batch=batch)
     >>> positions, values = session.selected_gaussian(total * (1 / plan.batch_size), plan)
     >>> positions.size, values.size
     (5, 5)
