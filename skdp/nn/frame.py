@@ -29,7 +29,7 @@ from skdp.nn.layers.tanh import Tanh
 from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
-from skdp.nn.selection import SelectedMean, check_select
+from skdp.nn.selection import SelectedMean, check_select, check_table
 from skdp.nn.task import (
     NetTask,
     Targets,
@@ -189,6 +189,7 @@ class NetFit(PrivateFit[Problem]):
             )
         shape = problem.records.shape
         network = self._built(problem)
+        check_table(self.select, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
         if isinstance(last, ACTIVATIONS):
             warn_user(

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from skdp.base import check_choice
 from skdp.nn.layers.embedding import Embedding
+from skdp.nn.network import Sequential
 from skdp.nn.training import Clipping, ClippedMean, Gradient
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, SparseRows
 
 if TYPE_CHECKING:
     from skdp.nn.task import NetTask
 
-__all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "check_select"]
+__all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "check_select", "check_table"]
 
 Vector = NDArray[np.float64]
 METHODS = ("exponential", "uniform")
@@ -138,6 +139,16 @@ def check_select(model: Any) -> None:
         raise ValueError("select has no proof with clipping='projections'; use another clipping")
 
 
+def check_table(select: Any, net: Sequential) -> None:
+    """Raise unless the net has the table that DP-AdaFEST is for."""
+    if not isinstance(select, AdaFEST):
+        return
+    if not isinstance(net.layers[0], Embedding) or 0 in net.frozen:
+        raise ValueError(
+            "select=AdaFEST() needs a net that begins with an Embedding which is not frozen"
+        )
+
+
 @dataclass(frozen=True)
 class SelectedMean(ClippedMean):
     """A step's gradient is the mean of clipped gradients, with noise, at chosen coordinates, and 0 elsewhere.
@@ -211,8 +222,8 @@ def _by_counts(
     task: "NetTask", plan: BatchPlan,
 ) -> Any:  # fmt: skip
     """The rule of DP-AdaFEST."""
-    layer, first = _table_of(task)
-    n_rows, width = layer.vocabulary_size, layer.n_features
+    layer: Any = task.network.sequential.layers[0]  # `check_table`
+    n_rows, width = int(layer.vocabulary_size), int(layer.n_features)
     counted, added = plan.parts
 
     def touched(X: Any, y: Any) -> list[SparseRows]:
@@ -225,9 +236,9 @@ def _by_counts(
         counts = records.gradient_sum(touched, 1.0, size=n_rows, batch=batch, **_one_by_one(clipping))
         std = session.noise_std(counts, counted)
         kept = np.flatnonzero(session.gaussian(counts, counted) >= select.threshold * std)
-        inside = first + (kept[:, None] * width + np.arange(width)).ravel()
-        before, behind = np.arange(first), np.arange(first + n_rows * width, mean.size)
-        positions = np.concatenate([before, inside, behind])
+        # The table is the first trained tensor.
+        inside = (kept[:, None] * width + np.arange(width)).ravel()
+        positions = np.concatenate([inside, np.arange(n_rows * width, mean.size)])
         return positions, session.gaussian(mean.entries(positions), added)
 
     return chosen
@@ -237,13 +248,3 @@ def _one_by_one(clipping: Clipping) -> dict[str, Any]:
     """How counts are clipped: microbatches are of gradients only."""
     return {"clipping": "one-by-one"} if clipping.method == "one-by-one" else {}
 
-
-def _table_of(task: "NetTask") -> tuple[Embedding, int]:
-    """The embedding that reads the records, and where its table begins among the trained parameters."""
-    net = task.network.sequential
-    layer = net.layers[0]
-    if not isinstance(layer, Embedding) or 0 in net.frozen:
-        raise ValueError(
-            "select=AdaFEST() needs a net that begins with an Embedding which is not frozen"
-        )
-    return layer, 0
