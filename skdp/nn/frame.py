@@ -339,9 +339,7 @@ class NetFit(PrivateFit[Problem]):
             self.epsilon, self.delta, shape.n_units, size,
             batch_size=given(self.batch_size), max_iter=given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        group = self._method(clipping).group(
-            run.n_iter, run.batch_size, self._projections(), size
-        )
+        group = self._method(clipping).group(run.n_iter, run.batch_size, self._projections(), size)
         (plan,) = session.plan_batches([group], n_units=shape.n_units, share=share)
         session.require_feasible_batches(size, (plan,))
         return plan

@@ -1,9 +1,9 @@
 """Noise on a few chosen coordinates of a step's gradient: sparse selection and DP-AdaFEST.
 
-A step of sparse selection chooses k coordinates of the mean of clipped gradients and adds noise to these alone. The
-paper is "Differentially private learning of wide networks" (`SparseSelection` says where it errs). DP-AdaFEST
-(Ghazi et al. 2023) chooses rows of an embedding by noisy counts of the records that touch them. Both choose among
-all coordinates, also those that no record of the batch touched: else the support of a step would tell words.
+A step of sparse selection chooses k coordinates of the mean of clipped gradients and adds noise to these alone.
+`SparseSelection` says where the published algorithm errs. DP-AdaFEST (Ghazi et al. 2023) chooses rows of an
+embedding by noisy counts of the records that touch them. Both choose among all coordinates, also those that no
+record of the batch touched: else the support of a step would tell words.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from skdp.base import check_choice
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Sequential
-from skdp.nn.training import Clipping, ClippedMean, Gradient
+from skdp.nn.training import ClippedMean, Clipping, Gradient
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, SparseRows
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class AdaFEST:
 
     References
     ----------
-    B. Ghazi et al., "Sparsity-preserving differentially private training of large embedding models" (NeurIPS 2023).
+    B. Ghazi et al., "Sparsity-preserving differentially private training of large embedding models" (NeurIPS
+    2023).
 
     Examples
     --------
@@ -233,7 +234,9 @@ def _by_counts(
         return [SparseRows(rows, np.ones((*rows.shape, 1), dtype=np.float32), n_rows)]
 
     def chosen(mean: Any, batch: Any) -> tuple[NDArray[np.int64], Vector]:
-        counts = records.gradient_sum(touched, 1.0, size=n_rows, batch=batch, **_one_by_one(clipping))
+        counts = records.gradient_sum(
+            touched, 1.0, size=n_rows, batch=batch, **_one_by_one(clipping)
+        )
         std = session.noise_std(counts, counted)
         kept = np.flatnonzero(session.gaussian(counts, counted) >= select.threshold * std)
         # The table is the first trained tensor.
@@ -247,4 +250,3 @@ def _by_counts(
 def _one_by_one(clipping: Clipping) -> dict[str, Any]:
     """How counts are clipped: microbatches are of gradients only."""
     return {"clipping": "one-by-one"} if clipping.method == "one-by-one" else {}
-

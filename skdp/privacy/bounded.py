@@ -45,8 +45,8 @@ class Source:
     ``batch`` is the minibatch that the statistic is about; None is all records.
     ``projected``, if given, is a clip norm that random projections enforce only in law. The statistic has infinite
     bounds then, so no mechanism takes it but `gaussian` with a plan of such projections.
-    ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)`` by ascending positions in the flattened
-    statistic, and their values; all others are 0. It is for tables of which a batch touches few rows.
+    ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)``: ascending positions in the flattened
+    statistic, and their values. All others are 0. It is for tables of which a batch touches few rows.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]

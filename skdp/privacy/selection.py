@@ -3,12 +3,12 @@
 Privacy
 -------
 Everything happens on the grid of the noise, in integers. Let s be the sup-norm bound of what a unit changes in the
-statistic, and S0 the clip of the scores. A score is min(abs(x_j), S0): it changes by at most min(s, S0) in units of
-the grid, rounded up. Gumbel noise of scale 2 D / epsilon on integer scores of sensitivity D is a choice of bounded
-range epsilon, and the k largest at once are k such choices in sequence (`skdp.privacy.mechanisms`). The chosen
-entries of the same integers are clipped and get Gaussian noise: what `entries` proves. Both are functions of one
-batch, and `skdp.privacy.accounting.selected` has the cost of them together. Coordinates that no record touched are
-candidates like all others, and get noise.
+statistic, and S0 the clip of the scores. A score is min(abs(x_j), S0): it changes by at most min(s, S0) in units
+of the grid, rounded up. Gumbel noise of scale 2 D / epsilon on integer scores of sensitivity D is a choice of
+bounded range epsilon, and the k largest at once are k such choices in sequence (`skdp.privacy.mechanisms`). The
+chosen entries of the same integers are clipped and get Gaussian noise: `entries` has the proof. Both are functions
+of one batch, and `skdp.privacy.accounting.selected` has the cost of them together. Coordinates that no record
+touched are candidates like all others, and get noise.
 """
 
 import math
@@ -95,9 +95,7 @@ def selected_gaussian(
     if choice.score_clip is not None:
         scores = np.minimum(scores, _largest_score(choice.score_clip, unit))
     scale = 2.0 * sensitivity / choice.epsilon * (1 + 2.0**-50)
-    positions = noise.sparse_top_k(
-        support, scores, bounded.size, choice.count, scale, stream
-    )
+    positions = noise.sparse_top_k(support, scores, bounded.size, choice.count, scale, stream)
     values = values_at(positions, support, integers)
     if choice.value_clip is not None:
         values = clipped(values, choice.value_clip / unit)
@@ -128,7 +126,5 @@ def _largest_score(clip: float, unit: float) -> int:
         raise ValueError(f"score_clip must be finite and > 0, got {clip!r}")
     largest = math.floor(min(clip / unit, 2.0**61))
     if largest < 1:
-        raise ValueError(
-            f"score_clip={clip:g} is below the grid of {unit:.3g}: give a larger one"
-        )
+        raise ValueError(f"score_clip={clip:g} is below the grid of {unit:.3g}: give a larger one")
     return largest

@@ -41,7 +41,9 @@ MU = math.sqrt(STEPS * (Z**-2 + bounded_range_mu(E) ** 2))  # of the claim, on a
 
 def statistic(x):
     """The sum over the batch, which a unit changes by a vector of norm at most 1."""
-    source = Source(lambda unit: np.rint(np.array(x) / unit).astype(np.int64), lambda: np.array(x), 0, 8.0)
+    source = Source(
+        lambda unit: np.rint(np.array(x) / unit).astype(np.int64), lambda: np.array(x), 0, 8.0
+    )
     return Bounded.from_source(source, (len(x),), l2=1.0)
 
 
@@ -56,7 +58,9 @@ def leaked():
         bounded = statistic(x)
         drawn_with, sensitivity = selection.selection_grid(bounded, choice, Z, "zero-out")
         for _ in range(RUNS):
-            (at,), (value,), _ = selection.selected_gaussian(bounded, choice, drawn_with, sensitivity, stream)
+            (at,), (value,), _ = selection.selected_gaussian(
+                bounded, choice, drawn_with, sensitivity, stream
+            )
             if value in x:  # a number without noise tells it all
                 return math.inf
             right += x[at] > 0
@@ -142,7 +146,9 @@ def spent(drawn, select=CHOICE, batch_size=60):
         epsilon=EPSILON, delta=DELTA, network=NET, classes=(0, 1), input_range=(-1, 1), max_iter=6, clip_norm=0.5,
         batch_size=batch_size, select=select, random_state=0, learning_rate=0.1,
     )  # fmt: skip
-    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees some twins; what was released is out
+    with contextlib.suppress(
+        PrivacyAccountingError
+    ):  # the recheck sees some twins; what was released is out
         model.fit(X, X[:, 0] > 0)
     assert len(drawn) == 6
     size = 44  # 4 * 6 + 6 + 6 * 2 + 2
@@ -180,7 +186,9 @@ def test_all_that_is_drawn_costs_no_more_than_the_claim(drawn):
 
 @pytest.mark.parametrize("wrong", ["one choice too many", "not paid", "half the noise"])
 def test_what_is_drawn_shows_a_twin(drawn, monkeypatch, wrong):
-    few = SparseSelection(1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9)  # one coordinate of 44
+    few = SparseSelection(
+        1.5 / 44, score_clip=0.05, value_clip=0.5, share=0.9
+    )  # one coordinate of 44
     if wrong == "one choice too many":  # as published
         honest = selection.Choice
         monkeypatch.setattr(selection, "Choice", lambda k, *rest: honest(k + 1, *rest))
@@ -215,8 +223,8 @@ def steps_of(select, n=600, **more):
     X, y = data(n)
     options = {"classes": (0, 1), "input_range": (-1, 1), "network": NET} | more
     model = DPNetworkClassifier(
-        epsilon=4.0, max_iter=5, batch_size=100, momentum=0.0, learning_rate=1.0, schedule="constant", select=select,
-        callback=lambda step, theta: seen.append(theta), random_state=0, **options,
+        epsilon=4.0, max_iter=5, batch_size=100, momentum=0.0, learning_rate=1.0, schedule="constant",
+        select=select, callback=lambda step, theta: seen.append(theta), random_state=0, **options,
     ).fit(X, y)  # fmt: skip
     return model, np.diff(seen, axis=0)
 
@@ -229,7 +237,10 @@ def test_a_step_changes_exactly_so_many_parameters(method):
 
 @pytest.mark.parametrize(
     ("select", "adjacency"),
-    [(SparseSelection(0.3), "add-remove"), (SparseSelection(0.3, "uniform", value_clip=0.1), "replace-one")],
+    [
+        (SparseSelection(0.3), "add-remove"),
+        (SparseSelection(0.3, "uniform", value_clip=0.1), "replace-one"),
+    ],
 )
 def test_a_fit_learns_and_its_report_holds(select, adjacency):
     X, y = data(3000)
@@ -258,7 +269,11 @@ def test_full_batches_and_other_estimators_take_it():
     [
         ({"select": 0.1}, TypeError, "SparseSelection"),
         ({"select": SparseSelection(0.1), "clipping": "projections"}, ValueError, "projections"),
-        ({"select": SparseSelection(0.1), "adjacency": "replace-one"}, UnsupportedAccounting, "zero-out"),
+        (
+            {"select": SparseSelection(0.1), "adjacency": "replace-one"},
+            UnsupportedAccounting,
+            "zero-out",
+        ),
         ({"select": AdaFEST()}, ValueError, "Embedding"),
     ],
 )
@@ -280,7 +295,10 @@ def accountant():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"fraction": 0.0}, {"fraction": 2.0}, {"method": "best"}, {"score_clip": 0.0}, {"value_clip": -1.0}, {"share": 1.0}],
+    [
+        {"fraction": 0.0}, {"fraction": 2.0}, {"method": "best"}, {"score_clip": 0.0}, {"value_clip": -1.0},
+        {"share": 1.0},
+    ],
 )  # fmt: skip
 def test_wrong_numbers_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -301,8 +319,8 @@ def of_text(threshold, **more):
     ids = rng.integers(1, 51, size=(400, 6))  # rows 50 to 199 are of no record
     seen = []
     DPNetworkClassifier(
-        epsilon=8.0, network=TEXT, classes=(0, 1), select=AdaFEST(threshold), max_iter=12, batch_size=200, momentum=0.0,
-        learning_rate=1.0, schedule="constant", callback=lambda step, theta: seen.append(theta),
+        epsilon=8.0, network=TEXT, classes=(0, 1), select=AdaFEST(threshold), max_iter=12, batch_size=200,
+        momentum=0.0, learning_rate=1.0, schedule="constant", callback=lambda step, theta: seen.append(theta),
         random_state=0, **more,
     ).fit(ids, ids[:, 0] > 25)  # fmt: skip
     moves = np.diff(seen, axis=0) != 0
@@ -341,7 +359,13 @@ def test_counts_are_of_different_tokens_and_have_norm_one(monkeypatch):
     monkeypatch.setattr(PrivateRecords, "gradient_sum", watched)
     ids = np.array([[7] * 6, [1, 2, 3, 4, 5, 6], [0] * 6, [9, 0, 9, 0, -3, 201]] * 5)
     DPNetworkClassifier(
-        epsilon=8.0, network=TEXT, classes=(0, 1), select=AdaFEST(), max_iter=2, batch_size=20, random_state=0
+        epsilon=8.0,
+        network=TEXT,
+        classes=(0, 1),
+        select=AdaFEST(),
+        max_iter=2,
+        batch_size=20,
+        random_state=0,
     ).fit(ids, np.arange(20) % 2)
     expected = np.zeros(200)
     expected[[6, 8]] = 5.0

@@ -162,9 +162,7 @@ def poisson_step_epsilon(
     return amplified_epsilon([(rho, rate, steps)], 0.0, delta)
 
 
-def amplified_epsilon(
-    groups: Sequence[tuple[float, float, int]], mu: float, delta: float
-) -> float:
+def amplified_epsilon(groups: Sequence[tuple[float, float, int]], mu: float, delta: float) -> float:
     """Epsilon of (rho, rate, count) zCDP releases on Poisson samples and one of `mu` on all records, by RDP."""
     curve = 0.5 * mu * mu * _ORDERS
     for rho, rate, count in groups:

@@ -144,7 +144,7 @@ def _on_all_records(spread: float, choices: int, epsilon: float) -> tuple[Array,
     while 2.0 * line.grid * _PER_SPREAD < width:
         line = line.coarser()
     line = line.times(_Line.of(NormalPair(GAUSSIAN, spread, 1.0, 1), line.grid))
-    loss = np.arange(line.first, line.first + line.masses.size) * line.grid
+    loss: Array = np.arange(line.first, line.first + line.masses.size) * np.float64(line.grid)
     masses = line.masses
     loss.setflags(write=False)
     masses.setflags(write=False)

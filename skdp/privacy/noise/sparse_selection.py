@@ -1,15 +1,15 @@
 """Compiled private selection among very many candidates of which few have a score other than 0.
 
-The candidates without a score are one leaf of the tree of `skdp.privacy.noise.samplers`. It has the weight of one of
-them times their number, which falls by one with each that is selected. Which of them they are is drawn afterwards:
-given how many were selected, all subsets are equally likely.
+The candidates without a score are one leaf of the tree of `skdp.privacy.noise.samplers`. It has the weight of one
+of them times their number, which falls by one with each that is selected. Which of them they are is drawn
+afterwards: given how many were selected, all subsets are equally likely.
 
 Privacy
 -------
 A selection of that leaf and a uniform choice among those it stands for have the probability of a selection of one
-candidate from a tree with a leaf for each. The law of the selected set is that of `gumbel_top_k` on all scores. The
-weight of the leaf carries one rounding more than that of another: its log-error is below 261 * 2^-53, and that of
-every selection's conditional probability below (522 + 4 L) 2^-53 < 2^-43. A leaf with a weight of 0 stands for
+candidate from a tree with a leaf for each. The law of the selected set is that of `gumbel_top_k` on all scores.
+The weight of the leaf carries one rounding more than that of another: its log-error is below 261 * 2^-53, and that
+of every selection's conditional probability below (522 + 4 L) 2^-53 < 2^-43. A leaf with a weight of 0 stands for
 candidates that are left out, which `samplers` counts. So `selection_slack` holds. The time depends on the number
 of scores other than 0.
 """

@@ -171,7 +171,12 @@ def gaussian(
 
 
 def check_plan(
-    ledger: Ledger, bounded: Bounded, plan: GaussianPlan | BatchPlan, index: int, *, chooses: bool = False
+    ledger: Ledger,
+    bounded: Bounded,
+    plan: GaussianPlan | BatchPlan,
+    index: int,
+    *,
+    chooses: bool = False,
 ) -> Batch | None:
     """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
     batch = bounded._value.batch

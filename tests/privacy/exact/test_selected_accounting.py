@@ -1,4 +1,4 @@
-"""The accountant of private choices and noise on one Poisson batch, against integrals, real choices and other code."""
+"""The accountant of private choices and noise on one batch, against integrals, real choices and other code."""
 
 import itertools
 import math
@@ -151,10 +151,15 @@ def test_what_is_calibrated_is_what_other_code_finds(share, k, eps, rate, steps)
     # Twins: a row of what was really released, if more was released than planned.
     for more in ({"choices": k + max(1, k)}, {"choice_epsilon": 2 * plan.choice_epsilon}):
         assert recheck_epsilon([row | more], 1e-5, "zero-out") > eps
-    assert recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out") > eps
+    assert (
+        recheck_epsilon([row | {"noise_multiplier": plan.noise_multiplier / 2}], 1e-5, "zero-out")
+        > eps
+    )
 
 
-@pytest.mark.parametrize(("z", "rate", "steps", "k", "e"), [(4.0, 1e-4, 20_000, 100, 0.02), (3.0, 0.3, 20, 5, 0.1)])
+@pytest.mark.parametrize(
+    ("z", "rate", "steps", "k", "e"), [(4.0, 1e-4, 20_000, 100, 0.02), (3.0, 0.3, 20, 5, 0.1)]
+)
 def test_both_roads_of_renyi_dp_agree(z, rate, steps, k, e):
     rho = k * e**2 / 8 + 0.5 / z**2
     ours = amplified_epsilon([(rho, rate, steps)], 0.3, 1e-5)
@@ -209,7 +214,9 @@ def test_what_has_no_proof_is_refused():
     with pytest.raises(UnsupportedAccounting, match="other statistics"):
         session.plan_batches([BatchGroup(5, 10, choices=3, parts=(0.5, 0.5))], n_units=100)
     with pytest.raises(UnsupportedAccounting):
-        session.plan_batches([BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement")
+        session.plan_batches(
+            [BatchGroup(5, 10, choices=3)], n_units=100, sampling="without replacement"
+        )
     with pytest.raises(ValueError, match="choices"):
         session.plan_batches([BatchGroup(5, 10, choices=-1)], n_units=100)
     with pytest.raises(ValueError, match="choice_share"):

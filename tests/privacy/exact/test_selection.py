@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import BatchGroup, Bounded, PrivateRecords, PrivacySession, noise
+from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, noise
 from skdp.privacy.entries import clipped, values_at
 
 ALARM = 1e-7  # of each chi-square test
@@ -72,7 +72,8 @@ def test_exactly_k_different_candidates(size, k):
         found = noise.sparse_top_k(positions, np.array([3, 10**18]), size, k, 2.0, seed)
         assert found.size == k
         assert (np.diff(found) > 0).all()
-        assert found[0] >= 0 and found[-1] < size
+        assert found[0] >= 0
+        assert found[-1] < size
         assert size - 1 in found  # thousands of scales above the others
 
 
@@ -80,12 +81,20 @@ def test_no_scores_and_all_scores():
     nothing = np.array([], dtype=np.int64)
     assert noise.sparse_top_k(nothing, nothing, 7, 3, 1.0, 0).size == 3
     every = np.arange(4)
-    assert noise.sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [0, 1, 2, 3]
+    assert noise.sparse_top_k(every, np.zeros(4, dtype=np.int64), 4, 4, 1.0, 0).tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]
 
 
 @pytest.mark.parametrize(
     ("positions", "scores", "k"),
-    [([3, 1], [1, 1], 1), ([1, 9], [1, 1], 1), ([1, 1], [1, 1], 1), ([1], [1, 2], 1), ([1], [1], 9), ([1], [1], 0)],
+    [
+        ([3, 1], [1, 1], 1), ([1, 9], [1, 1], 1), ([1, 1], [1, 1], 1), ([1], [1, 2], 1), ([1], [1], 9),
+        ([1], [1], 0),
+    ],
 )  # fmt: skip
 def test_what_is_no_choice_is_refused(positions, scores, k):
     with pytest.raises(ValueError, match="must"):
@@ -108,7 +117,9 @@ def test_a_clip_moves_two_vectors_no_further_apart(values, change, limit):
     before = np.linalg.norm((a - b).astype(float))
     allowed = min(before, 2 * limit) + (a.size + 16) * 2.0**-52 * limit + np.sqrt(a.size)
     assert moved <= allowed * (1 + 1e-12)
-    assert np.linalg.norm(clipped(a, limit).astype(float)) <= limit * (1 + 1e-14) + np.sqrt(a.size) / 2
+    assert (
+        np.linalg.norm(clipped(a, limit).astype(float)) <= limit * (1 + 1e-14) + np.sqrt(a.size) / 2
+    )
 
 
 def test_entries_are_entries():
@@ -177,7 +188,11 @@ def with_list(bounded):
         return at, whole[at]
 
     return Bounded.from_source(
-        replace(source, sparse=listed), bounded.shape, l1=bounded.l1, l2=bounded.l2, linf=bounded.linf
+        replace(source, sparse=listed),
+        bounded.shape,
+        l1=bounded.l1,
+        l2=bounded.l2,
+        linf=bounded.linf,
     )
 
 
@@ -187,7 +202,9 @@ def test_a_listed_statistic_is_released_like_the_vector(records, clips):
     for listed in (False, True):
         session, plan = session_of()
         mean = mean_of(records, session, plan)
-        released = session.selected_gaussian((with_list(mean) if listed else mean) * 2.0, plan, **clips)
+        released = session.selected_gaussian(
+            (with_list(mean) if listed else mean) * 2.0, plan, **clips
+        )
         found.append(released)
         assert [x.size for x in released] == [4, 4]
         session.report()

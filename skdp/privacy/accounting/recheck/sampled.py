@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["recheck_sampled"]
 
-# Noise multiplier, rate, count, number of projections (0 for none), norm ratio, number of choices (0 for none), and
-# the bounded range of one.
+# Noise multiplier, rate, count, number of projections (0 for none), norm ratio, number of choices (0 for none),
+# and the bounded range of one.
 Part = tuple[float, float, int, int, float, int, float]
 
 # Choices, not tuned.

@@ -1,9 +1,10 @@
 """Privacy loss distributions of private choices and Gaussian noise on one batch, for dp-accounting.
 
-The calibration composes masses on a grid. Here the density of the loss on all records comes from its characteristic
-function, which is known in closed form: that of the envelope of bounded range to the power of the number of
-choices, times a normal one. One Fourier transform inverts it for each of the two laws. The losses of the sampled
-laws follow, and dp-accounting composes them. The other road, Renyi DP, is summed here without logarithmic gamma functions of arrays.
+The calibration composes masses on a grid. Here the density of the loss on all records comes from its
+characteristic function, which is known in closed form: that of the envelope of bounded range to the power of the
+number of choices, times a normal one. One Fourier transform inverts it for each of the two laws. The losses of the
+sampled laws follow, and dp-accounting composes them. The other road, Renyi DP, is summed here term by term, each
+from the one before.
 """
 
 import functools
@@ -75,7 +76,9 @@ def selected_distribution(
         first = int(cell.min())
         # The part of each mass that moves up leaves the mean of e^-loss as it is.
         up = np.clip(np.expm1(cell * grid - at) / math.expm1(-grid), 0.0, 1.0)
-        on_grid = np.bincount(cell - first, mass * (1.0 - up), minlength=int(cell.max()) - first + 2)
+        on_grid = np.bincount(
+            cell - first, mass * (1.0 - up), minlength=int(cell.max()) - first + 2
+        )
         on_grid += np.bincount(cell - first + 1, mass * up, minlength=on_grid.size)
         kept = np.flatnonzero(on_grid)
         masses = dict(zip((kept + first).tolist(), on_grid[kept].tolist()))
