@@ -13,6 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
+from skdp.privacy.entries import (
+    checked_positions,
+    clipped,
+    clipped_bound,
+    clipped_floats,
+    values_at,
+)
 
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch
@@ -289,9 +296,16 @@ class Bounded:
         Bounded
             Of shape (n_positions,).
         """
-        from skdp.privacy.entries import entries_of
-
-        return entries_of(self, positions, clip)
+        at = checked_positions(positions, self.size)
+        if self._value.projected is not None:
+            raise ValueError("gradients that are clipped by projections cannot be taken apart")
+        made = _entries(self._value, at, clip)
+        if clip is None:
+            return Bounded.from_source(
+                made, (at.size,), l1=self.l1, l2=self.l2, linf=self.linf, adjacency=self.adjacency
+            )
+        l2 = clipped_bound(self.l2, at.size, clip)
+        return Bounded.from_source(made, (at.size,), l2=l2, adjacency=self.adjacency)
 
     def absent(self) -> "Bounded":
         """Return zeros with the same public bounds, for a statistic that another process adds.
@@ -417,6 +431,32 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         usual=None if source.usual is None else source.usual * size,
         projected=None if source.projected is None else source.projected * size,
         sparse=None if source.sparse is None else sparse,
+    )
+
+
+def _entries(source: Source, at: NDArray[np.int64], clip: float | None) -> Source:
+    """Some entries of a statistic; `skdp.privacy.entries` has the proof of the clip."""
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        if source.sparse is None:
+            values = source.on_grid(unit).ravel()[at]
+        else:
+            values = values_at(at, *source.sparse(unit))
+        return values if clip is None else clipped(values, clip / unit)
+
+    def plain() -> NDArray[np.float64]:
+        values = source.plain().ravel()[at]
+        return values if clip is None else clipped_floats(values, clip)
+
+    return replace(
+        source,
+        on_grid=on_grid,
+        plain=plain,
+        roundings=source.roundings + (clip is not None),
+        choose=None,
+        # A clip is no function of a sum that wrapped around: the grid must then hold all sums.
+        usual=source.usual if clip is None else None,
+        sparse=None,
     )
 
 

@@ -12,57 +12,32 @@ has. Rounding moves each entry by at most 1/2 on either side: one more rounding 
 """
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.privacy.bounded import Bounded
-
-__all__ = ["clipped", "entries_of", "values_at"]
+__all__ = ["checked_positions", "clipped", "clipped_bound", "clipped_floats", "values_at"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def entries_of(bounded: Bounded, positions: ArrayLike, clip: float | None) -> Bounded:
-    """See `Bounded.entries`."""
+def checked_positions(positions: ArrayLike, size: int) -> Integers:
+    """Ascending and different positions below ``size``, or an error."""
     at = np.array(positions)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
         raise TypeError("positions must be a vector of integers")
     at = at.astype(np.int64)
-    if at.size and (at[0] < 0 or at[-1] >= bounded.size or (np.diff(at) <= 0).any()):
-        raise ValueError(f"positions must ascend and lie in [0, {bounded.size})")
-    source = bounded._value
-    if source.projected is not None:
-        raise ValueError("gradients that are clipped by projections cannot be taken apart")
+    if at.size and (at[0] < 0 or at[-1] >= size or (np.diff(at) <= 0).any()):
+        raise ValueError(f"positions must ascend and lie in [0, {size})")
+    return at
 
-    def on_grid(unit: float) -> Integers:
-        if source.sparse is None:
-            values = source.on_grid(unit).ravel()[at]
-        else:
-            values = values_at(at, *source.sparse(unit))
-        return values if clip is None else clipped(values, clip / unit)
 
-    def plain() -> Floats:
-        values = source.plain().ravel()[at]
-        return values if clip is None else values * _scale(values, clip)
-
-    roundings = source.roundings + (clip is not None)
-    # A clip is no function of a sum that wrapped around: the grid must then hold all sums.
-    usual = source.usual if clip is None else None
-    made = replace(
-        source, on_grid=on_grid, plain=plain, roundings=roundings, choose=None, sparse=None, usual=usual
-    )  # fmt: skip
-    if clip is None:
-        return Bounded.from_source(
-            made, (at.size,), l1=bounded.l1, l2=bounded.l2, linf=bounded.linf,
-            adjacency=bounded.adjacency,
-        )  # fmt: skip
+def clipped_bound(l2: float, size: int, clip: float) -> float:
+    """What a unit can change in ``size`` clipped entries, but for their rounding."""
     if not 0 < clip < math.inf:
         raise ValueError(f"clip must be finite and > 0, got {clip!r}")
-    l2 = min(bounded.l2, 2.0 * clip) + (at.size + 16) * 2.0**-52 * clip
-    return Bounded.from_source(made, (at.size,), l2=l2, adjacency=bounded.adjacency)
+    return min(l2, 2.0 * clip) + (size + 16) * 2.0**-52 * clip
 
 
 def values_at(at: Integers, positions: Integers, values: Integers) -> Integers:
@@ -79,6 +54,11 @@ def clipped(values: Integers, limit: float) -> Integers:
     """Integers scaled to an l2 norm of at most ``limit``, and rounded."""
     scale = _scale(values.astype(np.float64), limit)
     return values if scale == 1.0 else np.rint(values * scale).astype(np.int64)
+
+
+def clipped_floats(values: Floats, limit: float) -> Floats:
+    """Numbers scaled to an l2 norm of at most ``limit``."""
+    return values * _scale(values, limit)
 
 
 def _scale(values: Floats, limit: float) -> float:

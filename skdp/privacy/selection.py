@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
     Attributes
     ----------
-    count : int
+    size : int
         Number of chosen coordinates.
     epsilon : float
         Bounded range of one of them.
@@ -43,7 +43,7 @@ class Choice(NamedTuple):
         Largest score, and largest l2 norm of the chosen entries.
     """
 
-    count: int
+    size: int
     epsilon: float
     score_clip: float | None
     value_clip: float | None
@@ -64,7 +64,7 @@ def selection_grid(
     like = Bounded.from_source(
         whole, bounded.shape, l1=bounded.l1, l2=bounded.l2, linf=bounded.linf, adjacency=bounded.adjacency
     )  # fmt: skip
-    kept = like.entries(np.arange(choice.count), clip=choice.value_clip)
+    kept = like.entries(np.arange(choice.size), clip=choice.value_clip)
     drawn_with = gaussian_grid(kept, multiplier, adjacency)
     moved = sensitivity_factor(bounded, adjacency) * bounded.linf
     sensitivity = math.floor(moved / drawn_with.unit) + 1 + bounded._value.roundings
@@ -84,9 +84,9 @@ def selected_gaussian(
 
     Returns
     -------
-    positions : ndarray of int64 of shape (count,)
+    positions : ndarray of int64 of shape (size,)
         Ascending.
-    values : ndarray of float64 of shape (count,)
+    values : ndarray of float64 of shape (size,)
     ledger_row : dict
     """
     unit, sigma, total = drawn_with
@@ -95,13 +95,13 @@ def selected_gaussian(
     if choice.score_clip is not None:
         scores = np.minimum(scores, _largest_score(choice.score_clip, unit))
     scale = 2.0 * sensitivity / choice.epsilon * (1 + 2.0**-50)
-    positions = noise.sparse_top_k(support, scores, bounded.size, choice.count, scale, stream)
+    positions = noise.sparse_top_k(support, scores, bounded.size, choice.size, scale, stream)
     values = values_at(positions, support, integers)
     if choice.value_clip is not None:
         values = clipped(values, choice.value_clip / unit)
-    drawn = noise.rounded_gaussian(sigma, choice.count, stream)
+    drawn = noise.rounded_gaussian(sigma, choice.size, stream)
     made = SelectedGaussian(
-        noise_multiplier=sigma * unit / total, choices=choice.count, choice_epsilon=choice.epsilon,
+        noise_multiplier=sigma * unit / total, choices=choice.size, choice_epsilon=choice.epsilon,
         sensitivity=total, noise_std=sigma * unit, grid=unit,
     )  # fmt: skip
     return positions, noise.add_noise(drawn, values, unit), made.describe()
@@ -113,7 +113,7 @@ def exact_choice(source: Source, choice: Choice) -> tuple[Integers, Floats]:
     scores = np.abs(values)
     if choice.score_clip is not None:
         scores = np.minimum(scores, choice.score_clip)
-    positions = np.sort(np.argsort(-scores, kind="stable")[: choice.count]).astype(np.int64)
+    positions = np.sort(np.argsort(-scores, kind="stable")[: choice.size]).astype(np.int64)
     kept = values[positions]
     norm = math.sqrt(float(np.sum(np.square(kept))))
     if choice.value_clip is not None and norm > choice.value_clip:
