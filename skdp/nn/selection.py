@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "check_select", "check_table"]
 
 Vector = NDArray[np.float64]
-METHODS = ("exponential", "uniform")
+METHODS = ("exponential", "sparse vector", "uniform")
 
 
 def _check_share(share: float) -> None:
@@ -41,8 +41,10 @@ class SparseSelection:
     ----------
     fraction : float, default=0.01
         Part of the parameters that a step changes, in (0, 1].
-    method : {"exponential", "uniform"}, default="exponential"
+    method : {"exponential", "sparse vector", "uniform"}, default="exponential"
         "exponential" chooses large entries of the mean gradient: the k largest of abs(g_j) with Gumbel noise.
+        "sparse vector" takes the first k of a random order whose noisy abs(g_j) is above ``threshold``, and uniform
+        others if these are fewer.
         "uniform" chooses without looking, so it costs nothing.
     score_clip : float, default=None
         Largest abs(g_j) that counts in the choice, in units of the mean gradient. None is no clip.
@@ -50,6 +52,8 @@ class SparseSelection:
         Largest l2 norm of the chosen entries of the mean gradient. None is no clip.
     share : float, default=0.25
         Part of a step's cost, in zero-concentrated DP, that the choice takes.
+    threshold : float, default=None
+        Of "sparse vector", which alone reads it and needs it; in units of the mean gradient.
 
     Notes
     -----
@@ -71,8 +75,13 @@ class SparseSelection:
     score_clip: float | None = None
     value_clip: float | None = None
     share: float = 0.25
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
+        if (self.threshold is not None) != (self.method == "sparse vector"):
+            raise ValueError('threshold goes with method="sparse vector", and only with it')
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
         if not 0.0 < self.fraction <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {self.fraction!r}")
         check_choice("method", self.method, METHODS)
@@ -203,8 +212,12 @@ class SelectedMean(ClippedMean):
         select = self.select
         if isinstance(select, AdaFEST):
             return _by_counts(select, self.clipping, session, records, task, plan)
-        if select.method == "exponential":
-            clips = {"score_clip": select.score_clip, "value_clip": select.value_clip}
+        if select.method != "uniform":
+            clips = {
+                "score_clip": select.score_clip,
+                "value_clip": select.value_clip,
+                "threshold": select.threshold,
+            }
             return lambda mean, batch: session.selected_gaussian(mean, plan, **clips)
         # Public randomness: which coordinates a step changes is no secret.
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())

@@ -9,6 +9,10 @@ bounded range epsilon, and the k largest at once are k such choices in sequence 
 chosen entries of the same integers are clipped and get Gaussian noise: `entries` has the proof. Both are functions
 of one batch, and `skdp.privacy.accounting.selected` has the cost of them together. Coordinates that no record
 touched are candidates like all others, and get noise.
+
+With a threshold the coordinates are found by the sparse vector technique (`skdp.privacy.mechanisms`): k rounds,
+each of pure epsilon / 2. The log-likelihood ratio of such a round lies in [-epsilon / 2, epsilon / 2], so it is a
+choice of bounded range epsilon. Where fewer are found, uniform others are added: post-processing.
 """
 
 import math
@@ -41,12 +45,15 @@ class Choice(NamedTuple):
         Bounded range of one of them.
     score_clip, value_clip : float or None
         Largest score, and largest l2 norm of the chosen entries.
+    threshold : float or None
+        Of the sparse vector technique; None chooses by Gumbel noise.
     """
 
     size: int
     epsilon: float
     score_clip: float | None
     value_clip: float | None
+    threshold: float | None = None
 
 
 def selection_grid(
@@ -57,7 +64,7 @@ def selection_grid(
     Raises
     ------
     ValueError
-        If a clip is not > 0, or lies below the grid.
+        If a clip is not > 0, or lies below the grid, or the noise of the sparse vector technique cannot be drawn.
     """
     # A choice is no function of a sum that wrapped around, so the grid must hold all sums.
     whole = replace(bounded._value, usual=None, sparse=None)
@@ -70,6 +77,14 @@ def selection_grid(
     sensitivity = math.floor(moved / drawn_with.unit) + 1 + bounded._value.roundings
     if choice.score_clip is not None:
         sensitivity = min(sensitivity, _largest_score(choice.score_clip, drawn_with.unit))
+    if choice.threshold is not None:
+        low, high = noise.SCALE_RANGE
+        scale = _vector_scale(choice, sensitivity)
+        if not (low <= scale <= high and abs(choice.threshold) < 2.0**60 * drawn_with.unit):
+            raise ValueError(
+                f"noise of {scale:.3g} units around a threshold of {choice.threshold:g} cannot be drawn; choose "
+                "fewer coordinates, a smaller score_clip or another threshold"
+            )
     return drawn_with, sensitivity
 
 
@@ -94,8 +109,7 @@ def selected_gaussian(
     scores = np.abs(integers)
     if choice.score_clip is not None:
         scores = np.minimum(scores, _largest_score(choice.score_clip, unit))
-    scale = 2.0 * sensitivity / choice.epsilon * (1 + 2.0**-50)
-    positions = noise.sparse_top_k(support, scores, bounded.size, choice.size, scale, stream)
+    positions = _chosen(choice, bounded.size, support, scores, sensitivity, unit, stream)
     values = values_at(positions, support, integers)
     if choice.value_clip is not None:
         values = clipped(values, choice.value_clip / unit)
@@ -119,6 +133,26 @@ def exact_choice(source: Source, choice: Choice) -> tuple[Integers, Floats]:
     if choice.value_clip is not None and norm > choice.value_clip:
         kept = kept * (choice.value_clip / norm)
     return positions, kept
+
+
+def _chosen(
+    choice: Choice, size: int, support: Integers, scores: Integers, sensitivity: int, unit: float,
+    stream: noise.KeyStream,
+) -> Integers:  # fmt: skip
+    """The chosen coordinates, ascending; the scores are integers at the positions of ``support``."""
+    scale = 2.0 * sensitivity / choice.epsilon * (1 + 2.0**-50)
+    if choice.threshold is not None:
+        limit, width = round(choice.threshold / unit), _vector_scale(choice, sensitivity)
+        every = values_at(np.arange(size), support, scores)
+        support, _ = noise.numeric_sparse(every, limit, choice.size, (width, width, width), stream)
+        # All that were found have the same overwhelming score; the others are uniform.
+        scores, scale = np.full(support.size, 2**60, dtype=np.int64), 1.0
+    return noise.sparse_top_k(support, scores, size, choice.size, scale, stream)
+
+
+def _vector_scale(choice: Choice, sensitivity: int) -> float:
+    """Scale of the noise of threshold and query: D / s + 2 D / s is half of the bounded range."""
+    return 6.0 * sensitivity / choice.epsilon * (1 + 2.0**-50)
 
 
 def _largest_score(clip: float, unit: float) -> int:

@@ -229,9 +229,10 @@ def steps_of(select, n=600, **more):
     return model, np.diff(seen, axis=0)
 
 
-@pytest.mark.parametrize("method", ["exponential", "uniform"])
+@pytest.mark.parametrize("method", ["exponential", "sparse vector", "uniform"])
 def test_a_step_changes_exactly_so_many_parameters(method):
-    _, moves = steps_of(SparseSelection(0.25, method))
+    threshold = 0.05 if method == "sparse vector" else None
+    _, moves = steps_of(SparseSelection(0.25, method, threshold=threshold))
     assert ((moves != 0).sum(axis=1) == math.floor(0.25 * 38)).all()
 
 
@@ -297,7 +298,7 @@ def accountant():
     "wrong",
     [
         {"fraction": 0.0}, {"fraction": 2.0}, {"method": "best"}, {"score_clip": 0.0}, {"value_clip": -1.0},
-        {"share": 1.0},
+        {"share": 1.0}, {"threshold": 1.0}, {"threshold": math.nan, "method": "sparse vector"},
     ],
 )  # fmt: skip
 def test_wrong_numbers_are_refused(wrong):

@@ -20,6 +20,7 @@ def selected_gaussian(
     *,
     score_clip: float | None = None,
     value_clip: float | None = None,
+    threshold: float | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Choose ``plan.choices`` coordinates privately and release these entries with Gaussian noise.
 
@@ -38,6 +39,10 @@ def selected_gaussian(
         less noise and tells large entries less well apart.
     value_clip : float, default=None
         Largest l2 norm of the chosen entries; public. None leaves them as they are.
+    threshold : float, default=None
+        Public, in units of the statistic. If given, coordinates whose absolute value is above it are found by the
+        sparse vector technique instead, in a random order, and uniform others make up the number. It looks at
+        every coordinate.
 
     Returns
     -------
@@ -73,12 +78,20 @@ def selected_gaussian(
         batch = check_plan(ledger, bounded, plan, 0, chooses=True)
         if plan.choices > bounded.size:
             raise ValueError(f"{plan.choices} of {bounded.size} values cannot be chosen")
-        choice = selection.Choice(plan.choices, plan.choice_epsilon, score_clip, value_clip)
+        choice = selection.Choice(
+            plan.choices, plan.choice_epsilon, score_clip, value_clip, threshold
+        )
         if not ledger.exact:
             drawn_with, sensitivity = selection.selection_grid(
                 bounded, choice, plan.noise_multiplier, ledger.adjacency
             )
+            found = (0.0, 0.0)
+            if threshold is not None:
+                found = noise.numeric_sparse_slack(
+                    bounded.size, plan.choices, 1, plan.choice_epsilon
+                )
             slacks = (
+                found,
                 release_slack(ledger, plan, plan.choices, plan.noise_multiplier),
                 noise.selection_slack(plan.choices, bounded.size, plan.choice_epsilon),
                 batch_slack(plan),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
-from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, noise
+from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, noise, selection
 from skdp.privacy.entries import clipped, values_at
 
 ALARM = 1e-7  # of each chi-square test
@@ -250,6 +250,31 @@ def test_refusals_release_nothing(records):
         other.selected_gaussian(mean_of(records, other, whole), whole)
     with pytest.raises(ValueError, match="cannot be chosen"):
         session.require_feasible_batches(3, (plan,))
+
+
+def test_a_threshold_finds_what_is_above_it_and_fills_up():
+    """One entry is hundreds of scales above the threshold, all others as far below; false alarm below 1e-50."""
+    choice = selection.Choice(3, 1e4, None, None, 0.5)
+    bounded = Bounded(np.eye(1, 40, 7)[0], l2=1.0)
+    drawn_with, sensitivity = selection.selection_grid(bounded, choice, 1.0, "zero-out")
+    stream, others = noise.KeyStream(4), np.zeros(40)
+    for _ in range(400):
+        at, values, line = selection.selected_gaussian(
+            bounded, choice, drawn_with, sensitivity, stream
+        )
+        assert at.size == 3
+        assert 7 in at
+        others[at] += 1
+    others = np.delete(others, 7)
+    expected = others.mean()
+    assert ((others - expected) ** 2 / expected).sum() < chi2.isf(ALARM, others.size - 1)
+    # Threshold and query together cost half of the bounded range.
+    scale = selection._vector_scale(choice, sensitivity)
+    assert 3 * sensitivity / scale == pytest.approx(choice.epsilon / 2)
+    assert 3 * sensitivity / scale <= choice.epsilon / 2
+    for wrong in (choice._replace(threshold=1e30), choice._replace(epsilon=1e-12)):
+        with pytest.raises(ValueError, match="threshold"):
+            selection.selection_grid(bounded, wrong, 1.0, "zero-out")
 
 
 def test_without_privacy_the_largest_are_kept(records):
