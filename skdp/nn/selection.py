@@ -43,9 +43,8 @@ class SparseSelection:
         Part of the parameters that a step changes, in (0, 1].
     method : {"exponential", "sparse vector", "uniform"}, default="exponential"
         "exponential" chooses large entries of the mean gradient: the k largest of abs(g_j) with Gumbel noise.
-        "sparse vector" takes the first k of a random order whose noisy abs(g_j) is above ``threshold``, and uniform
-        others if these are fewer.
-        "uniform" chooses without looking, so it costs nothing.
+        "sparse vector" takes the first k of a random order whose noisy abs(g_j) is above ``threshold``, and others
+        uniformly if these are fewer. "uniform" chooses without looking, so it costs nothing.
     score_clip : float, default=None
         Largest abs(g_j) that counts in the choice, in units of the mean gradient. None is no clip.
     value_clip : float, default=None

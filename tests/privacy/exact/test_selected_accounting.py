@@ -191,6 +191,12 @@ def test_a_row_is_its_release():
     assert release_of(release.describe()) == release
     found = planned_epsilon([release], 1e-5, mu=0.2, adjacency="zero-out")
     assert found == epsilon(2.0, 0.1, 3, 7, 0.1, mu=0.2)
+    whole = SelectedGaussian(noise_multiplier=2.0, choices=7, choice_epsilon=0.1, count=3)
+    assert whole.rdp(np.array([2.0, 5.0]), "zero-out") == pytest.approx(
+        whole.rho() * np.array([2.0, 5.0])
+    )
+    with pytest.raises(UnsupportedAccounting, match="every order"):
+        release.rdp(np.array([2.0]), "zero-out")
     with_more = [release, Gaussian(noise_multiplier=5.0)]
     assert planned_epsilon(with_more, 1e-5, mu=0.0, adjacency="zero-out") == epsilon(
         2.0, 0.1, 3, 7, 0.1, mu=0.2

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.amplification import FULL_BATCH, POISSON, check_rate
 from skdp.privacy.accounting.pairs import OUT, TAKEN_IN
-from skdp.privacy.accounting.releases.base import Release, register
+from skdp.privacy.accounting.releases.base import Array, Release, register
 from skdp.privacy.accounting.selected import SelectedPair
 
 __all__ = ["SelectedGaussian", "check_choices"]
@@ -94,6 +94,11 @@ class SelectedGaussian(Release):
             (SelectedPair(kind, z, k, e, self.rate, self.count),) for kind in (OUT, TAKEN_IN)
         )
         return left, came
+
+    def rdp(self, orders: Array, adjacency: str) -> Array:
+        if self.rate < 1.0:  # known at integer orders only: `sampled.amplified_epsilon`
+            raise self._unsupported("Renyi-DP curve of Poisson samples at every order")
+        return self.rho() * orders
 
     def _refuse_no_noise(self) -> None:
         if not self.noise_multiplier > 0.0:
