@@ -273,6 +273,10 @@ recursive : RecursiveMomentum, default=None
 sparsify : RandomSparsification, default=None
     Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random part,
     whose gradients are left out before clipping and get no noise. Not with "ghost" and "projections".""",
+    "select": """\
+select : SparseSelection or AdaFEST, default=None
+    Which coordinates a step changes and adds noise to, such as ``SparseSelection(0.01)``. None is all. A private
+    choice has no proof under ``adjacency="replace-one"``, nor with projections.""",
     "input_range": """\
 input_range : tuple of (low, high), default=None
     Public numbers, or ``([low, ...], [high, ...])`` for each column: values are clipped to them and scaled to

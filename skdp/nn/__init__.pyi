@@ -30,5 +30,7 @@ from skdp.nn.networks import DPNetworkClassifier as DPNetworkClassifier
 from skdp.nn.networks import DPNetworkRegressor as DPNetworkRegressor
 from skdp.nn.products import rows_times as rows_times
 from skdp.nn.recursive import RecursiveMomentum as RecursiveMomentum
+from skdp.nn.selection import AdaFEST as AdaFEST
+from skdp.nn.selection import SparseSelection as SparseSelection
 from skdp.nn.sparsification import RandomSparsification as RandomSparsification
 from skdp.nn.text import DPLSTMClassifier as DPLSTMClassifier

@@ -20,7 +20,7 @@ __all__ = ["check_clipping", "check_validation", "public_data"]
 
 FORM = "validation must be None or a pair (X, y) of public data"
 
-WAYS = ("recursive", "sparsify")  # how a step releases its gradient, if not as DP-SGD
+WAYS = ("recursive", "sparsify", "select")  # how a step releases its gradient, if not as DP-SGD
 
 
 def check_clipping(model: Any) -> None:

@@ -69,7 +69,7 @@ class DPCNNClassifier(ConvolutionalNet):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {input_range.image}
     {classes}
     {parameters_init}
@@ -134,6 +134,7 @@ class DPCNNClassifier(ConvolutionalNet):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -167,6 +168,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init

@@ -30,6 +30,7 @@ from skdp.nn.network import Network
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
 from skdp.nn.progress import Progress
 from skdp.nn.recursive import RecursiveMean, check_recursive
+from skdp.nn.selection import SelectedMean, check_select, check_table
 from skdp.nn.sparsification import SparsifiedMean
 from skdp.nn.task import (
     NetTask,
@@ -71,6 +72,7 @@ class NetFit(PrivateFit[Problem]):
     n_projections: int
     recursive: Any
     sparsify: Any
+    select: Any
     input_range: Any
     max_rows_per_group: Any
     validation: Any
@@ -158,6 +160,7 @@ class NetFit(PrivateFit[Problem]):
         check_choice("sampling", self.sampling, tuple(SAMPLING))
         check_clipping(self)
         check_recursive(self)
+        check_select(self)
         check_validation(self.validation)
         check_number("max_rows_per_group", self.max_rows_per_group, Integral, low=1, none=True)
         if self.max_rows_per_group is not None and self.unit != "group":
@@ -177,7 +180,8 @@ class NetFit(PrivateFit[Problem]):
         if self.sampling == "partition":
             return False
         # The number of parameters is not known here; with 1 the batches are as large as they can be.
-        if n_units is None or self._projections():  # whose full batches have no mu
+        # Full batches of projections and of selection have no mu.
+        if n_units is None or self._projections() or self.select is not None:
             return True
         sizes = [self.batch_size]
         if self.recursive is not None and not isinstance(self.recursive.initial_batch_size, str):
@@ -198,6 +202,7 @@ class NetFit(PrivateFit[Problem]):
             )
         shape = problem.records.shape
         network = self._built(problem)
+        check_table(self.select, network.sequential)
         size, last = network.n_trainable, network.sequential.layers[-1]
         if isinstance(last, ACTIVATIONS):
             warn_user(
@@ -339,6 +344,8 @@ class NetFit(PrivateFit[Problem]):
             return RecursiveMean(clipping, self.recursive)
         if self.sparsify is not None:
             return SparsifiedMean(clipping, self.sparsify)
+        if self.select is not None:
+            return SelectedMean(clipping, self.select)
         return ClippedMean(clipping)
 
     def _plan(
@@ -360,7 +367,7 @@ class NetFit(PrivateFit[Problem]):
             n_iter = n_batches * math.ceil(n_iter / n_batches)
         first = method.first(n_iter, run.batch_size)
         left = n_iter - sum(group.releases for group in first)
-        group = method.group(left, run.batch_size, self._projections())
+        group = method.group(left, run.batch_size, self._projections(), size)
         plans = session.plan_batches(
             [*first, group], sampling=SAMPLING[self.sampling], n_units=shape.n_units, share=share
         )
@@ -412,6 +419,8 @@ class NetFit(PrivateFit[Problem]):
             facts["n_projections"] = self._projections()
         if self.sparsify is not None:
             facts["sparsify"] = repr(self.sparsify)
+        if self.select is not None:
+            facts["select"] = repr(self.select)
         if self.max_rows_per_group is not None:
             facts["max_rows_per_group"] = int(self.max_rows_per_group)
         if getattr(self, "classes", None) is not None:

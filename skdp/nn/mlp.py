@@ -62,7 +62,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -124,6 +124,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -157,6 +158,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -189,7 +191,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -252,6 +254,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -285,6 +288,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

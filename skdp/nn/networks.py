@@ -86,7 +86,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -148,6 +148,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         input_range=None,
         classes=None,
         parameters_init=None,
@@ -181,6 +182,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.input_range = input_range
         self.classes = classes
         self.parameters_init = parameters_init
@@ -214,7 +216,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -278,6 +280,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         input_range=None,
         y_bounds="adaptive",
         parameters_init=None,
@@ -311,6 +314,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds
         self.parameters_init = parameters_init

@@ -148,7 +148,7 @@ class DPLSTMClassifier(SequenceNet):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify}
+    {recursive} {sparsify} {select}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -221,6 +221,7 @@ class DPLSTMClassifier(SequenceNet):
         n_projections=20,
         recursive=None,
         sparsify=None,
+        select=None,
         classes=None,
         parameters_init=None,
         adjacency="zero-out",
@@ -257,6 +258,7 @@ class DPLSTMClassifier(SequenceNet):
         self.n_projections = n_projections
         self.recursive = recursive
         self.sparsify = sparsify
+        self.select = select
         self.classes = classes
         self.parameters_init = parameters_init
         self.adjacency = adjacency

@@ -83,8 +83,10 @@ class ClippedMean:
         """Releases before those of `group`, of the ``n_iter`` that there are together."""
         return ()
 
-    def group(self, n_iter: int, batch_size: int, n_projections: int = 0) -> BatchGroup:
-        """What `PrivacySession.plan_batches` plans, from public numbers."""
+    def group(
+        self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
+    ) -> BatchGroup:
+        """What `PrivacySession.plan_batches` plans, from public numbers; ``size`` is that of a gradient."""
         return BatchGroup(n_iter, batch_size, n_projections=n_projections)
 
     def noise(self, plans: Sequence[BatchPlan], moves: float) -> tuple[float, float]:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian
+from skdp.privacy.accounting.releases import LedgerRow, ProjectedGaussian, SelectedGaussian
 from skdp.privacy.accounting.sampled import POISSON
 from skdp.privacy.shape import MOST_UNITS
 
@@ -74,6 +74,11 @@ class BatchGroup:
     norm_ratio : float
         Largest norm of what a record adds, over the clip norm, where projections are used. A finite one is
         enforced by a second clip, by an upper bound of the norm.
+    choices : int
+        Coordinates that are chosen privately on each batch before noise is added to them
+        (`PrivacySession.selected_gaussian`); 0 for releases of all coordinates. It needs zero-out or add-remove.
+    choice_share : float
+        Part of a batch's cost, in zero-concentrated DP, that the choices take; in (0, 1).
     """
 
     releases: int
@@ -83,6 +88,15 @@ class BatchGroup:
     parts: tuple[float, ...] = (1.0,)
     n_projections: int = 0
     norm_ratio: float = math.inf
+    choices: int = 0
+    choice_share: float = 0.25
+
+    @property
+    def odds(self) -> float:
+        """Bounded range of one choice times the noise multiplier; 0 without choices."""
+        if not self.choices:
+            return 0.0
+        return 2.0 * math.sqrt(self.choice_share / (1.0 - self.choice_share) / self.choices)
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,10 @@ class BatchPlan:
         Projections that estimate norms; 0 for statistics of bounded sensitivity.
     norm_ratio : float
         Largest norm of what a record adds, over the clip norm, where projections are used.
+    choices : int
+        Coordinates that each release chooses; 0 for releases of all coordinates.
+    choice_epsilon : float
+        Bounded range of one choice; inf without privacy, 0 without choices.
     """
 
     releases: int
@@ -124,6 +142,8 @@ class BatchPlan:
     shares: tuple[float, ...] = (1.0,)
     n_projections: int = 0
     norm_ratio: float = math.inf
+    choices: int = 0
+    choice_epsilon: float = 0.0
 
     @property
     def parts(self) -> "tuple[BatchPart, ...]":
@@ -136,7 +156,7 @@ class BatchPlan:
         return math.ceil(Fraction(self.n_units, self.batch_size))
 
     def describe(self) -> LedgerRow:
-        """What a ledger row says about the sampling, and about projections."""
+        """What a ledger row says about the sampling, and about projections and choices."""
         if self.sampling == PARTITION:  # a pass costs as much as a release on all units
             return {"sampling": FULL_BATCH, "n_batches": self.n_batches}
         line: LedgerRow = {"sampling": self.sampling}
@@ -144,6 +164,12 @@ class BatchPlan:
             line |= {"name": ProjectedGaussian.name, "n_projections": self.n_projections}
             if self.norm_ratio < math.inf:
                 line["norm_ratio"] = self.norm_ratio
+        if self.choices:
+            line |= {
+                "name": SelectedGaussian.name,
+                "choices": self.choices,
+                "choice_epsilon": self.choice_epsilon,
+            }
         if self.sampling == FULL_BATCH:
             return line
         line["sampling_rate"] = self.rate

@@ -13,6 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.adjacency import check_adjacency
+from skdp.privacy.entries import (
+    checked_positions,
+    clipped,
+    clipped_bound,
+    clipped_floats,
+    values_at,
+)
 
 if TYPE_CHECKING:
     from skdp.privacy.batches import Batch
@@ -45,6 +52,8 @@ class Source:
     ``batch`` is the minibatch that the statistic is about; None is all records.
     ``projected``, if given, is a clip norm that random projections enforce only in law. The statistic has infinite
     bounds then, so no mechanism takes it but `gaussian` with a plan of such projections.
+    ``sparse(unit)``, if given, lists the same integers as ``on_grid(unit)``: ascending positions in the flattened
+    statistic, and their values. All others are 0. It is for tables of which a batch touches few rows.
     """
 
     on_grid: Callable[[float], NDArray[np.int64]]
@@ -58,6 +67,15 @@ class Source:
     batch: "Batch | None" = None
     usual: float | None = None
     projected: float | None = None
+    sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None
+
+    def support(self, unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Ascending positions of all integers that are not 0, and these."""
+        if self.sparse is not None:
+            return self.sparse(unit)
+        whole = self.on_grid(unit).ravel()
+        positions = np.flatnonzero(whole)
+        return positions, whole[positions]
 
 
 class Bounded:
@@ -262,6 +280,33 @@ class Bounded:
             raise ValueError(f"constant must be finite and of shape {self.shape}")
         return self._with(_shifted(self._value, added), 1.0)
 
+    def entries(self, positions: ArrayLike, *, clip: float | None = None) -> "Bounded":
+        """Keep some entries only, and clip the vector of these.
+
+        Parameters
+        ----------
+        positions : array-like of int
+            Ascending and different positions in the flattened statistic; public, or released.
+        clip : float, default=None
+            Largest l2 norm of what is kept. The projection to a ball moves two vectors no further apart than they
+            were, and no further than twice its radius: the bound is at most ``2 clip``.
+
+        Returns
+        -------
+        Bounded
+            Of shape (n_positions,).
+        """
+        at = checked_positions(positions, self.size)
+        if self._value.projected is not None:
+            raise ValueError("gradients that are clipped by projections cannot be taken apart")
+        made = _entries(self._value, at, clip)
+        if clip is None:
+            return Bounded.from_source(
+                made, (at.size,), l1=self.l1, l2=self.l2, linf=self.linf, adjacency=self.adjacency
+            )
+        l2 = clipped_bound(self.l2, at.size, clip)
+        return Bounded.from_source(made, (at.size,), l2=l2, adjacency=self.adjacency)
+
     def absent(self) -> "Bounded":
         """Return zeros with the same public bounds, for a statistic that another process adds.
 
@@ -276,7 +321,7 @@ class Bounded:
         return self._with(
             replace(
                 self._value, on_grid=lambda unit: np.zeros(shape, np.int64),
-                plain=lambda: np.zeros(shape), choose=None,
+                plain=lambda: np.zeros(shape), choose=None, sparse=None,
             ),
             1.0,
         )  # fmt: skip
@@ -366,11 +411,16 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
             magnitude=0.0,
             choose=None,
             usual=None,
+            sparse=None,
         )
 
     def on_grid(unit: float) -> NDArray[np.int64]:
         found = source.on_grid(unit / size)
         return found if scale > 0 else -found  # not copied: nobody writes into it
+
+    def sparse(unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        positions, found = source.support(unit / size)
+        return positions, found if scale > 0 else -found
 
     return replace(
         source,
@@ -380,6 +430,33 @@ def _scaled(source: Source, scale: float, shape: tuple[int, ...]) -> Source:
         choose=None,
         usual=None if source.usual is None else source.usual * size,
         projected=None if source.projected is None else source.projected * size,
+        sparse=None if source.sparse is None else sparse,
+    )
+
+
+def _entries(source: Source, at: NDArray[np.int64], clip: float | None) -> Source:
+    """Some entries of a statistic; `skdp.privacy.entries` has the proof of the clip."""
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        if source.sparse is None:
+            values = source.on_grid(unit).ravel()[at]
+        else:
+            values = values_at(at, *source.sparse(unit))
+        return values if clip is None else clipped(values, clip / unit)
+
+    def plain() -> NDArray[np.float64]:
+        values = source.plain().ravel()[at]
+        return values if clip is None else clipped_floats(values, clip)
+
+    return replace(
+        source,
+        on_grid=on_grid,
+        plain=plain,
+        roundings=source.roundings + (clip is not None),
+        choose=None,
+        # A clip is no function of a sum that wrapped around: the grid must then hold all sums.
+        usual=source.usual if clip is None else None,
+        sparse=None,
     )
 
 
@@ -401,6 +478,7 @@ def _shifted(source: Source, constant: NDArray[np.float64]) -> Source:
         plain=lambda: source.plain() + constant,
         magnitude=source.magnitude + added,
         choose=None,
+        sparse=None,
         usual=None if source.usual is None else source.usual + added,
     )
 
@@ -428,6 +506,7 @@ def _added(a: Source, b: Source) -> Source:
         magnitude=a.magnitude + b.magnitude,
         needs_public_n=a.needs_public_n or b.needs_public_n,
         choose=None,
+        sparse=None,
         usual=_usual(a) + _usual(b) if both_exact else None,
     )
 

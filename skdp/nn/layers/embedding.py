@@ -60,15 +60,20 @@ class Embedding(Layer):
         weight = rng.standard_normal((self.vocabulary_size, self.n_features), dtype=np.float32)
         return {"weight": weight / np.float32(np.sqrt(self.n_features))}
 
-    def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Array]]:
+    def rows_of(self, x: Array) -> Array:
+        """Rows of the table that ids stand for; -1 is padding."""
         xp, one = array_module(x), x.dtype.type(1)
         is_token = (x >= one) & (x <= x.dtype.type(self.vocabulary_size)) & (xp.floor(x) == x)
-        rows = xp.where(is_token, x, one).astype(np.int64) - 1
-        y = xp.empty((*x.shape, self.n_features + 1), dtype=x.dtype)
+        return xp.where(is_token, xp.where(is_token, x, one).astype(np.int64) - 1, -1)
+
+    def forward(self, parameters: Parameters, x: Array) -> tuple[Array, tuple[Array, Array]]:
+        rows = self.rows_of(x)
+        y = array_module(x).empty((*x.shape, self.n_features + 1), dtype=x.dtype)
+        # Padding reads the last row, which is then overwritten.
         y[:, :, :-1] = parameters["weight"][rows]
         y[:, :, -1] = 1
-        y[~is_token] = 0
-        return y, (x, xp.where(is_token, rows, -1))
+        y[rows < 0] = 0
+        return y, (x, rows)
 
     def backward(self, parameters: Parameters, state: tuple[Array, Array], dy: Array) -> Array:
         """Return zeros: ids have no slope."""

@@ -20,15 +20,22 @@ from skdp.privacy.accounting.amplification import (
     check_delta,
     check_rate,
 )
-from skdp.privacy.accounting.gaussian import compose_mu, gaussian_epsilon, gaussian_mu
+from skdp.privacy.accounting.gaussian import (
+    bounded_range_mu,
+    compose_mu,
+    gaussian_epsilon,
+    gaussian_mu,
+)
 from skdp.privacy.accounting.releases import (
     Gaussian,
     ProjectedGaussian,
     Release,
     SampledGaussian,
+    SelectedGaussian,
+    check_choices,
     check_projections,
 )
-from skdp.privacy.accounting.sampled import require_supported
+from skdp.privacy.accounting.sampled import amplified_epsilon, require_supported
 
 __all__ = ["calibrate_batches", "planned_epsilon", "sampled_epsilon"]
 
@@ -52,6 +59,8 @@ class Group(NamedTuple):
     """Releases with one noise on samples of one rate; n = b = 0 under Poisson sampling.
 
     With ``projections`` clipped by the norms that so many projections estimate, and by ``norm_ratio`` clip norms.
+    With ``choices`` each release chooses so many coordinates first, each choice of bounded range ``odds`` over the
+    noise multiplier.
     """
 
     size: float  # noise multiplier, or weight in a calibration
@@ -61,17 +70,40 @@ class Group(NamedTuple):
     b: int = 0
     projections: int = 0
     norm_ratio: float = math.inf
+    choices: int = 0
+    odds: float = 0.0
 
     @property
     def has_mu(self) -> bool:
-        """Whether it is Gaussian DP where all records are in the batch."""
-        return not self.projections
+        """Whether it is exactly Gaussian DP where all records are in the batch."""
+        return not self.projections and not self.choices
+
+    @property
+    def kind(self) -> type[Release]:
+        """What it releases."""
+        if self.choices:
+            return SelectedGaussian
+        return ProjectedGaussian if self.projections else Gaussian
+
+    @property
+    def joint(self) -> float:
+        """Multiplier of the Gaussian release that has the zCDP of one release on all records."""
+        return self.size / math.sqrt(1.0 + 0.25 * self.choices * self.odds**2)
 
     def release(self, adjacency: str) -> Release:
         """As a release that has dominating pairs."""
         z, rate = min(self.size, 1e8), max(self.rate, 1e-12)
         if self.has_mu:
             return Gaussian(noise_multiplier=z, count=self.releases).sampled(rate, adjacency)
+        if self.choices:
+            return SelectedGaussian(
+                noise_multiplier=z,
+                count=self.releases,
+                choices=self.choices,
+                choice_epsilon=self.odds / z,
+                sampling=POISSON if rate < 1.0 else FULL_BATCH,
+                sampling_rate=rate,
+            )
         return ProjectedGaussian(
             noise_multiplier=z,
             count=self.releases,
@@ -85,7 +117,7 @@ class Group(NamedTuple):
 def _group(group: Sequence[float], sampling: str) -> Group:
     """A group that a caller gave, checked."""
     fixed = sampling == WITHOUT_REPLACEMENT
-    if len(group) not in ((5, 7) if fixed else (3, 5, 7)):
+    if len(group) not in ((5, 7, 9) if fixed else (3, 5, 7, 9)):
         raise ValueError(
             "a group is (noise_multiplier, rate, count)"
             + (" and (n, b) for batches without replacement" if fixed else "")
@@ -99,7 +131,10 @@ def _group(group: Sequence[float], sampling: str) -> Group:
     n, b = (int(group[3]), int(group[4])) if fixed else (0, 0)
     if fixed and not 1 <= b <= n:
         raise ValueError(f"batch size must be between 1 and n, got b={b} and n={n}.")
-    if len(group) == 7 and group[5]:
+    if len(group) == 9 and group[7]:
+        choices, odds = check_choices(group[7], group[8])
+        return Group(size, rate, int(count), n, b, 0, math.inf, choices, odds)
+    if len(group) >= 7 and group[5]:
         projections, ratio = check_projections(group[5], group[6])
         return Group(size, rate, int(count), n, b, projections, ratio)
     return Group(size, rate, int(count), n, b)
@@ -111,7 +146,7 @@ def _checked(
     if not 0.0 <= mu < math.inf:
         raise ValueError(f"mu must be finite and >= 0, got {mu!r}.")
     found = [_group(group, sampling) for group in groups]
-    kinds = {Gaussian if group.has_mu else ProjectedGaussian for group in found} or {Gaussian}
+    kinds = {group.kind for group in found} or {Gaussian}
     require_supported(sampling, adjacency, [kind.name for kind in kinds])
     return tuple(sorted(group for group in found if group.releases))
 
@@ -135,6 +170,8 @@ def sampled_epsilon(
         must have been fixed before the data were touched: this is no filter.
         (noise_multiplier, rate, count, n, b, n_projections, norm_ratio) is of gradients clipped by projections,
         see `skdp.privacy.accounting.projected`: std / C, and the largest norm of a contribution over C or inf.
+        (noise_multiplier, rate, count, n, b, 0, inf, k, odds) chooses k coordinates first, each choice of bounded
+        range odds / noise_multiplier, see `skdp.privacy.accounting.selected`.
     delta : float in (0, 1)
     mu : float >= 0, default=0.0
         Gaussian-DP parameter of everything else that is released, on all records.
@@ -147,7 +184,8 @@ def sampled_epsilon(
         An upper bound. For Poisson samples about 0.05 % above the exact composition of the dominating pairs
         ((1-q) N(0) + q N(C), (1-q) N(0) + q N(-C)) (replace-one) or the larger of the two directions of
         ((1-q) N(0) + q N(C), N(0)); for batches without replacement the RDP bound of Wang, Balle and
-        Kasiviswanathan (2019), which is loose.
+        Kasiviswanathan (2019), which is loose. With choices the smaller of the composition of the pairs and the
+        RDP bound of Zhu and Wang (2019): both follow from public numbers.
 
     Raises
     ------
@@ -189,14 +227,17 @@ def _epsilon(
     if not groups:
         return gaussian_epsilon(mu, delta)
     bound = math.inf
-    if all(group.has_mu for group in groups):
+    if not any(group.projections for group in groups):
         # Sampling never costs more than releasing on all records: mixtures are jointly convex.
-        everything = compose_mu([mu, *(math.sqrt(group.releases) / group.size for group in groups)])
+        everything = compose_mu([mu, *map(_full_mu, groups)])
         bound = gaussian_epsilon(everything, delta)
     if any(group.size < _LEAST_NOISE for group in groups):
         return bound
     if sampling == WITHOUT_REPLACEMENT:
         return min(bound, _fixed_size_epsilon(groups, delta, mu))
+    if any(group.choices for group in groups) and not any(group.projections for group in groups):
+        by_rho = [(0.5 / group.joint**2, group.rate, group.releases) for group in groups]
+        bound = min(bound, amplified_epsilon(by_rho, mu, delta))
     # Less noise and a higher rate cost more.
     samples = [group.release(adjacency) for group in groups]
     aside = (pairs.NormalPair(pairs.GAUSSIAN, 1.0 / max(mu, 1e-8), 1.0, 1),) if mu > 0.0 else ()
@@ -211,11 +252,20 @@ def _epsilon(
     return min(bound, found)
 
 
+def _full_mu(group: Group) -> float:
+    """Gaussian-DP parameter if all records were in every batch."""
+    square = group.releases / group.size**2
+    if group.choices:
+        one = bounded_range_mu(group.odds / group.size)
+        square += group.releases * group.choices * one**2
+    return math.sqrt(square)
+
+
 def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:
     """`sampled_epsilon` of planned Gaussian releases of one kind of sampling, or on all records."""
     require_supported(FULL_BATCH, adjacency, [release.name for release in plan])
     kinds = {release.sampling for release in plan if release.on_sample} - {FULL_BATCH}
-    if not kinds and any(isinstance(release, ProjectedGaussian) for release in plan):
+    if not kinds and any(isinstance(r, ProjectedGaussian | SelectedGaussian) for r in plan):
         kinds = {POISSON}
     if len(kinds) != 1:
         raise UnsupportedAccounting(
@@ -230,6 +280,11 @@ def _planned_group(release: Release) -> Group:
         return Group(
             release.noise_multiplier, release.rate, release.count, 0, 0,
             release.n_projections, release.norm_ratio,
+        )  # fmt: skip
+    if isinstance(release, SelectedGaussian):
+        z = release.noise_multiplier
+        return Group(
+            z, release.rate, release.count, 0, 0, 0, math.inf, release.choices, release.choice_epsilon * z
         )  # fmt: skip
     if not isinstance(release, Gaussian):
         raise UnsupportedAccounting(
@@ -325,7 +380,7 @@ def _calibrate(
         )
     square = total * total * (1.0 - 1e-12) - mu * mu
     # As on all records: safe, and exact where nothing is sampled.
-    safe = math.sqrt(math.fsum(group.releases / group.size**2 for group in groups) / square)
+    safe = math.sqrt(math.fsum(group.releases / group.joint**2 for group in groups) / square)
     safe *= 1.0 + 1e-9
     if all(group.rate == 1.0 and group.has_mu for group in groups):
         return safe
@@ -337,10 +392,10 @@ def _calibrate(
     while not all(group.has_mu for group in groups) and cost(safe, _COARSE) > epsilon:
         safe *= 2.0
         if safe > _MOST_NOISE:
-            raise UnsupportedAccounting(
-                f"no noise keeps {epsilon:g} at delta={delta:g} with so few projections: their norms are "
-                "underestimated too often; use more, or another clipping"
-            )
+            why = "so few projections: their norms are underestimated too often; use more, or another clipping"
+            if not any(group.projections for group in groups):
+                why = "so many choices: use fewer"
+            raise UnsupportedAccounting(f"no noise keeps {epsilon:g} at delta={delta:g} with {why}")
     least = _LEAST_CALIBRATED / min(group.size for group in groups)
     if safe <= least:
         return safe
@@ -361,7 +416,7 @@ def _central_limit(square: float, groups: tuple[Group, ...]) -> float:
             4.0
             * each.releases
             * each.rate**2
-            * math.sinh(min(300.0, 0.25 / (scale * each.size) ** 2))
+            * math.sinh(min(300.0, 0.25 / (scale * each.joint) ** 2))
             for each in groups
         )
         return math.fsum(terms) > square

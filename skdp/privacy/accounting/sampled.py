@@ -26,15 +26,23 @@ from skdp.privacy.accounting.releases import (
     ProjectedGaussian,
     Release,
     Row,
+    SelectedGaussian,
     TopK,
     release_type,
     releases_of,
 )
 from skdp.privacy.adjacency import ADJACENCIES
 
-__all__ = ["POISSON", "WITHOUT_REPLACEMENT", "poisson_step_epsilon", "require_supported"]
+__all__ = [
+    "POISSON",
+    "WITHOUT_REPLACEMENT",
+    "amplified_epsilon",
+    "poisson_step_epsilon",
+    "require_supported",
+]
 
 _ACCOUNTANTS = ("pld", "rdp")
+_ORDERS = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))
 
 
 def require_supported(
@@ -107,6 +115,9 @@ def _curved_type(name: str) -> type[Release]:
 
 def _supported(sampling: str, adjacency: str, kinds: set[type[Release]]) -> tuple[str, ...]:
     replaced = adjacency == "replace-one"
+    if SelectedGaussian in kinds:
+        proven = sampling in (FULL_BATCH, POISSON) and kinds <= {Gaussian, SelectedGaussian}
+        return _ACCOUNTANTS if proven and not replaced else ()
     if ProjectedGaussian in kinds:
         proven = sampling in (FULL_BATCH, POISSON) and kinds <= {Gaussian, ProjectedGaussian}
         return ("pld",) if proven and not replaced else ()
@@ -148,9 +159,15 @@ def poisson_step_epsilon(
     require_supported(POISSON, adjacency, [release.name for release in releases], "rdp")
     rate, delta = check_rate(sampling_rate), check_delta(delta)
     rho = sum(release.rho() for release in releases)
-    orders = np.unique(np.concatenate([np.arange(2, 64), np.geomspace(64, 4096, 40).astype(int)]))
-    curve = np.array([_amplified_rdp(rho, rate, int(order)) for order in orders])
-    epsilons = steps * curve + np.log1p(-1.0 / orders) - np.log(delta * orders) / (orders - 1.0)
+    return amplified_epsilon([(rho, rate, steps)], 0.0, delta)
+
+
+def amplified_epsilon(groups: Sequence[tuple[float, float, int]], mu: float, delta: float) -> float:
+    """Epsilon of (rho, rate, count) zCDP releases on Poisson samples and one of `mu` on all records, by RDP."""
+    curve = 0.5 * mu * mu * _ORDERS
+    for rho, rate, count in groups:
+        curve = curve + count * np.array([_amplified_rdp(rho, rate, int(a)) for a in _ORDERS])
+    epsilons = curve + np.log1p(-1.0 / _ORDERS) - np.log(delta * _ORDERS) / (_ORDERS - 1.0)
     return max(0.0, float(np.min(epsilons)))
 
 

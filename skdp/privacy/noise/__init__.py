@@ -25,7 +25,7 @@ from skdp.privacy.noise.integers import (
     rounded_gaussian,
 )
 from skdp.privacy.noise.keystream import KeyStream
-from skdp.privacy.noise.selection import gumbel_top_k
+from skdp.privacy.noise.selection import gumbel_top_k, sparse_top_k
 from skdp.privacy.noise.slack import (
     NOISE_CUTOFF,
     NOISE_LOG_ERROR,
@@ -57,4 +57,5 @@ __all__ = [
     "numeric_sparse_slack",
     "rounded_gaussian",
     "selection_slack",
+    "sparse_top_k",
 ]

@@ -10,6 +10,7 @@ from skdp.privacy.accounting.releases import (
     ProjectedGaussian,
     Release,
     SampledGaussian,
+    SelectedGaussian,
     releases_of,
 )
 from skdp.privacy.report.curves import Curves, ReportState
@@ -51,6 +52,10 @@ def _sampling_text(release: Release) -> str:
         rate = "" if release.sampling_rate is None else f", rate {release.sampling_rate:.6g}"
         cap = "" if math.isinf(release.norm_ratio) else f" and a cap of {release.norm_ratio:.6g}"
         return f"{release.sampling}{rate}, norms by {release.n_projections} projections{cap}"
+    if isinstance(release, SelectedGaussian):
+        rate = "" if release.sampling_rate is None else f", rate {release.sampling_rate:.6g}"
+        one = f"each of bounded range {release.choice_epsilon:.6g}"
+        return f"{release.sampling}{rate}, on {release.choices} chosen coordinates, {one}"
     if not isinstance(release, SampledGaussian):
         n_batches = getattr(release, "n_batches", None)
         return release.sampling if n_batches is None else f"partition into {n_batches} batches"
@@ -63,7 +68,7 @@ def _sampling_text(release: Release) -> str:
 
 def _seen_text(release: Release, unit: str) -> str:
     """Which records (or groups) a release sees."""
-    if isinstance(release, ProjectedGaussian) and release.rate < 1.0:
+    if isinstance(release, ProjectedGaussian | SelectedGaussian) and release.rate < 1.0:
         return f"every {unit} with probability {release.rate:.6g}"
     if not isinstance(release, SampledGaussian):
         return f"all {unit}s"

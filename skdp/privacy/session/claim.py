@@ -122,6 +122,8 @@ def _accountant_name(ledger: Ledger) -> str:
             return "Renyi DP of fixed-size batches (Wang, Balle & Kasiviswanathan 2019)"
         if any(plan.n_projections for plan in ledger.plans if isinstance(plan, BatchPlan)):
             return "privacy loss distributions of gradients clipped by random projections"
+        if any(plan.choices for plan in ledger.plans if isinstance(plan, BatchPlan)):
+            return "privacy loss distributions of choices and noise on one batch, or Renyi DP if that is smaller"
         return "privacy loss distributions of Poisson batches (Zhu, Dong & Wang 2022)"
     gaussian = all(isinstance(plan, GaussianPlan | BatchPlan) for plan in ledger.plans)
     exact = gaussian and not ledger.pure

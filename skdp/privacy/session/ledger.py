@@ -20,7 +20,7 @@ __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
 _COST_KEYS = (
     "name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate", "n_projections",
-    "norm_ratio", "n_batches",
+    "norm_ratio", "n_batches", "choices", "choice_epsilon",
 )  # fmt: skip
 _LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1

@@ -49,7 +49,14 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.amplification import PARTITION
 from skdp.privacy.accounting.ledger import FULL_BATCH
-from skdp.privacy.accounting.releases import Gaussian, ProjectedGaussian, check_projections
+from skdp.privacy.accounting.releases import (
+    Gaussian,
+    ProjectedGaussian,
+    Release,
+    SelectedGaussian,
+    check_choices,
+    check_projections,
+)
 from skdp.privacy.accounting.sampled import POISSON, WITHOUT_REPLACEMENT, require_supported
 from skdp.privacy.batches import Batch, BatchGroup, BatchPlan, Partition, batch_slack
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
@@ -123,12 +130,13 @@ def plan_batches(
                 "several statistics of one batch are proven for Poisson batches and full batches only"
             )
         _check_projected(ledger, groups)
+        _check_chosen(ledger, groups)
         if sampling == PARTITION:
             groups = [_parted(group, ledger.adjacency, n_units) for group in groups]
         ledger.require_gaussian()
-        # Projections have no mu, on a full batch neither.
+        # Projections and choices are accounted for by their pairs, on a full batch too.
         sampled = sampling != PARTITION and any(
-            group.batch_size < n_units or group.n_projections for group in groups
+            group.batch_size < n_units or group.n_projections or group.choices for group in groups
         )
         scale = 0.0
         if sampled and not ledger.exact:
@@ -156,17 +164,27 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
     ------
     UnsupportedAccounting
         If the proven error of the samplers is more than the part of the budget that pays for it.
+    ValueError
+        If a plan is to choose more values than there are.
     """
+    for plan in plans:
+        if plan.choices > size:
+            raise ValueError(f"{plan.choices} of {size} values cannot be chosen: choose fewer")
     ledger = parts.ledger
     if ledger.exact:
         return
     epsilon = delta = 0.0
     for plan in plans:
         drawn = batch_slack(plan)
-        slack = release_slack(ledger, plan, size, plan.noise_multiplier)
+        noisy = min(size, plan.choices) if plan.choices else size
+        slack = release_slack(ledger, plan, noisy, plan.noise_multiplier)
         releases = plan.releases * len(plan.shares)
         epsilon += releases * slack[0] + plan.releases * drawn[0]
         delta += releases * slack[1] + plan.releases * drawn[1]
+        if plan.choices:
+            chosen = noise.selection_slack(plan.choices, size, plan.choice_epsilon)
+            epsilon += plan.releases * chosen[0]
+            delta += plan.releases * chosen[1]
     projected = any(plan.n_projections for plan in plans)
     ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
 
@@ -232,8 +250,7 @@ def _sampled_scale(
     """The factor of the groups' weights, calibrated with what the other releases may take."""
     from skdp.privacy.accounting.minibatch import calibrate_batches
 
-    kinds = {ProjectedGaussian if group.n_projections else Gaussian for group in groups}
-    require_supported(sampling, ledger.adjacency, [kind.name for kind in kinds])
+    require_supported(sampling, ledger.adjacency, [_kind(group).name for group in groups])
     if not ledger.minibatches:
         raise UnsupportedAccounting(
             "a session that samples must be opened with minibatches=True: an accountant then holds "
@@ -248,7 +265,7 @@ def _sampled_scale(
     wanted = [
         (
             g.weight, _rate(g.batch_size, n_units), g.releases, n_units, g.batch_size,
-            g.n_projections, g.norm_ratio,
+            g.n_projections, g.norm_ratio, g.choices, g.odds,
         )
         for g in groups
     ]  # fmt: skip
@@ -277,8 +294,41 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
     elif ratio != math.inf:
         raise ValueError("norm_ratio goes with n_projections")
     return BatchGroup(
-        releases, size, float(group.weight), group.purpose, parts, n_projections, ratio
-    )
+        releases, size, float(group.weight), group.purpose, parts, n_projections, ratio,
+        *_checked_choices(group),
+    )  # fmt: skip
+
+
+def _checked_choices(group: BatchGroup) -> tuple[int, float]:
+    """Number of choices of a group and what they take."""
+    if not 0.0 < group.choice_share < 1.0:
+        raise ValueError(f"choice_share must be in (0, 1), got {group.choice_share!r}")
+    if group.choices or type(group.choices) is not int:
+        return check_choices(group.choices, 1.0)[0], float(group.choice_share)
+    return 0, float(group.choice_share)
+
+
+def _kind(group: BatchGroup) -> type[Release]:
+    """What a group releases."""
+    if group.choices:
+        return SelectedGaussian
+    return ProjectedGaussian if group.n_projections else Gaussian
+
+
+def _check_chosen(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
+    """Refuse groups with choices that no proof covers."""
+    for group in groups:
+        if not group.choices:
+            continue
+        if ledger.adjacency == "replace-one" and not ledger.exact:
+            raise UnsupportedAccounting(
+                "choices and noise on one sampled batch have a proof under zero-out and add-remove only: use "
+                "adjacency='zero-out', or choose uniformly"
+            )
+        if len(group.parts) > 1 or group.n_projections:
+            raise UnsupportedAccounting(
+                "a choice of coordinates has no proof beside other statistics of its batch, or with projections"
+            )
 
 
 def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
@@ -288,8 +338,10 @@ def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
             "batches of a partition need a public number of units: under add-remove a unit that comes would move "
             "others to other batches"
         )
-    if group.n_projections:
-        raise UnsupportedAccounting("batches of a partition have no proof for projections")
+    if group.n_projections or group.choices:
+        raise UnsupportedAccounting(
+            "batches of a partition have no proof for projections and choices of coordinates"
+        )
     n_batches = math.ceil(Fraction(n_units, group.batch_size))
     return replace(group, batch_size=math.ceil(Fraction(n_units, n_batches)))
 
@@ -316,6 +368,13 @@ def _rate(batch_size: int, n_units: int) -> float:
     return rate if Fraction(rate) >= Fraction(batch_size, n_units) else math.nextafter(rate, 2.0)
 
 
+def _choice_epsilon(group: BatchGroup, scale: float) -> float:
+    """Bounded range of one choice, rounded down."""
+    if not group.choices:
+        return 0.0
+    return group.odds / (scale * group.weight) * (1.0 - 2.0**-40) if scale else math.inf
+
+
 def _plans(
     groups: Sequence[BatchGroup], sampling: str, n_units: int, share: float, scale: float
 ) -> tuple[BatchPlan, ...]:
@@ -337,6 +396,8 @@ def _plans(
             shares=group.parts,
             n_projections=group.n_projections,
             norm_ratio=group.norm_ratio,
+            choices=group.choices,
+            choice_epsilon=_choice_epsilon(group, scale),
         )
         for group, cost in zip(groups, costs)
     )

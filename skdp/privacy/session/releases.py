@@ -20,6 +20,7 @@ from skdp.privacy.session.minibatches import release_slack
 from skdp.privacy.session.parts import Parts
 
 __all__ = [
+    "check_plan",
     "gaussian",
     "gumbel_top_k",
     "laplace",
@@ -130,7 +131,7 @@ def gaussian(
         if isinstance(plan, BatchPart) and type(plan) is not BatchPart:
             raise TypeError("a part of a batch is one of plan.parts, not of a subclass")
         own, index = (plan.plan, plan.index) if isinstance(plan, BatchPart) else (plan, 0)
-        batch = _check_plan(ledger, bounded, own, index)
+        batch = check_plan(ledger, bounded, own, index)
         if isinstance(plan, BatchPlan) and len(plan.shares) > 1:
             raise UnsupportedAccounting(
                 "this plan releases several statistics of each batch: release each with its own of plan.parts"
@@ -170,11 +171,20 @@ def gaussian(
         return released
 
 
-def _check_plan(
-    ledger: Ledger, bounded: Bounded, plan: GaussianPlan | BatchPlan, index: int
+def check_plan(
+    ledger: Ledger,
+    bounded: Bounded,
+    plan: GaussianPlan | BatchPlan,
+    index: int,
+    *,
+    chooses: bool = False,
 ) -> Batch | None:
     """Refuse a plan that is used up, and a batch that is not of this plan or was used before for this part."""
     batch = bounded._value.batch
+    if isinstance(plan, BatchPlan) and (plan.choices > 0) != chooses:
+        raise UnsupportedAccounting(
+            "a plan with choices is released by `selected_gaussian`, and no other plan is"
+        )
     projected = isinstance(plan, BatchPlan) and plan.n_projections > 0
     if (bounded._value.projected is not None) != projected:
         raise UnsupportedAccounting(

@@ -33,6 +33,7 @@ from skdp.privacy.session import (
     minibatches,
     objective,
     releases,
+    selected,
     sparse_vector,
 )
 from skdp.privacy.session.keys import Keys, Seed
@@ -176,6 +177,7 @@ class PrivacySession:
     laplace_by_engine = Delegated(engine.laplace_by_engine, "_parts")
     gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
     numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
+    selected_gaussian = Delegated(selected.selected_gaussian, "_parts")
     objective_perturbation = Delegated(objective.objective_perturbation, "_parts")
 
     # ---------------------------------------------------------------- public numbers about releases

@@ -39,6 +39,7 @@ from skdp.privacy.accounting.releases import (
     Release,
     SampledGaussian,
     SampledPure,
+    SelectedGaussian,
     TopK,
     base,
     register,
@@ -54,6 +55,7 @@ KINDS = (
     Gaussian,
     SampledGaussian,
     ProjectedGaussian,
+    SelectedGaussian,
     Laplace,
     AboveThreshold,
     SampledPure,
@@ -82,6 +84,9 @@ ROWS = [
     {"name": "projected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0,
      "n_projections": 20, "norm_ratio": 3.0, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9,
      "sampling": "Poisson", "sampling_rate": 0.1, "batch_size": 10},
+    {"name": "selected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0, "choices": 7,
+     "choice_epsilon": 0.2, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9, "sampling": "Poisson",
+     "sampling_rate": 0.1, "batch_size": 10},
 ]  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
 from skdp.linear_model.slkt.estimators import PrivateTransferFit
 from skdp.multiparty.frame import MultipartyFit
 from skdp.nn import (
+    AdaFEST,
     Conv2D,
     Dense,
     Flatten,
@@ -34,11 +35,12 @@ from skdp.nn import (
     RandomSparsification,
     RecursiveMomentum,
     Sequential,
+    SparseSelection,
     Tanh,
 )
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
-from skdp.privacy import PrivacySession, accounting, mechanisms
+from skdp.privacy import PrivacySession, accounting, mechanisms, selection
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
 from skdp.privacy.session.sampler import MinibatchSampler
@@ -47,11 +49,13 @@ from tests import texts
 
 N, D = 60, 40
 RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")
+CHOSEN = "selected_gaussian"  # in a module of its own
 NORMS = {
     "gaussian": lambda change: np.linalg.norm(change.ravel()),
     "laplace": lambda change: np.abs(change).sum(),
     "gumbel_top_k": lambda change: np.abs(change).max(),
     "numeric_sparse": lambda change: np.abs(change).max(),
+    CHOSEN: lambda change: np.linalg.norm(change.ravel()),
 }
 # Objective perturbation is one release inside a solver: tests/privacy/exact/test_objective_perturbation.py.
 NAMES = sorted(
@@ -98,6 +102,7 @@ class Tape:
         self.largest, self.of_vectors, self.cost = 0.0, 0.0, 0.0
         for name in RELEASES:
             monkeypatch.setattr(mechanisms, name, self.wrapped(name, getattr(mechanisms, name)))
+        monkeypatch.setattr(selection, CHOSEN, self.wrapped(CHOSEN, getattr(selection, CHOSEN)))
         secret = ("units", MinibatchSampler), ("blocks", MinibatchSampler)
         for name, owner in (("permutation", PrivacySession), ("integers", PrivacySession), *secret):
             monkeypatch.setattr(owner, name, self.chance(name, getattr(owner, name)))
@@ -348,6 +353,26 @@ def test_zero_out_replays_with_an_empty_record(name, monkeypatch):
 
     # An empty row is not an absent one for intercepts, counts and votes: two absences at most.
     assert tape.compare(fit, one, (X2, y2)) <= 2 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "select"),
+    [
+        ("DPMLPClassifier", SparseSelection(0.2, score_clip=0.02)),
+        ("DPMLPRegressor", SparseSelection(0.2, "uniform")),
+        ("DPLSTMClassifier", AdaFEST(0.5)),
+    ],
+)
+def test_nets_that_choose_coordinates_replay(name, select, monkeypatch):
+    """Under zero-out a replaced record is two records that are absent."""
+    tape = Tape(monkeypatch)
+    params = {"adjacency": "zero-out", "select": select, "batch_size": 20}
+    found = [
+        tape.compare(lambda X, y: make(name, **params).fit(X, y), one, other)
+        for one, other in pairs(name, seed=5)
+    ]
+    assert max(found) <= 2 + 1e-9
+    assert tape.of_vectors >= 0.5
 
 
 # Sizes of a replaced group, beside 4: across every count at which the package works in another way (blocks of

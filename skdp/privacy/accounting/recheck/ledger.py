@@ -188,7 +188,7 @@ def _with_aside(
 def _is_sampled(row: Row) -> bool:
     """Whether the row is to be accounted for by its sampling; amplified pure rows are not."""
     sampling = row.get("sampling", "full batch")
-    if row["name"] == "projected_gaussian":
+    if row["name"] in ("projected_gaussian", "selected_gaussian"):
         return True
     if sampling == "full batch" or (row["name"], sampling) == ("sampled_pure", "fresh uniform"):
         return False
@@ -200,6 +200,9 @@ def _is_sampled(row: Row) -> bool:
 def _full_square(row: Row) -> float:
     """The mu^2 of a sampled row if all records were in the batch; inf where projections bound no norm."""
     square = count_of(row) / number(row, "noise_multiplier") ** 2
+    if row["name"] == "selected_gaussian":
+        one = _pure_mu(0.5 * number(row, "choice_epsilon"))
+        return square + count_of(row) * number(row, "choices") * one**2
     if row["name"] != "projected_gaussian":
         return square
     return square * number(row, "norm_ratio") ** 2 if "norm_ratio" in row else math.inf

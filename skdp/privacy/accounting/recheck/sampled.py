@@ -15,14 +15,20 @@ import numpy as np
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.recheck.projected import largest_loss, projected_distribution
 from skdp.privacy.accounting.recheck.rows import Row, count_of, number
+from skdp.privacy.accounting.recheck.selected import (
+    largest_selected_loss,
+    renyi_epsilon,
+    selected_distribution,
+)
 
 if TYPE_CHECKING:
     from dp_accounting.pld import privacy_loss_distribution as theirs
 
 __all__ = ["recheck_sampled"]
 
-# Noise multiplier, rate, count, number of projections (0 for none), norm ratio.
-Part = tuple[float, float, int, int, float]
+# Noise multiplier, rate, count, number of projections (0 for none), norm ratio, number of choices (0 for none),
+# and the bounded range of one.
+Part = tuple[float, float, int, int, float, int, float]
 
 # Choices, not tuned.
 _MOST_CELLS = 40_000  # of the largest loss, on the finest grid
@@ -53,8 +59,9 @@ def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str
         If dp-accounting does not cover them.
     """
     projected = any(row["name"] == "projected_gaussian" for row in rows)
+    selected = any(row["name"] == "selected_gaussian" for row in rows)
     kinds = {str(row["sampling"]) for row in rows}
-    if projected:
+    if projected or selected:
         kinds = kinds - {"full batch"} or {"Poisson"}
     if adjacency not in ("replace-one", "zero-out", "add-remove") or len(kinds) != 1:
         raise UnsupportedAccounting(
@@ -65,9 +72,15 @@ def recheck_sampled(rows: Sequence[Row], mu: float, delta: float, adjacency: str
         return math.inf
     if projected and adjacency == "replace-one":
         raise UnsupportedAccounting("Clipping by projections has no proof under replace-one.")
+    if selected and (adjacency == "replace-one" or projected):
+        raise UnsupportedAccounting("Choices on a batch have no proof under replace-one.")
     if kinds == {"Poisson"}:
         parts = sorted(map(_part, rows))
-        return _poisson(tuple(parts), mu, delta, adjacency)
+        found = _poisson(tuple(parts), mu, delta, adjacency)
+        if selected:
+            curves = [(z, k, e, rate, count) for z, rate, count, _, _, k, e in parts]
+            found = min(found, renyi_epsilon(curves, mu, delta))
+        return found
     if kinds == {"without replacement"} and adjacency == "replace-one":
         fixed = sorted(
             (
@@ -86,13 +99,22 @@ def _part(row: Row) -> Part:
     ratio = number(row, "norm_ratio") if "norm_ratio" in row else math.inf
     rate = 1.0 if row["sampling"] == "full batch" else number(row, "sampling_rate")
     projections = int(number(row, "n_projections")) if "n_projections" in row else 0
-    return number(row, "noise_multiplier"), rate, count_of(row), projections, ratio
+    choices = int(number(row, "choices")) if "choices" in row else 0
+    epsilon = number(row, "choice_epsilon") if choices else 0.0
+    z = number(row, "noise_multiplier")
+    return z, rate, count_of(row), projections, ratio, choices, epsilon
 
 
 @functools.lru_cache(maxsize=64)
 def _poisson(parts: tuple[Part, ...], mu: float, delta: float, adjacency: str) -> float:
     finest, grid = 0.0, _WIDEST
-    for z, rate, count, projections, ratio in parts:
+    for z, rate, count, projections, ratio, choices, epsilon in parts:
+        if choices:
+            largest = largest_selected_loss(z, choices, epsilon, rate, _TAIL * delta / count)
+            finest = max(finest, largest / _MOST_CELLS)
+            joint = math.sqrt(1.0 / z**2 + choices * epsilon**2 / 4.0)
+            grid = min(grid, 0.6 * rate * joint)
+            continue
         if projections:
             tail = _TAIL * delta / count
             largest = largest_loss(z, rate, projections, ratio, tail)
@@ -136,7 +158,11 @@ def _poisson_on(
             1.0 / mu, value_discretization_interval=grid
         )
         found.append(everything_else)
-    for z, rate, count, projections, ratio in parts:
+    for z, rate, count, projections, ratio, choices, epsilon in parts:
+        if choices:
+            drawn = selected_distribution(z, choices, epsilon, rate, grid)
+            found.append(_several(drawn, count))
+            continue
         if projections:
             largest = largest_loss(z, rate, projections, ratio, _TAIL * delta / count)
             made = projected_distribution(z, rate, projections, ratio, largest, grid)

@@ -24,6 +24,7 @@ from skdp.privacy.accounting.releases.pure import (
     SampledPure,
     TopK,
 )
+from skdp.privacy.accounting.releases.selected import SelectedGaussian, check_choices
 
 __all__ = [
     "AboveThreshold",
@@ -37,7 +38,9 @@ __all__ = [
     "Row",
     "SampledGaussian",
     "SampledPure",
+    "SelectedGaussian",
     "TopK",
+    "check_choices",
     "check_projections",
     "register",
     "release_of",
