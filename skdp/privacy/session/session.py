@@ -34,6 +34,7 @@ from skdp.privacy.session import (
     objective,
     releases,
     sparse_vector,
+    vocabulary,
 )
 from skdp.privacy.session.keys import Keys, Seed
 from skdp.privacy.session.ledger import Ledger
@@ -165,6 +166,7 @@ class PrivacySession:
     plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
     plan_batches = Delegated(minibatches.plan_batches, "_parts")
     plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
+    plan_vocabulary = Delegated(vocabulary.plan_vocabulary, "_parts")
     require_feasible = Delegated(releases.require_feasible, "_parts")
     require_feasible_batches = Delegated(minibatches.require_feasible_batches, "_parts")
 
@@ -177,6 +179,7 @@ class PrivacySession:
     gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
     numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
     objective_perturbation = Delegated(objective.objective_perturbation, "_parts")
+    release_vocabulary = Delegated(vocabulary.release_vocabulary, "_parts")
 
     # ---------------------------------------------------------------- public numbers about releases
 
