@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit, jit_any_order
+from skdp.kernels.prefetch import prefetch_row
 
 __all__ = ["add_cbow_gradients", "cbow_losses"]
 
@@ -18,6 +19,8 @@ Words = NDArray[np.uint64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
+_SHIFT = 1.5 * 2.0**52
+_SHIFT_BITS = np.int64(np.float64(_SHIFT).view(np.int64))
 
 
 @jit
@@ -82,9 +85,19 @@ def _start(window, key):
 
 
 @jit
-def _slot(row, slots, touched, sums, count):
+def _ask(window, vectors, n_words):
+    # The vectors of a context, a window ahead: without the hints reading them is most of the work.
+    for c in range(1, window.size):
+        row = np.int64(window[c]) - 1
+        if 0 <= row < n_words:
+            prefetch_row(vectors, row)
+
+
+@jit
+def _slot(row, slots, touched, sums, total, count):
     # Where the unit's sum of a row of the table stands; a row that comes first gets the next place.
     if slots[row] < 0:
+        prefetch_row(total, row)  # it is added to when the unit is done
         slots[row] = count
         touched[count] = row
         sums[count] = 0
@@ -95,27 +108,32 @@ def _slot(row, slots, touched, sums, count):
 @jit
 def _add_window(
     window, vectors, n_words, n_negatives, keep, alias, key,
-    context, mean, slope, slots, touched, sums, count,
+    context, drawn, mean, slope, slots, touched, sums, total, count,
 ):  # fmt: skip
     size = mean.size
     target = np.int64(window[0]) - 1
-    n_context = _read(window, vectors, n_words, context, mean)
-    if not (n_context and 0 <= target < n_words):
+    if not 0 <= target < n_words:
         return count
     first = vectors.shape[0] - n_words  # of the words' output vectors: 0 in a tied table
+    drawn[0] = target + first
+    prefetch_row(vectors, drawn[0])
+    n_drawn, word = 1, _start(window, key)
+    for _ in range(n_negatives):
+        word += _GOLDEN
+        row = _negative(_mixed(word), keep, alias)
+        if row != target:
+            drawn[n_drawn] = row + first
+            prefetch_row(vectors, drawn[n_drawn])
+            n_drawn += 1
+    n_context = _read(window, vectors, n_words, context, mean)
+    if not n_context:
+        return count
     slope[:] = 0
-    word = _start(window, key)
-    for j in range(n_negatives + 1):
-        row, label = target, 1.0
-        if j:
-            word += _GOLDEN
-            row, label = _negative(_mixed(word), keep, alias), 0.0
-            if row == target:
-                continue
-        row += first
+    for j in range(n_drawn):
+        row, label = drawn[j], 0.0 if j else 1.0
         score = np.float64(_inner(vectors, row, mean))
         error = np.float32(1.0 / (1.0 + math.exp(-score)) - label)
-        at, count = _slot(row, slots, touched, sums, count)
+        at, count = _slot(row, slots, touched, sums, total, count)
         for k in range(size):
             slope[k] += error * vectors[row, k]
             sums[at, k] += error * mean[k]
@@ -123,10 +141,19 @@ def _add_window(
     for k in range(size):
         slope[k] *= share
     for c in range(n_context):
-        at, count = _slot(context[c], slots, touched, sums, count)
+        at, count = _slot(context[c], slots, touched, sums, total, count)
         for k in range(size):
             sums[at, k] += slope[k]
     return count
+
+
+@jit
+def _add_integers(sums, at, scale, shifted, bits, total, row):
+    # A number below 2^51 and _SHIFT add to a float64 whose last bits are the nearest integer, with ties to even.
+    for k in range(shifted.size):
+        shifted[k] = np.float64(sums[at, k]) * scale + _SHIFT
+    for k in range(shifted.size):
+        total[row, k] += bits[k] - _SHIFT_BITS
 
 
 @jit
@@ -134,7 +161,10 @@ def _add_units(
     windows, rows, ends, vectors, n_words, n_negatives, keep, alias, key, finest, limit, guard, rounded, total,
 ):  # fmt: skip
     n_table, size = vectors.shape
+    shifted = np.empty(size)
+    bits, exact = shifted.view(np.int64), total.view(np.float64)
     context = np.empty(windows.shape[1], dtype=np.int64)
+    drawn = np.empty(n_negatives + 1, dtype=np.int64)
     mean, slope = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.float32)
     slots, touched = np.full(n_table, -1, dtype=np.int64), np.empty(n_table, dtype=np.int64)
     sums = np.empty(
@@ -144,9 +174,11 @@ def _add_units(
     for u in range(ends.size):
         count = 0
         for p in range(begin, ends[u]):
+            if p + 1 < rows.size:
+                _ask(windows[rows[p + 1]], vectors, n_words)
             count = _add_window(
                 windows[rows[p]], vectors, n_words, n_negatives, keep, alias, key,
-                context, mean, slope, slots, touched, sums, count,
+                context, drawn, mean, slope, slots, touched, sums, total, count,
             )  # fmt: skip
         begin = ends[u]
         norm = math.sqrt(_square(sums, count)) * guard
@@ -155,11 +187,11 @@ def _add_units(
         for s in range(count):
             row = touched[s]
             slots[row] = -1
-            if not kept:
-                continue
-            for k in range(size):
-                value = np.float64(sums[s, k]) * scale
-                total[row, k] += total.dtype.type(np.rint(value) if rounded else value)
+            if kept and rounded:
+                _add_integers(sums, s, scale, shifted, bits, total, row)
+            elif kept:
+                for k in range(size):
+                    exact[row, k] += np.float64(sums[s, k]) * scale
 
 
 def add_cbow_gradients(
@@ -175,7 +207,6 @@ def add_cbow_gradients(
     finest: float = 1.0,
     limit: float = np.inf,
     guard: float = 1.0,
-    rounded: bool = False,
 ) -> None:
     """Add to ``total`` the gradient of each unit, times the smaller of ``finest`` and ``limit`` over its norm.
 
@@ -196,18 +227,17 @@ def add_cbow_gradients(
     key : int
         Public randomness of this call. A window's negatives follow from the key and its own words alone.
     total : ndarray of the shape of ``vectors``, int64 or float64
-        Changed in place.
+        Changed in place. To integers each number of a unit is added after rounding to the nearest integer. A unit
+        whose norm is not finite adds nothing.
     finest, limit : float
+        For integers ``limit`` must be at most 2**50.
     guard : float
         Factor of the norm, which is computed in float64 of the numbers that are added.
-    rounded : bool
-        Whether each number of a unit is rounded to the nearest integer. A unit whose norm is not finite adds
-        nothing.
     """
     n_negatives, keep, alias = negatives
     _add_units(
         windows, rows, ends, vectors, n_words, n_negatives, keep, alias, np.uint64(key),
-        finest, limit, guard, rounded, total,
+        finest, limit, guard, total.dtype == np.int64, total.view(np.int64),
     )  # fmt: skip
 
 

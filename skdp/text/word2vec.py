@@ -15,8 +15,8 @@ from skdp.base import check_choice, check_flag, check_number
 from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.parts.checks import check_callback
-from skdp.nn.choices import CLIP_NORM, chosen_rate, chosen_run, signal
-from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule
+from skdp.nn.choices import CLIP_NORM, chosen_run, signal
+from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
 from skdp.nn.progress import Progress
 from skdp.nn.training import train
 from skdp.privacy import BatchGroup, BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
@@ -33,10 +33,13 @@ __all__ = ["DPWord2Vec"]
 
 PRIVATE, RELEASED = "private", "released"
 POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
-# Largest standard deviation that the noise of all steps gives an entry: vectors have entries of about this size.
-WALK = 0.1
+# Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
+# an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if
+# the noise allows it.
+WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
+ADAM_STEP = 0.01
 FEW = 6.0  # signal below which a fit warns; a choice, not tuned
-STEP = 0x9E3779B97F4A7C15  # between the keys of two steps
+KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
 
 class SentenceProblem(Problem):
@@ -73,7 +76,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
         "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
         words in the sentences.
-    tied : bool, default=True
+    tied : bool, default=False
         Whether targets and negatives have the vectors of words in a context, or a second table.
     max_words_per_group : int, default=200
         Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
@@ -157,7 +160,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         window: Any = 4,
         negative: Any = 8,
         negative_weights: Any = None,
-        tied: Any = True,
+        tied: Any = False,
         max_words_per_group: Any = 200,
         max_vocabulary_size: Any = 10000,
         vocabulary_share: Any = 0.1,
@@ -376,13 +379,13 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
         rule = Rule(self.solver, float(self.momentum), self.schedule)
-        rate = self._rate(plan, clip, rule)
+        rate = self._rate(plan, clip, rule, n_words)
 
         def gradient(t: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
             batch = session.draw(plan, records)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
-                key=(seeds[4] + t * STEP) % 2**64, batch=batch,
+                key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip
             return session.gaussian(total * (1.0 / plan.batch_size), plan).ravel()
 
@@ -406,11 +409,19 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
 
-    def _rate(self, plan: BatchPlan, clip: float, rule: Rule) -> float:
+    def _rate(self, plan: BatchPlan, clip: float, rule: Rule, n_words: int) -> float:
+        """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
         if not isinstance(self.learning_rate, str):
             return float(self.learning_rate)
+        factors = (rate_factor(rule.schedule, t, plan.releases) for t in range(plan.releases))
+        length = math.sqrt(math.fsum(f * f for f in factors))
+        if rule.solver == "adam":  # its steps have size 1 in every entry
+            return min(ADAM_STEP, WALK / length)
+        # A window touches few of the words, so a mean over windows is the smaller the more words there are.
+        rate = max(LEAST_STEP, STEP * n_words) / clip
         noise = plan.noise_multiplier * factor(self.adjacency) * clip / plan.batch_size
-        return chosen_rate(noise, clip, plan.releases, rule, WALK)
+        rate = min(rate, WALK / (noise * length)) if noise else rate
+        return (1 - rule.momentum) * rate
 
     def _progress(self, session: PrivacySession, plan: BatchPlan) -> Progress:
         return Progress(

@@ -145,7 +145,7 @@ def test_callback_bar_and_accountant():
     accountant = BudgetAccountant(epsilon=10.0, delta=1e-4, allow_seeded=True)
     model = made(callback=lambda t, theta: steps.append((t, theta.size)), accountant=accountant)
     model.fit(SENTENCES, groups=GROUPS)
-    assert steps == [(t, 18) for t in range(5)]
+    assert steps == [(t, 36) for t in range(5)]
     (line,) = accountant.ledger()
     assert line["estimator"].startswith("DPWord2Vec")
     assert line["epsilon"] == 8.0
@@ -232,7 +232,7 @@ def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
 
 
 def test_few_documents_and_seeds_warn():
-    with pytest.warns(UtilityWarning, match="few for a table of 600 numbers"):
+    with pytest.warns(UtilityWarning, match="few for a table of 1200 numbers"):
         made(vector_size=100, epsilon=0.1).fit(SENTENCES, groups=GROUPS)
     with pytest.warns(PrivacyLeakWarning, match="random_state"):
         made().fit(SENTENCES, groups=GROUPS)

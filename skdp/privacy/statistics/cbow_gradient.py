@@ -15,7 +15,6 @@ from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP
 __all__ = ["Negatives", "cbow_gradient"]
 
 LEAST_NORM = 2.0**-500
-EXACT = 2.0**53  # integers that float64 adds without an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +142,8 @@ def cbow_gradient(
        are exactly 0. So the integers have norm at most C' + sqrt(D) / 2 < C.
     4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
 
-    Integers are added exactly: in float64 where the number of units times C is at most 2**53, else modulo 2**64.
-    So one unit adds at most ``clip_norm``, and what others add has the same bits on a neighbouring data set.
+    Integers are added exactly, modulo 2**64. So one unit adds at most ``clip_norm``, and what others add has the
+    same bits on a neighbouring data set.
     """
     table, clip_norm = np.ascontiguousarray(vectors, dtype=np.float32), float(clip_norm)
     n_words = negatives.keep.size
@@ -173,10 +172,10 @@ def cbow_gradient(
             raise ValueError(
                 f"clip_norm / unit must exceed {root / 2 + 1:g} and stay below 2**50; use another unit"
             )
-        total = np.zeros(table.shape, np.float64 if ends.size * clip <= EXACT else np.int64)
+        total = np.zeros(table.shape, np.int64)
         guard = 1 + (table.size + 16) * 2.0**-52
-        add(total, finest=1.0 / unit, limit=limit, guard=guard, rounded=True)
-        return total.astype(np.int64, copy=False)
+        add(total, finest=1.0 / unit, limit=limit, guard=guard)
+        return total
 
     def plain() -> NDArray[np.float64]:
         if math.isinf(clip_norm):
