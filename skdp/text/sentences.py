@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,7 +178,7 @@ def _records(
     n_groups: int | None,
     n_public: int | None,
 ) -> PrivateRecords:
-    if codes is not None:
+    if codes is not None and n_groups is not None:
         # A group without a window has a row without words, which adds nothing: the number of groups is public.
         windows = np.vstack([windows, np.zeros((n_groups, windows.shape[1]), dtype=np.float32)])
         codes = np.append(codes, np.arange(n_groups))
@@ -186,4 +186,4 @@ def _records(
         if n_public is None:
             raise ValueError("there is no window: no sentence has two words of the vocabulary")
         windows = np.zeros((1, windows.shape[1]), dtype=np.float32)
-    return PrivateRecords(windows, groups=codes, n_public=n_public)
+    return PrivateRecords(cast("NDArray[np.float64]", windows), groups=codes, n_public=n_public)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -158,11 +158,12 @@ def cbow_gradient(
 
     order, ends = _units(rows, batch)
 
-    def add(total: NDArray[Any], **how: Any) -> None:
+    def add(total: NDArray[np.float64 | np.int64], **how: float) -> None:
         from skdp.kernels import add_cbow_gradients
 
+        windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
         add_cbow_gradients(
-            rows.matrix, order, ends, table, n_words, negatives.table(), key, total, **how
+            windows, order, ends, table, n_words, negatives.table(), key, total, **how
         )
 
     def on_grid(unit: float) -> NDArray[np.int64]:
