@@ -6,12 +6,13 @@ So a cold import is light, and an error in one room leaves the others usable.
 
 from skdp._lazy import lazy_exports
 from skdp._version import __version__ as __version__
-from skdp.registry import ESTIMATORS
+from skdp.registry import ESTIMATORS, OTHERS
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         **ESTIMATORS,
+        **OTHERS,
         "BudgetAccountant": "skdp.privacy",
         "PrivacyReport": "skdp.privacy",
         "PrivacySession": "skdp.privacy",
@@ -32,5 +33,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "preprocessing",
         "privacy",
         "statistics",
+        "text",
     ),
 )

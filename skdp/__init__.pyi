@@ -11,6 +11,7 @@ from skdp import nn as nn
 from skdp import preprocessing as preprocessing
 from skdp import privacy as privacy
 from skdp import statistics as statistics
+from skdp import text as text
 from skdp._version import __version__ as __version__
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
@@ -70,3 +71,4 @@ from skdp.privacy import PrivacySession as PrivacySession
 from skdp.privacy import PrivateRecords as PrivateRecords
 from skdp.registry import all_estimators as all_estimators
 from skdp.registry import show_versions as show_versions
+from skdp.text.word2vec import DPWord2Vec as DPWord2Vec

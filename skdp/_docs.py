@@ -465,6 +465,11 @@ REFERENCES: dict[str, tuple[str, str]] = {
         "Mallat (2012)",
         'S. Mallat, "Group invariant scattering", Communications on Pure and Applied Mathematics 65, 2012.',
     ),
+    "Mikolov2013": (
+        "Mikolov et al. (2013)",
+        'T. Mikolov, I. Sutskever, K. Chen, G. Corrado and J. Dean, "Distributed representations of words and '
+        'phrases and their compositionality", NIPS 2013.',
+    ),
     "ODonoghue2015": (
         "O'Donoghue and Candes (2015)",
         'B. O\'Donoghue and E. Candes, "Adaptive restart for accelerated gradient schemes", Foundations of '

@@ -9,7 +9,7 @@ from typing import Any
 
 from skdp._version import __version__
 
-__all__ = ["ESTIMATORS", "all_estimators", "estimators_of", "show_versions"]
+__all__ = ["ESTIMATORS", "OTHERS", "all_estimators", "estimators_of", "others_of", "show_versions"]
 
 ESTIMATORS = {
     "DPAGDClassifier": "skdp.linear_model.descent.estimators",
@@ -66,6 +66,9 @@ ESTIMATORS = {
     "STORMClassifier": "skdp.linear_model.srm.estimators",
 }
 
+# Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
+OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
+
 PACKAGES = (
     "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
 )
@@ -76,8 +79,13 @@ def estimators_of(room: str) -> dict[str, str]:
     return {name: module for name, module in ESTIMATORS.items() if module.startswith(f"{room}.")}
 
 
+def others_of(room: str) -> dict[str, str]:
+    """Return the estimators of a room whose data are no tables, with their modules."""
+    return {name: module for name, module in OTHERS.items() if module.startswith(f"{room}.")}
+
+
 def all_estimators() -> list[tuple[str, type[Any]]]:
-    """List every estimator of skdp.
+    """List every estimator of skdp that is fitted to a table.
 
     Returns
     -------

@@ -23,7 +23,8 @@ ALL = dict(skdp.all_estimators())
 STATISTICS = {
     name: getattr(skdp.statistics, name) for name in ("mean", "quantile", "count", "histogram")
 }
-DOCUMENTED = {**ALL, **STATISTICS}
+OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

@@ -9,7 +9,7 @@ import pytest
 
 import skdp
 from skdp._lazy import stub_of
-from skdp.registry import ESTIMATORS
+from skdp.registry import ESTIMATORS, OTHERS
 
 PACKAGE = Path(skdp.__file__).parent
 ROOT = PACKAGE.parent
@@ -18,7 +18,7 @@ FLOORS = [
     {"cli", "__main__"},
     {"skdp"},
     {"model_selection", "audit"},
-    {"linear_model", "multiparty", "nn", "preprocessing", "metrics", "statistics"},
+    {"linear_model", "multiparty", "nn", "preprocessing", "metrics", "statistics", "text"},
     {"base"},
     {"privacy"},
     {"losses", "kernels", "datasets"},
@@ -127,6 +127,8 @@ def test_the_api_reference_lists_the_estimators():
     )
     listed.discard("nn.LSTM")  # a layer
     assert listed == {f"{module.split('.')[1]}.{name}" for name, module in ESTIMATORS.items()}
+    others = {f"{module.split('.')[1]}.{name}" for name, module in OTHERS.items()}
+    assert others == set(re.findall(r"^   (text\.\w+)$", pages, flags=re.M))
 
 
 def resolves(name):

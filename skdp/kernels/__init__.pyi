@@ -1,6 +1,8 @@
 # Written by tools/make_stubs.py.
 
 from skdp.kernels.blas import one_blas_thread as one_blas_thread
+from skdp.kernels.cbow import add_cbow_gradients as add_cbow_gradients
+from skdp.kernels.cbow import cbow_losses as cbow_losses
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel

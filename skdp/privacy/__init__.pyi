@@ -37,9 +37,11 @@ from skdp.privacy.session.projections import check_projected as check_projected
 from skdp.privacy.shape import MOST_PER_PUBLIC as MOST_PER_PUBLIC
 from skdp.privacy.shape import PublicShape as PublicShape
 from skdp.privacy.standardization import Standardization as Standardization
+from skdp.privacy.statistics.cbow_gradient import Negatives as Negatives
 from skdp.privacy.statistics.gradient_sum import CLIPPINGS as CLIPPINGS
 from skdp.privacy.statistics.gradient_sum import LEAST_CLIP as LEAST_CLIP
 from skdp.privacy.statistics.linear_map import canonical_csr as canonical_csr
 from skdp.privacy.statistics.linear_map import linear_map as linear_map
 from skdp.privacy.statistics.linear_map import spectral_norm_bound as spectral_norm_bound
 from skdp.privacy.statistics.vertices import VertexScores as VertexScores
+from skdp.privacy.words import PrivateWords as PrivateWords

@@ -17,6 +17,7 @@ from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
+from skdp.privacy.statistics.cbow_gradient import cbow_gradient
 from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
@@ -230,6 +231,7 @@ class PrivateRecords:
     support_votes = Delegated(support_votes, "_rows")
     clipped_sum = Delegated(clipped_sum, "_rows")
     gradient_sum = Delegated(gradient_sum, "_rows")
+    cbow_gradient = Delegated(cbow_gradient, "_rows")
     class_counts = Delegated(class_counts, "_rows")
     magnitude_counts = Delegated(magnitude_counts, "_rows")
 

@@ -19,7 +19,7 @@ from skdp.privacy.accounting.gaussian import (
 )
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
-from skdp.privacy.accounting.recheck import recheck_epsilon
+from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_vocabulary
 
 __all__ = [
     "amplified_epsilon",
@@ -34,6 +34,7 @@ __all__ = [
     "pure_epsilon",
     "pure_mu",
     "recheck_epsilon",
+    "recheck_vocabulary",
     "rows_delta",
     "rows_epsilon",
     "rows_mu",

@@ -122,6 +122,20 @@ def _plan_lines(state: ReportState) -> list[Line]:
     return lines
 
 
+def _threshold_lines(state: ReportState) -> list[Line]:
+    """The lines that explain the thresholds of released vocabularies."""
+    return [
+        (
+            str(row.get("purpose", "words")),
+            f"words with a noisy count of {number_text(row['threshold'])} or more, at most "
+            f"{number_text(row['max_words'])} of each {state['unit']}; one that one {state['unit']} alone has is "
+            f"released with probability {number_text(row['delta'])} at most, which the slack pays",
+        )
+        for row in state["mechanisms"]
+        if "threshold" in row
+    ]
+
+
 # ---------------------------------------------------------------------- lines and table
 
 
@@ -142,6 +156,7 @@ def _lines(state: ReportState) -> list[Line]:
         ("accountant", state["accountant"]),
         ("noise", state["noise"]),
         *_plan_lines(state),
+        *_threshold_lines(state),
         ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
         ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
         ("erratum", state["erratum"] or ""),

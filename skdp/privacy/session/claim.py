@@ -101,6 +101,14 @@ def recheck(ledger: Ledger, claim: float) -> None:
     """Compute the cost of the rows by other code than the calibration; a larger one than the claim is a bug."""
     if not ledger.rows:
         return
+    words = math.fsum(
+        accounting.recheck_vocabulary(row) for row in ledger.rows if "threshold" in row
+    )
+    if words > ledger.slack[1]:
+        raise PrivacyAccountingError(
+            f"a word of one unit alone is released with probability {words:.3g}, and {ledger.slack[1]:.3g} was "
+            "charged; this is a bug in skdp, please report it. The result is discarded"
+        )
     pure = ledger.delta == 0
     ideal = 0.0 if pure else (ledger.delta - ledger.slack[1]) * math.exp(-ledger.slack[0])
     found = accounting.recheck_epsilon(ledger.rows, ideal, adjacency=ledger.adjacency)

@@ -35,6 +35,7 @@ from skdp.privacy.session import (
     releases,
     selected,
     sparse_vector,
+    vocabulary,
 )
 from skdp.privacy.session.keys import Keys, Seed
 from skdp.privacy.session.ledger import Ledger
@@ -166,6 +167,7 @@ class PrivacySession:
     plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
     plan_batches = Delegated(minibatches.plan_batches, "_parts")
     plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
+    plan_vocabulary = Delegated(vocabulary.plan_vocabulary, "_parts")
     require_feasible = Delegated(releases.require_feasible, "_parts")
     require_feasible_batches = Delegated(minibatches.require_feasible_batches, "_parts")
 
@@ -179,6 +181,7 @@ class PrivacySession:
     numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
     selected_gaussian = Delegated(selected.selected_gaussian, "_parts")
     objective_perturbation = Delegated(objective.objective_perturbation, "_parts")
+    release_vocabulary = Delegated(vocabulary.release_vocabulary, "_parts")
 
     # ---------------------------------------------------------------- public numbers about releases
 

@@ -133,6 +133,7 @@ READERS = {
     ("privacy/rows.py", "largest"),
     ("privacy/rows.py", "rows_of"),
     ("privacy/standardization.py", "of"),
+    ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/class_counts.py", "shares"),
     ("privacy/statistics/clipped_sum.py", "_places"),
     ("privacy/statistics/column_counts.py", "count"),

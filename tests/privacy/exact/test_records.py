@@ -11,7 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
-from skdp.privacy import Bounded, PrivacySession, PrivateRecords, Standardization, Vectors
+from skdp.privacy import (
+    Bounded,
+    Negatives,
+    PrivacySession,
+    PrivateRecords,
+    Standardization,
+    Vectors,
+)
 from skdp.privacy.batches import Partition
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.statistics.perturbed import PerturbedMinimizer
@@ -32,7 +39,10 @@ def partition(r, blocks):
 def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
     r = records(fit_intercept=True)
     theta = np.zeros(4)
+    ids = PrivateRecords(np.ones((2, 3), dtype=np.float32))
+    law = Negatives.by_weights(1, [1.0])
     calls = {
+        "cbow_gradient": lambda: ids.cbow_gradient(np.ones((1, 2)), 1.0, negatives=law, key=0),
         "mean_gradient": lambda: r.mean_gradient(LogisticLoss(), theta, 1.0),
         "recursive_gradient": lambda: r.recursive_gradient(
             LogisticLoss(), theta, theta, momentum=0.1, clip_norm=1.0, clip_diff_norm=0.1

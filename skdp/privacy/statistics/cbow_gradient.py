@@ -1,0 +1,201 @@
+"""The sum of clipped gradients of CBOW with negative sampling: few rows of a table for each window of words."""
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdp.privacy.batches import Batch
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP
+
+__all__ = ["Negatives", "cbow_gradient"]
+
+LEAST_NORM = 2.0**-500
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """The law of the negatives of a window: public, or released.
+
+    Parameters
+    ----------
+    count : int
+        How many negatives a window draws.
+    keep : ndarray of uint64 of shape (n_words,)
+    alias : ndarray of int64 of shape (n_words,)
+        Walker's alias table: of 2**32 equal parts a word keeps so many of its own column, and its alias gets the
+        others.
+
+    Examples
+    --------
+    >>> from skdp.privacy import Negatives
+    >>> Negatives.by_weights(8, [1.0, 1.0, 2.0]).shares().tolist()
+    [0.25, 0.25, 0.5]
+    """
+
+    count: int
+    keep: NDArray[np.uint64]
+    alias: NDArray[np.int64]
+
+    @classmethod
+    def by_weights(cls, count: int, weights: ArrayLike) -> "Negatives":
+        """Draw each word in proportion to its weight.
+
+        Parameters
+        ----------
+        count : int
+        weights : array-like of float of shape (n_words,)
+            Public or released; at least 0, and not all of them 0.
+
+        Returns
+        -------
+        Negatives
+        """
+        given = np.array(weights, dtype=np.float64)
+        if given.ndim != 1 or not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
+            raise ValueError("weights must be finite numbers >= 0, one for each word, not all 0")
+        left = given / given.max()
+        left *= left.size / left.sum()
+        keep, alias = np.ones(left.size), np.arange(left.size)
+        small, large = list(np.flatnonzero(left < 1)), list(np.flatnonzero(left >= 1))
+        while small and large:
+            low, high = small.pop(), large[-1]
+            keep[low], alias[low] = left[low], high
+            left[high] -= 1 - left[low]
+            if left[high] < 1:
+                small.append(large.pop())
+        return cls(int(count), np.rint(keep * 2.0**32).astype(np.uint64), alias)
+
+    def shares(self) -> NDArray[np.float64]:
+        """Return the probability of each word."""
+        own = self.keep / 2.0**32
+        found = np.bincount(self.alias, weights=1 - own, minlength=own.size) + own
+        return np.asarray(found / own.size)
+
+    def table(self) -> tuple[int, NDArray[np.uint64], NDArray[np.int64]]:
+        """Return what the kernels take."""
+        return self.count, self.keep, self.alias
+
+
+def cbow_gradient(
+    rows: Rows,
+    vectors: NDArray[np.float64],
+    clip_norm: float,
+    *,
+    negatives: Negatives,
+    key: int,
+    batch: Batch | None = None,
+) -> Bounded:
+    """Sum over the units of clipped gradients of the CBOW loss of [Mikolov2013]_ with negative sampling.
+
+    A row of the records is a window: ids of words, first the target, then the context. Ids are whole numbers from
+    1 on; 0 is no word. With e the mean of the context's vectors, the loss of a window is ``-log s(e_t.e)`` for the
+    target, and ``-log s(-e_n.e)`` for each of its negatives, s the logistic function. A group's gradient is the
+    sum of its windows' gradients. For a mean multiply by one over `n_units`, or over the batch's expected size.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_words, size) or (2 * n_words, size)
+        Public or released. One table for all vectors; or those of words in a context, and then those of targets
+        and negatives.
+    clip_norm : float
+        Largest l2 norm of a unit's gradient. inf (no clipping) can only be released without noise.
+    negatives : Negatives
+        Of ``n_words`` words. One that is the target is left out.
+    key : int
+        In 0, ..., 2**64 - 1; public, another one for each step. A window's negatives follow from the key and the
+        window's own words.
+    batch : Batch, default=None
+        Of `PrivacySession.draw`. None takes all units.
+
+    Returns
+    -------
+    Bounded
+        Of the shape of ``vectors``, with l2 bound ``clip_norm``.
+
+    Raises
+    ------
+    ValueError
+        If ``vectors`` and ``negatives`` do not fit each other. Nothing was read.
+
+    Notes
+    -----
+    **Privacy.** The law of the negatives is public, and so is the key. For a fixed key the negatives of a window
+    are a function of its own words. So the gradient of a unit is a function of this unit and of public or released
+    numbers: no place, no neighbour and no number of rows enters. It is computed by a loop over the unit's windows
+    in the order of its rows, so this holds to the last bit.
+
+    Let v be the float32 numbers that were computed for a unit, in the rows of the table that it touches. Let D be
+    the number of entries of ``vectors``, u = 2**-53, C = ``clip_norm`` in units of the grid, and
+    C' = C - sqrt(D) / 2 - 1. The unit adds the nearest integers of v t with t = min(1 / unit, C' / N), where N is
+    the computed norm of v times 1 + (D + 16) 2 u.
+
+    1. Squares of float32 numbers are exact in float64. A sum of at most D of them in any order loses at most a
+       factor (1 - u)**D. So N >= ||v|| with room for four more roundings.
+    2. The quotient and the products round by three u more, which that room covers. So the computed v t has norm
+       at most C'.
+    3. Rounding moves each of at most D entries by at most 1/2. The entries of rows that the unit does not touch
+       are exactly 0. So the integers have norm at most C' + sqrt(D) / 2 < C.
+    4. A unit whose N is not finite, or whose t is below 2**-960, adds exactly 0.
+
+    Integers are added exactly, modulo 2**64. So one unit adds at most ``clip_norm``, and what others add has the
+    same bits on a neighbouring data set.
+    """
+    table, clip_norm = np.ascontiguousarray(vectors, dtype=np.float32), float(clip_norm)
+    n_words = negatives.keep.size
+    if table.ndim != 2 or table.shape[0] not in (n_words, 2 * n_words) or not table.shape[1]:
+        raise ValueError(f"vectors must have {n_words} or {2 * n_words} rows, one for each word")
+    if not clip_norm > LEAST_NORM:
+        raise ValueError(f"clip_norm must be > 0, got {clip_norm!r}")
+    if rows.weight is not None:
+        raise ValueError("windows have no sample weights")
+    if rows.shape.container == "csr" or rows.shape.device != "cpu" or rows.shape.dtype != "float32":
+        raise ValueError("windows are rows of ids in a NumPy array of float32")
+
+    order, ends = _units(rows, batch)
+
+    def add(total: NDArray[np.float64 | np.int64], **how: float) -> None:
+        from skdp.kernels import add_cbow_gradients
+
+        windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
+        add_cbow_gradients(
+            windows, order, ends, table, n_words, negatives.table(), key, total, **how
+        )
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        clip, root = clip_norm / unit, math.sqrt(table.size)
+        limit = clip - root / 2 - 1
+        if not 0 < limit <= LARGEST_CLIP:
+            raise ValueError(
+                f"clip_norm / unit must exceed {root / 2 + 1:g} and stay below 2**50; use another unit"
+            )
+        total = np.zeros(table.shape, np.int64)
+        guard = 1 + (table.size + 16) * 2.0**-52
+        add(total, finest=1.0 / unit, limit=limit, guard=guard)
+        return total
+
+    def plain() -> NDArray[np.float64]:
+        if math.isinf(clip_norm):
+            total = np.zeros(table.shape)
+            add(total)
+            return total
+        fine = rows.fine(clip_norm)
+        return np.asarray(on_grid(fine) * fine)
+
+    source = rows.source(on_grid, plain, contribution=clip_norm, batch=batch)
+    return Bounded.from_source(source, table.shape, l2=clip_norm)
+
+
+def _units(rows: Rows, batch: Batch | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Row numbers of the units, one unit after the other, and where the rows of each end."""
+    found = rows.rows_of(rows.units_of(batch))
+    order = np.arange(rows.X.shape[0]) if found is None else np.asarray(found)
+    if rows.groups is None:
+        return order, np.arange(1, order.size + 1)
+    codes = rows.groups[order]
+    by_group = np.argsort(codes, kind="stable")
+    return order[by_group], np.flatnonzero(np.diff(codes[by_group], append=-1)) + 1

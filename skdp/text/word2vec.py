@@ -1,0 +1,532 @@
+"""Private vectors of words."""
+
+import math
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._compat import warn_user
+from skdp._docs import document
+from skdp.base import check_choice, check_flag, check_number
+from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.exceptions import UtilityWarning
+from skdp.linear_model.parts.checks import check_callback
+from skdp.nn.choices import CLIP_NORM, chosen_run, signal
+from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
+from skdp.nn.progress import Progress
+from skdp.nn.training import train
+from skdp.privacy import BatchGroup, BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
+from skdp.text.export import save_word2vec
+from skdp.text.sentences import (
+    MOST_WORDS,
+    Sentences,
+    check_vocabulary,
+    read_sentences,
+    windows_of,
+)
+
+__all__ = ["DPWord2Vec"]
+
+PRIVATE, RELEASED = "private", "released"
+POWER = 0.75  # of counts, by which negatives are drawn (Mikolov et al. 2013)
+# Chosen on held-out sentences of Brown, one seed. The largest standard deviation that the noise of all steps gives
+# an entry, about the size of the entries; and the first step over (1 - momentum), in clip norms, for each word, if
+# the noise allows it.
+WALK, STEP, LEAST_STEP = 0.1, 0.2, 10.0
+ADAM_STEP = 0.01
+FEW = 6.0  # signal below which a fit warns; a choice, not tuned
+KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
+
+
+class SentenceProblem(Problem):
+    """Checked sentences."""
+
+    records: Sentences
+
+
+@document()
+class DPWord2Vec(PrivateFit[SentenceProblem]):
+    """Vectors of words from their contexts, by differentially private SGD.
+
+    The model is CBOW with negative sampling ([Mikolov2013]_): the mean of the vectors of a window's context is to
+    tell the window's target from words that were drawn. Training takes steps along noisy clipped gradients of
+    minibatches of windows, as in [Abadi2016]_. The noise is added to all numbers of the table, also to those of
+    words that no window of the batch has.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    {epsilon} {delta}
+    vocabulary : list of str or "private", default="private"
+        A public list of words, in the order of the rows of ``vectors_``. "private" releases it for a part of the
+        budget: the words that enough groups have, in alphabetical order. This needs ``unit="group"``.
+    vector_size : int, default=100
+        Length of a word's vector.
+    window : int, default=4
+        Words on either side of a target that are its context. Words that are not in the vocabulary are left out
+        first.
+    negative : int, default=8
+        Words that are drawn for each window and step. A word that is the target is left out.
+    negative_weights : array-like of float or "released", default=None
+        Law of these words: None is uniform. Numbers are public, one for each word of a public vocabulary.
+        "released" takes the noisy counts of a private vocabulary, to the power 0.75. It is never the frequency of
+        words in the sentences.
+    tied : bool, default=False
+        Whether targets and negatives have the vectors of words in a context, or a second table.
+    max_words_per_group : int, default=200
+        Public, for ``vocabulary="private"``: the most different words that count of a group, the most frequent
+        first.
+    max_vocabulary_size : int, default=10000
+        Public, for ``vocabulary="private"``: the most words that are kept, those with the largest noisy counts.
+    vocabulary_share : float, default=0.1
+        Part of the budget (of mu^2) for ``vocabulary="private"``.
+    {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net}
+    {solver.net} {clip_norm.net} {adjacency.net}
+    unit : {"record", "group"}, default="group"
+        Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
+        in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public vocabulary. A
+        word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word. The number of
+        windows is then public.
+    {n_public} {accountant} {random_state} {verbose} {callback.net}
+
+    Attributes
+    ----------
+    vectors_ : ndarray of float32 of shape (n_words, vector_size)
+        Released vectors of the words.
+    output_vectors_ : ndarray of float32 of shape (n_words, vector_size)
+        Released vectors of targets and negatives: the same array where the tables are tied.
+    vocabulary_ : dict
+        The row of each word.
+    word_counts_ : ndarray of shape (n_words,), or None
+        Of a private vocabulary: released sums over the groups, each of which counts 1 / sqrt(k) for each of its k
+        words. Few of them are below the threshold of the release, and all carry noise.
+    clip_norm_ : float
+        The clip norm given, or the one that "adaptive" is.
+    {batch_size_} {learning_rate_.net} {n_iter_} {privacy_}
+
+    See Also
+    --------
+    DPLSTMClassifier : A classifier of sequences, which learns vectors of tokens too.
+    skdp.datasets.fetch_brown : Documents of words.
+
+    Notes
+    -----
+    {privacy.net}
+
+    A window's negatives follow from a key, the step and the window's own words. So they depend on nobody else's
+    words. Nothing else of a step is random but the batch and the noise.
+
+    **Private vocabulary.** A group of k words counts 1 / sqrt(k) for each of them, which is a vector of norm 1.
+    Each word gets Gaussian noise, and is released if its count reaches a threshold. The threshold is so high that
+    a word which one group alone has is released with a probability far below ``delta``. That probability is part
+    of the claim.
+
+    {privacy.unprotected}
+
+    References
+    ----------
+    .. [Abadi2016]
+    .. [Mikolov2013]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPWord2Vec
+    >>> rng = np.random.default_rng(0)
+    >>> topics = [["sun", "moon", "star"], ["oak", "elm", "ash"]]
+    >>> sentences = [rng.choice(topics[i % 2], 8).tolist() for i in range(6000)]
+    >>> model = DPWord2Vec(
+    ...     epsilon=4.0, vocabulary=sum(topics, []), vector_size=4, unit="group", max_iter=100
+    ... )
+    >>> model = model.fit(sentences, groups=range(6000))
+    >>> model.most_similar("oak", topn=2)[0][0] in ("elm", "ash")
+    True
+    """
+
+    _record_checks = "sentences of words"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        vocabulary: Any = "private",
+        vector_size: Any = 100,
+        window: Any = 4,
+        negative: Any = 8,
+        negative_weights: Any = None,
+        tied: Any = False,
+        max_words_per_group: Any = 200,
+        max_vocabulary_size: Any = 10000,
+        vocabulary_share: Any = 0.1,
+        batch_size: Any = "auto",
+        max_iter: Any = "auto",
+        n_epochs: Any = None,
+        learning_rate: Any = "auto",
+        schedule: Any = "linear",
+        momentum: Any = 0.9,
+        solver: Any = "sgd",
+        clip_norm: Any = "adaptive",
+        adjacency: str = "zero-out",
+        unit: str = "group",
+        n_public: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+        verbose: Any = False,
+        callback: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.vocabulary = vocabulary
+        self.vector_size = vector_size
+        self.window = window
+        self.negative = negative
+        self.negative_weights = negative_weights
+        self.tied = tied
+        self.max_words_per_group = max_words_per_group
+        self.max_vocabulary_size = max_vocabulary_size
+        self.vocabulary_share = vocabulary_share
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.momentum = momentum
+        self.solver = solver
+        self.clip_norm = clip_norm
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    # ---------------------------------------------------------------- parameters
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("vector_size", "window", "negative", "max_words_per_group"):
+            check_number(name, getattr(self, name), Integral, low=1, high=10**6)
+        check_number(
+            "max_vocabulary_size", self.max_vocabulary_size, Integral, low=1, high=MOST_WORDS
+        )
+        check_number("vocabulary_share", self.vocabulary_share, Real, low=0, strict=True, high=0.9)
+        check_number("batch_size", self.batch_size, Integral, low=1, word="auto")
+        check_number("max_iter", self.max_iter, Integral, low=1, word="auto")
+        check_number("n_epochs", self.n_epochs, Real, low=0, strict=True, high=1e6, none=True)
+        if self.n_epochs is not None and not isinstance(self.max_iter, str):
+            raise ValueError("give max_iter (steps) or n_epochs, not both")
+        positive: dict[str, Any] = {"low": 0, "strict": True}
+        check_number("learning_rate", self.learning_rate, Real, word="auto", high=1e100, **positive)
+        check_number("clip_norm", self.clip_norm, Real, word="adaptive", **positive)
+        if self.epsilon < math.inf and not isinstance(self.clip_norm, str):
+            check_number("clip_norm", self.clip_norm, Real, low=1e-6, high=1e6)
+        check_number("momentum", self.momentum, Real, low=0)
+        if self.momentum >= 1:
+            raise ValueError(f"momentum must be in [0, 1), got {self.momentum!r}")
+        check_choice("solver", self.solver, SOLVERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_flag("tied", self.tied)
+        check_callback(self.callback)
+        self._check_vocabulary()
+
+    def _check_vocabulary(self) -> None:
+        known, weights = self._known(), self.negative_weights
+        if known is None and self.unit != "group":
+            raise ValueError(
+                "vocabulary='private' needs unit='group': the words of a document are counted as one. With "
+                "unit='record' give a public list of words"
+            )
+        if isinstance(weights, str):
+            if weights != RELEASED:
+                raise ValueError(
+                    f"negative_weights must be None, numbers or {RELEASED!r}, got {weights!r}"
+                )
+            if known is not None:
+                raise ValueError(
+                    "negative_weights='released' needs vocabulary='private', whose noisy counts it takes; give "
+                    "public numbers, one for each word"
+                )
+        elif weights is not None:
+            if known is None:
+                raise ValueError(
+                    "negative_weights as numbers need a public vocabulary: one for each of its words"
+                )
+            if np.shape(weights) != (len(known),):
+                raise ValueError(
+                    f"negative_weights must be {len(known)} numbers, one for each word"
+                )
+            Negatives.by_weights(1, weights)
+
+    def _known(self) -> dict[str, int] | None:
+        """The public vocabulary, or None for a private one."""
+        if isinstance(self.vocabulary, str):
+            if self.vocabulary != PRIVATE:
+                raise ValueError(f"vocabulary must be a list of words or {PRIVATE!r}")
+            return None
+        return check_vocabulary(self.vocabulary)
+
+    def _units_before(self, X: object) -> int | None:
+        return self.n_public  # windows are counted in `read`
+
+    def _samples(self, n_units: int | None) -> bool:
+        return True
+
+    # ---------------------------------------------------------------- the fit
+
+    def fit(self, sentences: Any, y: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
+        """Learn the vectors privately.
+
+        Parameters
+        ----------
+        sentences : list of lists of str
+            The words of each sentence. A window does not reach over the end of a sentence.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_sentences,), default=None
+            The document or person that each sentence belongs to; needed by, and allowed with, ``unit="group"``
+            only.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter or the data are not as described. No budget is spent.
+        PrivacyBudgetExceeded
+            If the accountant does not hold (epsilon, delta). Nothing was read.
+        PrivacyAccountingError
+            If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
+        """
+        return super().fit(sentences, None, groups=groups)
+
+    def read(self, X: object, y: object = None, groups: object = None) -> SentenceProblem:
+        """Check the sentences and whom they belong to."""
+        known = self._known()
+        read = Sentences.read(X, groups, int(self.window), self.n_public, known)
+        return SentenceProblem(read, {}, ())
+
+    def _warn_before(self, session: PrivacySession, problem: SentenceProblem) -> None:
+        super()._warn_before(session, problem)
+        known, shape = self._known(), problem.records.shape
+        if known is None:
+            return
+        size = self._n_rows(len(known)) * int(self.vector_size)
+        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
+            warn_user(
+                f"{shape.counted()} at epsilon={self.epsilon:g} are few for a table of {size} numbers: most of "
+                "what it learns may be noise; use fewer words, a smaller vector_size or a larger epsilon",
+                UtilityWarning,
+            )
+
+    def _n_rows(self, n_words: int) -> int:
+        return n_words if self.tied else 2 * n_words
+
+    def solve(self, session: PrivacySession, problem: SentenceProblem) -> Solution:
+        """Plan everything from public numbers; release the vocabulary if it is private; then train."""
+        data, known = problem.records, self._known()
+        share = 0.0 if known is not None else float(self.vocabulary_share)
+        most = int(self.max_vocabulary_size) if known is None else len(known)
+        size = self._n_rows(most) * int(self.vector_size)
+        run = chosen_run(
+            self.epsilon, self.delta, data.shape.n_units, size,
+            batch_size=_given(self.batch_size), max_iter=_given(self.max_iter), n_epochs=self.n_epochs,
+        )  # fmt: skip
+        group = BatchGroup(run.n_iter, run.batch_size)
+        (plan,) = session.plan_batches([group], n_units=data.shape.n_units, share=1.0 - share)
+        counts = None
+        if known is None:
+            words = session.plan_vocabulary(share, int(self.max_words_per_group))
+            session.require_feasible_batches(size, (plan,))
+            known, counts = self._kept(*session.release_vocabulary(data.words(), words))
+        else:
+            session.require_feasible_batches(size, (plan,))
+        return self._trained(session, data.records(known), plan, known, counts)
+
+    def _kept(
+        self, words: tuple[str, ...], counts: tuple[float, ...]
+    ) -> tuple[dict[str, int], NDArray[np.float64]]:
+        """The released words with the largest noisy counts, in alphabetical order."""
+        if not words:
+            raise ValueError(
+                "no word is in enough groups to be released, so there is nothing to learn; what was released "
+                "stays paid for. Give a public vocabulary, a larger epsilon or vocabulary_share, or more groups"
+            )
+        found = np.array(counts)
+        kept = np.sort(np.argsort(-found, kind="stable")[: int(self.max_vocabulary_size)])
+        return {words[k]: row for row, k in enumerate(kept)}, found[kept]
+
+    def _trained(
+        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, known: dict[str, int],
+        counts: NDArray[np.float64] | None,
+    ) -> Solution:  # fmt: skip
+        n_words, dim = len(known), int(self.vector_size)
+        seeds = session.integers(2**62, 5).tolist()
+        start = _start(np.random.default_rng(seeds[:4]), n_words, dim, bool(self.tied))
+        negatives, clip = self._negatives(n_words, counts), self._clip_norm()
+        rule = Rule(self.solver, float(self.momentum), self.schedule)
+        rate = self._rate(plan, clip, rule, n_words)
+
+        def gradient(t: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+            batch = session.draw(plan, records)
+            total = records.cbow_gradient(
+                theta.reshape(-1, dim), clip, negatives=negatives,
+                key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
+            )  # fmt: skip
+            return session.gaussian(total * (1.0 / plan.batch_size), plan).ravel()
+
+        with self._progress(session, plan) as monitor:
+            theta = train(gradient, start.ravel(), plan.releases, rule, rate, monitor=monitor)
+        table = theta.reshape(-1, dim).astype(np.float32)
+        vectors, outputs = table[:n_words], table[-n_words:]
+        attributes = {
+            "vectors_": vectors, "output_vectors_": vectors if self.tied else outputs,
+            "vocabulary_": known, "word_counts_": counts, "clip_norm_": clip, "learning_rate_": rate,
+            "batch_size_": plan.batch_size,
+        }  # fmt: skip
+        return Solution(theta, plan.releases, attributes)
+
+    def _negatives(self, n_words: int, counts: NDArray[np.float64] | None) -> Negatives:
+        weights = np.ones(n_words) if self.negative_weights is None else self.negative_weights
+        if isinstance(weights, str):
+            weights = np.maximum(np.asarray(counts), 0.0) ** POWER
+        return Negatives.by_weights(int(self.negative), weights)
+
+    def _clip_norm(self) -> float:
+        return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
+
+    def _rate(self, plan: BatchPlan, clip: float, rule: Rule, n_words: int) -> float:
+        """The first step: as long as the signal asks, and no longer than the noise allows, by public numbers."""
+        if not isinstance(self.learning_rate, str):
+            return float(self.learning_rate)
+        factors = (rate_factor(rule.schedule, t, plan.releases) for t in range(plan.releases))
+        length = math.sqrt(math.fsum(f * f for f in factors))
+        if rule.solver == "adam":  # its steps have size 1 in every entry
+            return min(ADAM_STEP, WALK / length)
+        # A window touches few of the words, so a mean over windows is the smaller the more words there are.
+        rate = max(LEAST_STEP, STEP * n_words) / clip
+        noise = plan.noise_multiplier * factor(self.adjacency) * clip / plan.batch_size
+        rate = min(rate, WALK / (noise * length)) if noise else rate
+        return (1 - rule.momentum) * rate
+
+    def _progress(self, session: PrivacySession, plan: BatchPlan) -> Progress:
+        return Progress(
+            type(self).__name__, plan.releases, session.epsilon, self.verbose, self.callback, None
+        )
+
+    # ---------------------------------------------------------------- the report
+
+    def _public_facts(self, problem: SentenceProblem) -> dict[str, object]:
+        facts: dict[str, object] = {"clip_norm": self._clip_norm(), "window": int(self.window)}
+        if self._known() is None:
+            facts["max_words_per_group"] = int(self.max_words_per_group)
+        if self.unit == "record":
+            facts["a record is"] = (
+                f"one window; a word of a text is in up to {2 * int(self.window) + 1} of them"
+            )
+        return facts
+
+    def _assumptions(self, problem: SentenceProblem) -> tuple[str, ...]:
+        if self._known() is None:
+            return ()
+        return ("vocabulary was not chosen by looking at these sentences",)
+
+    # ---------------------------------------------------------------- what is done with the vectors
+
+    def most_similar(self, word: str, topn: int = 10) -> list[tuple[str, float]]:
+        """List the words whose vectors have the largest cosines with that of ``word``.
+
+        Parameters
+        ----------
+        word : str
+            Of the vocabulary.
+        topn : int, default=10
+
+        Returns
+        -------
+        list of tuple (str, float)
+            Words and cosines, the largest first, without the word itself.
+
+        Raises
+        ------
+        KeyError
+            If the word is not in the vocabulary.
+        """
+        check_is_fitted(self)
+        check_number("topn", topn, Integral, low=1)
+        row, words = self.vocabulary_[word], list(self.vocabulary_)
+        norms = np.linalg.norm(self.vectors_, axis=1)
+        cosines = self.vectors_ @ self.vectors_[row] / np.maximum(norms * norms[row], 1e-30)
+        cosines[row] = -np.inf
+        order = np.argsort(-cosines, kind="stable")[: min(int(topn), len(words) - 1)]
+        return [(words[k], float(cosines[k])) for k in order]
+
+    def loss(self, sentences: Any) -> float:
+        """Return the mean loss of the windows of sentences.
+
+        It is a function of the sentences that are given: of private ones it is a number that no epsilon covers.
+
+        Parameters
+        ----------
+        sentences : list of lists of str
+
+        Returns
+        -------
+        float
+            With negatives that follow from each window alone, the same in every call. NaN if there is no window.
+        """
+        from skdp.kernels import cbow_losses
+
+        check_is_fitted(self)
+        windows, _ = windows_of(read_sentences(sentences), self.vocabulary_, int(self.window))
+        table = self.vectors_ if self.tied else np.vstack([self.vectors_, self.output_vectors_])
+        n_words = len(self.vocabulary_)
+        negatives = self._negatives(n_words, self.word_counts_)
+        losses = cbow_losses(windows, table, n_words, negatives.table(), 0)
+        return float(losses.mean()) if losses.size else math.nan
+
+    def save_word2vec_format(self, path: Any) -> None:
+        """Write the vectors to a text file in the format of word2vec.
+
+        Parameters
+        ----------
+        path : str or path
+            The first line has the number of words and the length of a vector; each other line a word and its
+            vector.
+
+        Raises
+        ------
+        ValueError
+            If a word is empty or holds white space, which the format cannot say.
+        """
+        check_is_fitted(self)
+        save_word2vec(path, self.vocabulary_, self.vectors_)
+
+    vectors_: NDArray[np.float32]
+    output_vectors_: NDArray[np.float32]
+    vocabulary_: Mapping[str, int]
+    word_counts_: NDArray[np.float64] | None
+
+
+def _given(value: Any) -> int | None:
+    return None if isinstance(value, str) else int(value)
+
+
+def _start(rng: np.random.Generator, n_words: int, size: int, tied: bool) -> NDArray[np.float64]:
+    """Vectors before the first step, of length about 0.6; the outputs of a second table begin at 0."""
+    first = rng.uniform(-1.0, 1.0, (n_words, size)) / math.sqrt(size)
+    return first if tied else np.vstack([first, np.zeros_like(first)])

@@ -1,0 +1,291 @@
+"""DPWord2Vec: windows, parameters, errors that spend nothing, and what is done with the vectors."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import skdp
+from skdp import BudgetAccountant, DPWord2Vec
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
+from skdp.text.sentences import windows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+TOPICS = [["sun", "moon", "star"], ["oak", "elm", "ash"]]
+WORDS = [word for topic in TOPICS for word in topic]
+RNG = np.random.default_rng(0)
+SENTENCES = [RNG.choice(TOPICS[i % 2], 8).tolist() for i in range(1200)]
+GROUPS = np.arange(1200) // 2
+
+
+def made(**params):
+    settings = {
+        "epsilon": 8.0,
+        "vocabulary": WORDS,
+        "vector_size": 3,
+        "max_iter": 5,
+        "random_state": 0,
+    }
+    return DPWord2Vec(**{**settings, **params})
+
+
+# ------------------------------------------------------------------ windows
+
+
+def slow_windows(sentences, vocabulary, window):
+    for number, sentence in enumerate(sentences):
+        ids = [vocabulary[word] + 1 for word in sentence if word in vocabulary]
+        for place, target in enumerate(ids):
+            padded = [0] * window + ids + [0] * window
+            context = (
+                padded[place : place + window] + padded[place + window + 1 : place + 2 * window + 1]
+            )
+            if any(context):
+                yield number, [target, *context]
+
+
+@pytest.mark.parametrize("window", [1, 2, 5])
+def test_windows_are_those_of_the_sentences(window):
+    rng = np.random.default_rng(1)
+    sentences = [rng.choice([*"abcdefgh"], rng.integers(0, 9)).tolist() for _ in range(60)]
+    vocabulary = {word: row for row, word in enumerate("badce")}
+    windows, owners = windows_of(sentences, vocabulary, window)
+    wanted = list(slow_windows(sentences, vocabulary, window))
+    assert owners.tolist() == [number for number, _ in wanted]
+    assert windows.tolist() == [row for _, row in wanted]
+
+
+def test_no_windows():
+    assert windows_of([["a"], []], {"a": 0}, 2)[0].shape == (0, 5)
+    assert windows_of([["a", "x", "y"]], {"a": 0}, 2)[0].shape == (0, 5)
+
+
+# ------------------------------------------------------------------ fits
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+def test_without_privacy_it_learns_which_words_go_together(tied, solver):
+    rate = 0.05 if solver == "adam" else "auto"
+    model = made(
+        epsilon=math.inf, tied=tied, solver=solver, max_iter=150, vector_size=4, learning_rate=rate, unit="record"
+    ).fit(SENTENCES)  # fmt: skip
+    for topic in TOPICS:
+        near = [word for word, _ in model.most_similar(topic[0], topn=2)]
+        assert set(near) == set(topic[1:])
+    assert model.loss(SENTENCES) < 0.85 * 9 * math.log(2)
+    assert (model.output_vectors_ is model.vectors_) or not tied
+
+
+def test_it_learns_with_privacy_and_a_private_vocabulary():
+    """Where the first word's neighbours go wrong with a chance below 1e-6: the cosines are above 0.9."""
+    model = made(
+        epsilon=20.0, vocabulary="private", max_words_per_group=8, max_iter=60, unit="group",
+        negative_weights="released",
+    ).fit(SENTENCES, groups=GROUPS)  # fmt: skip
+    assert list(model.vocabulary_) == sorted(WORDS)
+    assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
+    assert model.word_counts_.shape == (6,)
+    purposes = [row["purpose"] for row in model.privacy_.mechanisms]
+    assert purposes == ["vocabulary", "steps"]
+    assert model.privacy_.mechanisms[0]["threshold"] > 1
+    assert model.privacy_.epsilon <= 20.0
+    assert model.privacy_.guarantee == "proven"
+
+
+def test_the_report_says_what_a_record_is():
+    model = made(unit="record", window=3).fit(SENTENCES)
+    assert "up to 7" in model.privacy_.public["a record is"]
+    assert model.privacy_.public["n_records"] == len(windows_of(SENTENCES, model.vocabulary_, 3)[0])
+    grouped = made().fit(SENTENCES, groups=GROUPS)
+    assert "n_records" not in grouped.privacy_.public
+    assert grouped.privacy_.public["n_groups"] == 600
+
+
+def test_a_seed_repeats_a_fit_and_other_parameters_do_not_share_noise():
+    one, two = (made(unit="record").fit(SENTENCES).vectors_ for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, made(unit="record", negative=7).fit(SENTENCES).vectors_)
+    assert not np.array_equal(one, made(unit="record", random_state=1).fit(SENTENCES).vectors_)
+
+
+def test_public_weights_and_the_largest_counts():
+    weights = np.arange(1.0, 7.0)
+    assert made(unit="record", negative_weights=weights).fit(SENTENCES).vectors_.shape == (6, 3)
+    few = made(vocabulary="private", max_words_per_group=8, max_vocabulary_size=2, epsilon=50.0)
+    few.fit([[*s, "oak", "sun", "oak", "sun"] for s in SENTENCES], groups=np.arange(1200))
+    assert list(few.vocabulary_) == ["oak", "sun"]
+
+
+def test_groups_that_say_nothing_are_groups():
+    sentences, groups = [*SENTENCES, [], ["unknown", "words"]], [*GROUPS, 600, 601]
+    model = made(max_iter=3).fit(sentences, groups=groups)
+    assert model.privacy_.public["n_groups"] == 602
+    empty = made(max_iter=2).fit([[], ["x"], ["oak"]], groups=[0, 1, 2])
+    assert np.isfinite(empty.vectors_).all()
+
+
+def test_add_remove_takes_the_public_number():
+    one = made(adjacency="add-remove", n_public=500, unit="record").fit(SENTENCES)
+    assert one.privacy_.public["n_public"] == 500
+    nothing = made(adjacency="add-remove", n_public=500, unit="record").fit([["x"]])
+    assert np.isfinite(nothing.vectors_).all()
+    both = made(adjacency="add-remove", n_public=700, vocabulary="private").fit(
+        SENTENCES, groups=GROUPS
+    )
+    assert set(both.vocabulary_) <= set(WORDS)
+
+
+def test_callback_bar_and_accountant():
+    steps = []
+    accountant = BudgetAccountant(epsilon=10.0, delta=1e-4, allow_seeded=True)
+    model = made(callback=lambda t, theta: steps.append((t, theta.size)), accountant=accountant)
+    model.fit(SENTENCES, groups=GROUPS)
+    assert steps == [(t, 36) for t in range(5)]
+    (line,) = accountant.ledger()
+    assert line["estimator"].startswith("DPWord2Vec")
+    assert line["epsilon"] == 8.0
+    with pytest.raises(PrivacyBudgetExceeded):
+        model.fit(SENTENCES, groups=GROUPS)
+
+
+# ------------------------------------------------------------------ errors, and nothing spent
+
+WRONG_DATA = [
+    ("a b c", TypeError, "got str"),
+    (["a b", "c d"], TypeError, "split it into words"),
+    ({"a": 1}, TypeError, "got dict"),
+    (iter([["a"]]), TypeError, "an iterator"),
+    (3, TypeError, "got int"),
+    ([["a", 1]], TypeError, "a word is no str"),
+    ([["a"], None], TypeError, "neither a list nor a tuple"),
+    ([[["a"]]], TypeError, "a word is no str"),
+    ([], ValueError, "no sentence at all"),
+    ([["x", "y"], ["oak"]], ValueError, "there is no window"),
+]
+
+
+@pytest.mark.parametrize(("data", "kind", "message"), WRONG_DATA)
+def test_wrong_data_spend_nothing(data, kind, message):
+    accountant = BudgetAccountant(epsilon=10.0, delta=1e-4)
+    model = made(unit="record", accountant=accountant, random_state=None)
+    with pytest.raises(kind, match=message) as told:
+        model.fit(data)
+    assert "oak" not in str(told.value)
+    assert accountant.spent() == (0.0, 0.0)
+    assert not hasattr(model, "vectors_")
+
+
+WRONG_PARAMETERS = [
+    ({"vocabulary": ["a", "b", "a"]}, ValueError, "a word twice"),
+    ({"vocabulary": []}, ValueError, "between 1 and"),
+    ({"vocabulary": "public"}, ValueError, "a list of words or 'private'"),
+    ({"vocabulary": [1, 2]}, TypeError, "a list of words"),
+    ({"vocabulary": "private", "unit": "record"}, ValueError, "needs unit='group'"),
+    ({"negative_weights": "released"}, ValueError, "needs vocabulary='private'"),
+    ({"negative_weights": "counts"}, ValueError, "None, numbers or"),
+    ({"negative_weights": [1.0]}, ValueError, "6 numbers"),
+    ({"negative_weights": [0.0] * 6}, ValueError, "not all 0"),
+    (
+        {"negative_weights": [1.0], "vocabulary": "private", "unit": "group"},
+        ValueError,
+        "need a public",
+    ),
+    ({"vector_size": 0}, ValueError, "vector_size"),
+    ({"window": 1.5}, TypeError, "window"),
+    ({"negative": 0}, ValueError, "negative"),
+    ({"tied": 1}, TypeError, "tied"),
+    ({"momentum": 1.0}, ValueError, "momentum"),
+    ({"solver": "rmsprop"}, ValueError, "solver"),
+    ({"n_epochs": 2.0}, ValueError, "not both"),
+    ({"clip_norm": 0.0}, ValueError, "clip_norm"),
+    ({"clip_norm": 1e9}, ValueError, "clip_norm"),
+    ({"vocabulary_share": 1.0}, ValueError, "vocabulary_share"),
+    ({"delta": 0.0}, ValueError, "delta=0"),
+    ({"adjacency": "add-remove"}, ValueError, "n_public"),
+]
+
+
+@pytest.mark.parametrize(("params", "kind", "message"), WRONG_PARAMETERS)
+def test_wrong_parameters_are_refused_before_the_data(params, kind, message):
+    model = made(**{"unit": "record", **params})
+    with pytest.raises(kind, match=message):
+        model.fit(None, groups=[0] if model.unit == "group" else None)
+
+
+def test_groups_go_with_their_unit():
+    with pytest.raises(ValueError, match="needs groups="):
+        made().fit(SENTENCES)
+    with pytest.raises(ValueError, match="unit='record' protects single rows"):
+        made(unit="record").fit(SENTENCES, groups=GROUPS)
+    with pytest.raises(ValueError, match=r"of shape \(n_samples,\)"):
+        made().fit(SENTENCES, groups=GROUPS[:-1])
+
+
+def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
+    with pytest.raises(ValueError, match="stays paid for"):
+        made(vocabulary="private").fit([["a", "b"], ["c"]], groups=[0, 1])
+
+
+def test_few_documents_and_seeds_warn():
+    with pytest.warns(UtilityWarning, match="few for a table of 1200 numbers"):
+        made(vector_size=100, epsilon=0.1).fit(SENTENCES, groups=GROUPS)
+    with pytest.warns(PrivacyLeakWarning, match="random_state"):
+        made().fit(SENTENCES, groups=GROUPS)
+
+
+# ------------------------------------------------------------------ what is done with the vectors
+
+
+def test_cosines_are_sorted_and_leave_the_word_out():
+    model = made(unit="record").fit(SENTENCES)
+    found = model.most_similar("oak", topn=99)
+    vectors = model.vectors_ / np.linalg.norm(model.vectors_, axis=1)[:, None]
+    wanted = vectors @ vectors[model.vocabulary_["oak"]]
+    assert len(found) == 5
+    assert [c for _, c in found] == sorted((c for _, c in found), reverse=True)
+    for word, cosine in found:
+        assert word != "oak"
+        assert cosine == pytest.approx(wanted[model.vocabulary_[word]], abs=1e-5)
+    with pytest.raises(KeyError):
+        model.most_similar("unknown")
+    with pytest.raises(ValueError, match="topn"):
+        model.most_similar("oak", topn=0)
+    assert math.isnan(model.loss([["unknown"]]))
+    with pytest.raises(NotFittedError):
+        made().most_similar("oak")
+
+
+def test_the_file_is_word2vecs_text_format(tmp_path):
+    model = made(unit="record").fit(SENTENCES)
+    model.save_word2vec_format(tmp_path / "vectors.txt")
+    first, *lines = (tmp_path / "vectors.txt").read_text(encoding="utf-8").splitlines()
+    assert first == "6 3"
+    read = {line.split()[0]: np.array(line.split()[1:], dtype=np.float32) for line in lines}
+    assert list(read) == WORDS
+    for word, vector in read.items():
+        np.testing.assert_array_equal(vector, model.vectors_[model.vocabulary_[word]])
+    spaced = made(unit="record", vocabulary=["sun", "moon", "two words"]).fit(SENTENCES)
+    with pytest.raises(ValueError, match="white space"):
+        spaced.save_word2vec_format(tmp_path / "other.txt")
+
+
+def test_it_is_an_estimator_that_can_be_cloned_and_stored():
+    model = made(unit="record")
+    assert set(vars(clone(model))) == set(model.get_params())
+    fitted = pickle.loads(pickle.dumps(model.fit(SENTENCES)))
+    np.testing.assert_array_equal(fitted.vectors_, model.vectors_)
+    assert "DPWord2Vec" not in dict(skdp.all_estimators())  # these take tables
+    assert not model.__sklearn_tags__().input_tags.two_d_array
+    attributes = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+    section = DPWord2Vec.__doc__.split("Attributes\n")[1].split("See Also")[0]
+    listed = {
+        line.split(" : ")[0].strip()
+        for line in section.split("\n")
+        if line[:5].strip() and " : " in line
+    }
+    assert attributes == listed
