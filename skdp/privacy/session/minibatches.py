@@ -282,7 +282,7 @@ def _checked(group: BatchGroup, n_units: int) -> BatchGroup:
 
 
 def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
-    """The group with the size of the largest part, as `np.array_split` makes them."""
+    """The group with the size of the largest part."""
     if adjacency == "add-remove":
         raise UnsupportedAccounting(
             "batches of a partition need a public number of units: under add-remove a unit that comes would move "
