@@ -332,7 +332,7 @@ def _check_chosen(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
 
 
 def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
-    """The group with the size of the largest part, as `np.array_split` makes them."""
+    """The group with the size of the largest part."""
     if adjacency == "add-remove":
         raise UnsupportedAccounting(
             "batches of a partition need a public number of units: under add-remove a unit that comes would move "
