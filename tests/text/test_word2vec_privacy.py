@@ -63,7 +63,7 @@ class WordTape(Tape):
         return found if name == "release_vocabulary" else Tape.for_fewer(name, found, rest)
 
 
-@pytest.mark.parametrize("params", [{}, {"tied": False, "solver": "adam"}, {"batch_size": 20}])
+@pytest.mark.parametrize("params", [{}, {"tied": False, "solver": "adam"}, {"batch_size": 60}])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_replaced_window_takes_the_same_path_within_the_sensitivity(
     adjacency, params, monkeypatch
