@@ -34,7 +34,7 @@ def test_probabilities_are_no_worse_than_frequencies(k, epsilon):
     assert log_loss(t, model.predict_proba(T)) < base + 0.02
     # The net by itself: what the recalibration is for.
     kept, model.calibration_ = model.calibration_, None
-    assert log_loss(t, model.predict_proba(T)) > base + 0.05
+    assert log_loss(t, model.predict_proba(T)) > base + 0.03
     assert kept.shape == ((2, 1) if k == 2 else (4, 3))
     assert [row["purpose"] for row in model.privacy_.mechanisms].count("recalibration") >= 3
 

@@ -40,6 +40,9 @@ class Portion:
     ) -> Any:
         return self._session.plan_numeric_sparse(runs, n_hits, share * self._share, **options)
 
+    def plan_vocabulary(self, share: float, max_words: int, **options: Any) -> Any:
+        return self._session.plan_vocabulary(share * self._share, max_words, **options)
+
     def selection_epsilon(self, choices: int, share: float) -> float:
         return self._session.selection_epsilon(choices, share * self._share)
 

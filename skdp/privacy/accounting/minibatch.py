@@ -254,11 +254,11 @@ def _epsilon(
 
 def _full_mu(group: Group) -> float:
     """Gaussian-DP parameter if all records were in every batch."""
-    square = group.releases / group.size**2
+    mu = math.sqrt(group.releases) / group.size
     if group.choices:
         one = bounded_range_mu(group.odds / group.size)
-        square += group.releases * group.choices * one**2
-    return math.sqrt(square)
+        mu = compose_mu([mu, math.sqrt(group.releases * group.choices) * one])
+    return mu
 
 
 def planned_epsilon(plan: Sequence[Release], delta: float, *, mu: float, adjacency: str) -> float:

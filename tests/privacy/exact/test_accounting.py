@@ -43,6 +43,7 @@ from skdp.privacy.accounting.recheck import objective as recheck_objective
 from skdp.privacy.accounting.recheck import projected as recheck_projected
 from skdp.privacy.accounting.recheck import rows as recheck_rows
 from skdp.privacy.accounting.recheck import sampled as recheck_sampled
+from skdp.privacy.accounting.recheck import selected as recheck_selected
 from skdp.privacy.accounting.recheck import vocabulary as recheck_vocabulary
 from tests.privacy import theirs
 
@@ -326,7 +327,7 @@ def test_recheck_shares_no_code_with_the_calibration():
     modules = set()
     files = (
         accounting.recheck, recheck_ledger, recheck_objective, recheck_projected, recheck_rows,
-        recheck_sampled, recheck_vocabulary,
+        recheck_sampled, recheck_selected, recheck_vocabulary,
     )  # fmt: skip
     trees = [ast.parse(Path(file.__file__).read_text(encoding="utf-8")) for file in files]
     for node in (node for tree in trees for node in ast.walk(tree)):
@@ -351,6 +352,7 @@ def test_recheck_shares_no_code_with_the_calibration():
         "skdp.privacy.accounting.recheck.projected",
         "skdp.privacy.accounting.recheck.rows",
         "skdp.privacy.accounting.recheck.sampled",
+        "skdp.privacy.accounting.recheck.selected",
         "skdp.privacy.accounting.recheck.vocabulary",
     }
 

@@ -156,6 +156,7 @@ READERS = {
     ("privacy/pieces.py", "n_rows"),
     ("privacy/gradients/function.py", "_called"),
     ("privacy/gradients/parts.py", "__init__"),
+    ("privacy/gradients/parts.py", "_taken"),
     ("privacy/gradients/blocks.py", "_weighted"),
     ("privacy/gradients/projections.py", "_largest_square"),
     ("privacy/gradients/projections.py", "bound_of"),
