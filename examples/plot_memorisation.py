@@ -7,7 +7,12 @@ memorised such a phrase finds it more likely than nearly all other phrases with 
 secret sharer, `skdp.audit.secret_sharer`. It is a measurement and no proof: a flat histogram proves nothing.
 
 The models here are simple: how often each word follows each other word. One of them counts exactly, the others
-release the counts with noise. A sentence is the unit of their claim.
+release the counts with noise. A sentence is the unit of their claim. The last figure is of word vectors.
+
+With ``--brown`` the script trains these vectors instead, on the Brown corpus, and writes the table of the last
+figure. It reads the folder that ``SKDP_DATA`` names, and takes some minutes::
+
+    python examples/plot_memorisation.py --brown
 """
 
 # %%
@@ -15,12 +20,18 @@ release the counts with noise. A sentence is the unit of their claim.
 # ---------------
 # The text comes from a made-up language of 120 words, in which each word has its favourite successors.
 
+import argparse
+import csv
+import math
 import warnings
+from collections import Counter
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from skdp.audit import SecretSharerDisplay, secret_sharer
+from skdp.datasets import fetch_brown
 from skdp.statistics import histogram
 
 # A seed makes these figures repeatable. Each seeded release warns.
@@ -87,16 +98,33 @@ def score(model, phrases):
 # ---------
 # How well a model knows the language is its perplexity on other text. A model that knows nothing has 120.
 
-text, other = make_text(20_000), make_pairs(make_text(1000))[0]
 MODELS = {"no privacy": exact, "epsilon = 30": private(30.0), "epsilon = 1": private(1.0)}
-displays = {}
-for name, fit in MODELS.items():
-    perplexity = np.exp(-fit(text).ravel()[other].mean())
-    print(f"{name}: perplexity {perplexity:.0f}")
-    displays[name] = secret_sharer(
-        fit, text, vocabulary=words, score=score, n_canaries=500, n_references=1000, random_state=0
-    )
-    print(displays[name], end="\n\n")
+
+
+def audit():
+    """A display for each model."""
+    text, other = make_text(20_000), make_pairs(make_text(1000))[0]
+    found = {}
+    for name, fit in MODELS.items():
+        perplexity = np.exp(-fit(text).ravel()[other].mean())
+        print(f"{name}: perplexity {perplexity:.0f}")
+        found[name] = secret_sharer(
+            fit,
+            text,
+            vocabulary=words,
+            score=score,
+            n_canaries=500,
+            n_references=1000,
+            random_state=0,
+        )
+        print(found[name], end="\n\n")
+    return found
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--brown", action="store_true")
+of_brown = parser.parse_known_args()[0].brown
+displays = {} if of_brown else audit()
 
 # %%
 # The ranks
@@ -104,8 +132,9 @@ for name, fit in MODELS.items():
 # Without privacy, canaries are found among the most likely phrases. The last column has phrases that are not
 # in the text.
 
-SecretSharerDisplay.plot_many(displays)
-plt.show()
+if displays:
+    SecretSharerDisplay.plot_many(displays)
+    plt.show()
 
 # %%
 # Epsilon from below
@@ -118,3 +147,110 @@ plt.show()
 for name, display in displays.items():
     found = [display.epsilon_lower_bound(n, adjacency="zero-out") for n in display.ranks]
     print(f"{name}: " + ", ".join(f"{value:.3f}" for value in found))
+
+# %%
+# Word vectors
+# ------------
+# CBOW vectors of 40 % of the sentences of the Brown corpus, with its 1000 most frequent words that are no
+# stop words, and 1000 canaries. The vocabulary is taken as public, the claims are for a window, and the
+# vectors have one table, as in the paper of Zhang, Mironov and Hejazinia (2021). One seed.
+
+TABLE = "docs/tables/nets/memorisation.csv"
+OUTSIDE = "outside the text"
+WORD2VEC = {
+    "no privacy": dict(
+        epsilon=math.inf, n_epochs=20, batch_size=100, clip_norm=15.0, solver="adam", learning_rate=1e-3
+    ),
+    "epsilon = 30": dict(epsilon=30.0, n_epochs=20),
+    "epsilon = 3": dict(epsilon=3.0, n_epochs=20),
+}  # fmt: skip
+
+
+def find_table():
+    """A file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
+    found = [place / TABLE for place in (Path.cwd(), *Path.cwd().parents)]
+    return next((path for path in found if path.exists()), found[0])
+
+
+def read_brown():
+    """Sentences with the words of the vocabulary only, and the vocabulary."""
+    data = fetch_brown()
+    stop_words = set(data.stop_words)
+    sentences = [
+        [word for word in line.lower().split() if word.isalpha() and word not in stop_words]
+        for document in data.data
+        for line in document.split("\n")
+    ]
+    counts = Counter(word for sentence in sentences for word in sentence)
+    kept = {word for word, _ in counts.most_common(1000)}
+    sentences = [[word for word in sentence if word in kept] for sentence in sentences]
+    sentences = [sentence for sentence in sentences if len(sentence) > 1]
+    chosen = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
+    return [sentences[k] for k in sorted(chosen)], sorted(kept)
+
+
+def audit_brown():
+    """Write the table: figures of each histogram, and its ten bins."""
+    from skdp import DPWord2Vec
+
+    text, vocabulary = read_brown()
+    with find_table().open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["model", "insertions", "distance", "p-value", "median exposure", *range(1, 11)]
+        )
+        for name, options in WORD2VEC.items():
+
+            def fit(sentences, options=options):
+                common = dict(delta=1e-5, unit="record", vocabulary=vocabulary, random_state=0)
+                return DPWord2Vec(**common, **options).fit(sentences)
+
+            display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+            for n in display.ranks:
+                columns = {name: False, OUTSIDE: True} if name == "no privacy" else {name: False}
+                for column, outside in columns.items():
+                    ranks = display.outside_ranks[n] if outside else display.ranks[n]
+                    distance, p_value = display.chi_squared(n, outside=outside)
+                    exposure = np.median(display.exposures(n, outside=outside))
+                    bins = np.histogram(ranks, bins=10, range=(0, display.n_references + 1))[0]
+                    figures = [f"{distance:.3f}", f"{p_value:.2g}", f"{exposure:.1f}"]
+                    writer.writerow([column, n, *figures, *bins])
+            file.flush()
+
+
+def draw_brown():
+    """The histograms of the table."""
+    with find_table().open() as file:
+        rows = list(csv.DictReader(file))
+    names = sorted({row["model"] for row in rows}, key=[*WORD2VEC, OUTSIDE].index)
+    insertions = sorted({int(row["insertions"]) for row in rows})
+    _, axes = plt.subplots(
+        len(insertions),
+        len(names),
+        figsize=(2.2 * len(names) + 1.2, 6.5),
+        sharex=True,
+        layout="constrained",
+    )
+    for row in rows:
+        ax = axes[insertions.index(int(row["insertions"])), names.index(row["model"])]
+        bins = [int(row[str(k)]) for k in range(1, 11)]
+        ax.bar(
+            np.arange(0.05, 1, 0.1),
+            bins,
+            width=0.1,
+            color="C7" if row["model"] == OUTSIDE else "C0",
+        )
+        ax.axhline(sum(bins) / 10, color="0.3", linestyle="--", linewidth=1.0)
+        ax.set_title(
+            f"{row['model']}, {row['insertions']} times\ndistance {row['distance']} (p = {row['p-value']})",
+            fontsize="small",
+        )
+    for ax in axes[-1]:
+        ax.set_xlabel("rank / number of phrases")
+    plt.show()
+
+
+if of_brown:
+    audit_brown()
+else:
+    draw_brown()

@@ -166,7 +166,7 @@ def test_dotted_names_exist():
 
 @pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="the documentation is not here")
 def test_named_files_and_tests_exist():
-    files = set(named(r"(?<![\w.])((?:skdp|tests|docs|examples|tools)/[\w/.]*\w)"))
+    files = set(named(r"(?<![\w.])((?:skdp|tests|docs|examples|tools)/[\w/.-]*\w)"))
     assert [pair for pair in sorted(files) if not (ROOT / pair[0]).exists()] == []
     for test, page in set(named(r"(tests/[\w/]+\.py::[\w:]+)")):
         path, *names = test.split("::")

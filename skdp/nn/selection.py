@@ -26,7 +26,14 @@ from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, 
 if TYPE_CHECKING:
     from skdp.nn.task import NetTask
 
-__all__ = ["AdaFEST", "SelectedMean", "SparseSelection", "check_select", "check_table"]
+__all__ = [
+    "AdaFEST",
+    "SelectedMean",
+    "SparseSelection",
+    "check_select",
+    "check_table",
+    "selected_by",
+]
 
 Vector = NDArray[np.float64]
 METHODS = ("exponential", "sparse vector", "uniform")
@@ -237,23 +244,28 @@ class SelectedMean(ClippedMean):
         select = self.select
         if isinstance(select, AdaFEST):
             return _by_counts(select, self.clipping, session, records, task, plan)
-        if select.method != "uniform":
-            clips = {
-                "score_clip": select.score_clip,
-                "value_clip": select.value_clip,
-                "threshold": select.threshold,
-            }
-            return lambda mean, batch: session.selected_gaussian(mean, plan, **clips)
-        # Public randomness: which coordinates a step changes is no secret.
-        rng = np.random.default_rng(session.integers(2**62, 4).tolist())
+        return selected_by(select, session, plan)
 
-        def uniform(mean: Any, batch: Any) -> tuple[NDArray[np.int64], Vector]:
-            count = select.count(mean.size)
-            positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
-            kept = mean.entries(positions, clip=select.value_clip)
-            return positions, session.gaussian(kept, plan)
 
-        return uniform
+def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPlan) -> Any:
+    """A function of a mean and its batch that releases positions and values, by sparse selection."""
+    if select.method != "uniform":
+        clips = {
+            "score_clip": select.score_clip,
+            "value_clip": select.value_clip,
+            "threshold": select.threshold,
+        }
+        return lambda mean, batch: session.selected_gaussian(mean, plan, **clips)
+    # Public randomness: which coordinates a step changes is no secret.
+    rng = np.random.default_rng(session.integers(2**62, 4).tolist())
+
+    def uniform(mean: Any, batch: Any) -> tuple[NDArray[np.int64], Vector]:
+        count = select.count(mean.size)
+        positions = np.sort(rng.choice(mean.size, count, replace=False, shuffle=False))
+        kept = mean.entries(positions, clip=select.value_clip)
+        return positions, session.gaussian(kept, plan)
+
+    return uniform
 
 
 def _warn_of_choice(

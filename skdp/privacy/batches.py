@@ -233,9 +233,8 @@ class Batch:
     _family: object
     _plan: BatchPlan
     _spent: set[int]  # parts of the plan that it was released with
-    _counted: list[
-        bool
-    ]  # whether a row of the ledger counts it; one list for all batches of a partition
+    # Whether a row of the ledger counts it; the batches of a partition share one list.
+    _counted: list[bool]
     _units: NDArray[np.int64] | None
     _places: NDArray[np.int64] | None  # of the units; see `number_of_places`
     _projections: int | None  # a key for the random projections of its plan

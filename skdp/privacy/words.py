@@ -45,10 +45,13 @@ class PrivateWords:
 
         A unit with more words than there are shares keeps its most frequent ones; of equally frequent ones those
         that come first in it. So what is kept follows from this unit alone.
+
+        A word is plain text here. A subclass of str may hold more than text (such as the document that the word
+        is from), or be equal to other words: the released object would be that of the first unit that has it.
         """
         found: dict[str, int] = {}
         for words in self._units:
-            kept = Counter(words).most_common(len(shares))
+            kept = Counter(map(str.__str__, words)).most_common(len(shares))
             for word, _ in kept:
                 found[word] = found.get(word, 0) + shares[len(kept) - 1]
         return found

@@ -18,8 +18,9 @@ from skdp.linear_model.parts.checks import check_callback
 from skdp.nn.choices import CLIP_NORM, chosen_run, signal
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
 from skdp.nn.progress import Progress
-from skdp.nn.training import train
-from skdp.privacy import BatchGroup, BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
+from skdp.nn.selection import SelectedMean, SparseSelection, selected_by
+from skdp.nn.training import ClippedMean, Clipping, train
+from skdp.privacy import BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
 from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
@@ -86,7 +87,11 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     vocabulary_share : float, default=0.1
         Part of the budget (of mu^2) for ``vocabulary="private"``.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net}
-    {solver.net} {clip_norm.net} {adjacency.net}
+    {solver.net} {clip_norm.net}
+    select : SparseSelection, default=None
+        Noise goes to chosen numbers of the table only, which each step chooses anew (`skdp.nn.SparseSelection`).
+        It needs a public vocabulary. None adds noise to all numbers.
+    {adjacency.net}
     unit : {"record", "group"}, default="group"
         Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
         in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public vocabulary. A
@@ -172,6 +177,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         momentum: Any = 0.9,
         solver: Any = "sgd",
         clip_norm: Any = "adaptive",
+        select: Any = None,
         adjacency: str = "zero-out",
         unit: str = "group",
         n_public: int | None = None,
@@ -199,6 +205,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         self.momentum = momentum
         self.solver = solver
         self.clip_norm = clip_norm
+        self.select = select
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public
@@ -241,6 +248,14 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         check_flag("tied", self.tied)
         check_callback(self.callback)
         self._check_vocabulary()
+        if self.select is not None and not isinstance(self.select, SparseSelection):
+            raise TypeError(
+                f"select must be None or a SparseSelection, got {type(self.select).__name__}"
+            )
+        if self.select is not None and self._known() is None:
+            raise ValueError(
+                "select needs a public vocabulary: how many numbers a step chooses is planned before any release"
+            )
 
     def _check_vocabulary(self) -> None:
         known, weights = self._known(), self.negative_weights
@@ -351,7 +366,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             self.epsilon, self.delta, data.shape.n_units, size,
             batch_size=_given(self.batch_size), max_iter=_given(self.max_iter), n_epochs=self.n_epochs,
         )  # fmt: skip
-        group = BatchGroup(run.n_iter, run.batch_size)
+        group = self._method().group(run.n_iter, run.batch_size, size=size)
         (plan,) = session.plan_batches([group], n_units=data.shape.n_units, share=1.0 - share)
         counts = None
         if known is None:
@@ -399,6 +414,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
         rule = Rule(self.solver, float(self.momentum), self.schedule)
         rate = self._rate(plan, clip, rule, n_words)
+        chosen = self._chosen(session, plan)
 
         def gradient(t: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
             batch = session.draw(plan, records)
@@ -406,7 +422,13 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
             )  # fmt: skip
-            return session.gaussian(total * (1.0 / plan.batch_size), plan).ravel()
+            mean = total * (1.0 / plan.batch_size)
+            if chosen is None:
+                return session.gaussian(mean, plan).ravel()
+            positions, values = chosen(mean, batch)
+            released = np.zeros(theta.size)
+            released[positions] = values
+            return released
 
         with self._progress(session, plan) as monitor:
             theta = train(gradient, start.ravel(), plan.releases, rule, rate, monitor=monitor)
@@ -424,6 +446,14 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         if isinstance(weights, str):
             weights = np.maximum(np.asarray(counts), 0.0) ** POWER
         return Negatives.by_weights(int(self.negative), weights)
+
+    def _method(self) -> ClippedMean:
+        clipping = Clipping(self._clip_norm())
+        return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
+
+    def _chosen(self, session: PrivacySession, plan: BatchPlan) -> Any:
+        """A function of a mean and its batch that releases the chosen positions and their values."""
+        return None if self.select is None else selected_by(self.select, session, plan)
 
     def _clip_norm(self) -> float:
         return CLIP_NORM if isinstance(self.clip_norm, str) else float(self.clip_norm)
@@ -451,6 +481,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     def _public_facts(self, problem: SentenceProblem) -> dict[str, object]:
         facts: dict[str, object] = {"clip_norm": self._clip_norm(), "window": int(self.window)}
+        if self.select is not None:
+            facts["select"] = repr(self.select)
         if self._known() is None:
             facts["max_words_per_group"] = int(self.max_words_per_group)
         if self.unit == "record":

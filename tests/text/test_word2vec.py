@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 import skdp
 from skdp import BudgetAccountant, DPWord2Vec
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
+from skdp.nn import SparseSelection
 from skdp.text.sentences import windows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -114,6 +115,15 @@ def test_a_seed_repeats_a_fit_and_other_parameters_do_not_share_noise():
     assert not np.array_equal(one, made(unit="record", random_state=1).fit(SENTENCES).vectors_)
 
 
+def test_it_learns_where_half_of_the_numbers_are_chosen():
+    """The cosines of the two other words of the topic are above .9, and those of the other topic below 0."""
+    model = made(epsilon=20.0, select=SparseSelection(0.5), max_iter=40).fit(
+        SENTENCES, groups=GROUPS
+    )
+    assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
+    assert "SparseSelection" in model.privacy_.public["select"]
+
+
 def test_public_weights_and_the_largest_counts():
     weights = np.arange(1.0, 7.0)
     assert made(unit="record", negative_weights=weights).fit(SENTENCES).vectors_.shape == (6, 3)
@@ -207,6 +217,12 @@ WRONG_PARAMETERS = [
     ({"clip_norm": 1e9}, ValueError, "clip_norm"),
     ({"vocabulary_share": 1.0}, ValueError, "vocabulary_share"),
     ({"delta": 0.0}, ValueError, "delta=0"),
+    ({"select": 0.1}, TypeError, "select must be None or a SparseSelection"),
+    (
+        {"select": SparseSelection(0.1), "vocabulary": "private", "unit": "group"},
+        ValueError,
+        "select needs a public",
+    ),
     ({"adjacency": "add-remove"}, ValueError, "n_public"),
 ]
 

@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from skdp import DPWord2Vec
 from skdp.exceptions import PrivacyAccountingError
+from skdp.nn import SparseSelection
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from tests.privacy import audit
 from tests.privacy.exact.test_replay import Tape
@@ -62,7 +63,7 @@ class WordTape(Tape):
         return found if name == "release_vocabulary" else Tape.for_fewer(name, found, rest)
 
 
-@pytest.mark.parametrize("params", [{}, {"tied": False, "solver": "adam"}, {"batch_size": 20}])
+@pytest.mark.parametrize("params", [{}, {"tied": False, "solver": "adam"}, {"batch_size": 60}])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_replaced_window_takes_the_same_path_within_the_sensitivity(
     adjacency, params, monkeypatch
@@ -119,6 +120,22 @@ def test_add_remove_replays_with_one_group_less(monkeypatch):
 
     fewer = sentences[:-3], codes[:-3]
     assert 0.2 < tape.compare(fit, (sentences, codes), fewer) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("method", ["exponential", "uniform"])
+def test_chosen_numbers_replay_with_an_absent_group(method, monkeypatch):
+    tape, rest = WordTape(monkeypatch), texts(20, 1)
+    select = SparseSelection(0.5, method=method)
+
+    def fit(sentences, groups):
+        return made(select=select, batch_size=8).fit(sentences, groups=groups)
+
+    found = []
+    for sentences in (texts(1, 2), texts(300, 3)):
+        present = [*sentences, *rest], [*[0] * len(sentences), *range(1, 21)]
+        absent = [[], *rest], range(21)
+        found.append(tape.compare(fit, present, absent))
+    assert 0.1 < max(found) <= 1 + 1e-9
 
 
 def test_a_twin_with_half_the_sensitivity_is_caught(monkeypatch):

@@ -20,7 +20,7 @@ __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 _EPSILON_SLACK, _DELTA_SLACK = 1e-5, 1e-4
 _COST_KEYS = (
     "name", "purpose", "noise_multiplier", "epsilon", "sampling", "sampling_rate", "n_projections",
-    "norm_ratio", "n_batches", "choices", "choice_epsilon",
+    "norm_ratio", "n_batches", "choices", "choice_epsilon", "threshold", "max_words",
 )  # fmt: skip
 _LARGEST = ("sensitivity", "grid", "noise_std", "threshold_scale", "query_scale")
 _SHARE_ROUNDING = 1 + 1e-9  # shares such as 0.7 + 0.3 may sum to one ulp above 1
@@ -80,6 +80,8 @@ class Ledger:
     rows : list of dict
         What was released.
     plans : list of plans
+    vocabularies : list of plans
+        Those of vocabularies, each around one of the plans.
     pure : list of (epsilon, count, mu^2)
         Releases that came without a plan.
     slack : list of float
@@ -104,6 +106,7 @@ class Ledger:
         self.exact = math.isinf(epsilon)
         self.rows: list[LedgerRow] = []
         self.plans: list[Plan] = []
+        self.vocabularies: list[object] = []
         self.pure: list[tuple[float, int, float]] = []
         self.slack = [0.0, 0.0]
         self.late = self.sampled = False

@@ -9,9 +9,9 @@ After the result y of a release the divergence of order g of what is left is at 
 g times the likelihood ratio of y; the mean over y is the divergence of the release x the remaining pair, which
 grows if the release is replaced by its dominating pair (Zhu, Dong & Wang 2022). Nothing else is used of D_i, so it
 may be the pair of sums that were clipped by random projections, on full batches too; y then holds the
-projections. The noise of the batches is
-calibrated to this product, before anything was released; a plan made later could depend on a result, and is
-refused.
+projections. It may be the pair of a choice of coordinates and the noise on these, whose y holds both. The noise
+of the batches is calibrated to this product, before anything was released; a plan made later could depend on a
+result, and is refused.
 
 Several statistics of one batch (`BatchPlan.parts`) count as one Gaussian release. Fix the units of the batch.
 Let P0 be the law of its released statistics if a unit is absent, P1 if it is there, P1' if it has other values.
@@ -332,7 +332,7 @@ def _check_chosen(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
 
 
 def _parted(group: BatchGroup, adjacency: str, n_units: int) -> BatchGroup:
-    """The group with the size of the largest part, as `np.array_split` makes them."""
+    """The group with the size of the largest part."""
     if adjacency == "add-remove":
         raise UnsupportedAccounting(
             "batches of a partition need a public number of units: under add-remove a unit that comes would move "

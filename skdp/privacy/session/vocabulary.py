@@ -36,7 +36,7 @@ from skdp.privacy import noise
 from skdp.privacy.accounting.releases import Gaussian
 from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
 from skdp.privacy.adjacency import factor
-from skdp.privacy.session.ledger import GaussianPlan, check_number, check_share
+from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.parts import Parts
 from skdp.privacy.session.releases import plan_gaussian
 from skdp.privacy.words import PrivateWords
@@ -111,7 +111,7 @@ def plan_vocabulary(
         share = check_share(share)
         if ledger.exact:
             plan = plan_gaussian(parts, 1, share, purpose=purpose)
-            return VocabularyPlan(plan, words, 0.0, LEAST_GRID, 0)
+            return _kept(ledger, VocabularyPlan(plan, words, 0.0, LEAST_GRID, 0))
         # Refused before anything is written down.
         multiplier = 1.0 / math.sqrt(share * ledger.mu2) * (1 + 2.0**-40)
         sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_slack
@@ -128,7 +128,13 @@ def plan_vocabulary(
         plan = plan_gaussian(parts, 1, share, purpose=purpose)
         ledger.charge_slack((slack[0] + extra[0], slack[1] + extra[1]))
         threshold = word_threshold(grid, sigma, words, delta)
-        return VocabularyPlan(plan, words, delta, grid, threshold)
+        return _kept(ledger, VocabularyPlan(plan, words, delta, grid, threshold))
+
+
+def _kept(ledger: Ledger, plan: VocabularyPlan) -> VocabularyPlan:
+    """The plan, which the ledger knows from now on: a copy could have another threshold or grid."""
+    ledger.vocabularies.append(plan)
+    return plan
 
 
 def release_vocabulary(
@@ -162,6 +168,8 @@ def release_vocabulary(
             )
         if ledger.adjacency == "add-remove" and words.shape.n_public is None:
             raise ValueError("under adjacency='add-remove' give PrivateWords their n_public")
+        if not any(plan is own for own in ledger.vocabularies):
+            raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
         ledger.check_plan(plan.gaussian, 1)
         ledger.use(plan.gaussian)
         shares = shares_of_words(plan.grid, plan.max_words).tolist()

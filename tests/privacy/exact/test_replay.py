@@ -9,6 +9,7 @@ plans that depend on the data. The twins are the shipped code with one thing rep
 
 import copy
 import inspect
+import itertools
 import math
 import warnings
 
@@ -369,7 +370,7 @@ def test_nets_that_choose_coordinates_replay(name, select, monkeypatch):
     params = {"adjacency": "zero-out", "select": select, "batch_size": 20}
     found = [
         tape.compare(lambda X, y: make(name, **params).fit(X, y), one, other)
-        for one, other in pairs(name, seed=5)
+        for one, other in itertools.islice(pairs(name, seed=5), 3)
     ]
     assert max(found) <= 2 + 1e-9
     assert tape.of_vectors >= 0.5

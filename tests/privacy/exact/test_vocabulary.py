@@ -138,9 +138,10 @@ def test_a_replaced_unit_moves_the_counts_by_at_most_the_sensitivity(adjacency):
 def released(units, seed, adjacency="zero-out", epsilon=2.0, lower=None):
     """Words and counts of one release that takes the whole budget, and whether the recheck found a fault."""
     session = opened(seed, epsilon, adjacency=adjacency)
-    plan = session.plan_vocabulary(1.0, 4)
-    if lower is not None:
-        plan = replace(plan, threshold=int(lower * plan.grid))
+    with pytest.MonkeyPatch.context() as patch:
+        if lower is not None:
+            patch.setattr(vocabulary, "word_threshold", lambda grid, *rest: int(lower * grid))
+        plan = session.plan_vocabulary(1.0, 4)
     found = dict(zip(*session.release_vocabulary(PrivateWords(units), plan)))
     try:
         session.report()
@@ -243,6 +244,51 @@ def test_plans_and_words_are_checked():
     assert removed.release_vocabulary(
         PrivateWords(UNITS, n_public=9), removed.plan_vocabulary(0.5, 5)
     )
+
+
+@pytest.mark.parametrize("changed", [{}, {"threshold": 0}, {"grid": 2**50}, {"max_words": 10**6}])
+def test_a_copy_of_a_plan_releases_nothing(changed):
+    """A lower threshold shows words of one unit, a finer grid takes the noise away: the recheck comes too late."""
+    for session in (opened(), opened(epsilon=math.inf)):
+        plan = session.plan_vocabulary(0.5, 5)
+        with pytest.raises(PrivacyBudgetExceeded, match="is a copy"):
+            session.release_vocabulary(PrivateWords([["secret"]]), replace(plan, **changed))
+        session.release_vocabulary(PrivateWords(UNITS), plan)
+
+
+class Token(str):
+    """A word with more than its text, as parsers make them; it says that it is every other word."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+
+def test_released_words_are_plain_text_whatever_the_first_unit_had():
+    token = Token("a")
+    token.document = "what only one unit has"
+    for units in ([[token], *UNITS], [*UNITS, [token]]):
+        for session in (opened(), opened(epsilon=math.inf)):
+            plan = session.plan_vocabulary(0.5, 5)
+            words, _ = session.release_vocabulary(PrivateWords(units), plan)
+            assert words == ("a", "b", "c")
+            assert {type(word) for word in words} == {str}
+    assert PrivateWords([[Token("x"), Token("y")]])._counts([9, 8]) == {"x": 8, "y": 8}
+
+
+def test_each_of_several_vocabularies_is_in_the_report_and_the_recheck():
+    """One row for both would have the limit and the threshold of one of them, and count its delta once."""
+    session = opened(epsilon=8.0)
+    plans = [session.plan_vocabulary(0.2, most) for most in (3, 40, 40)]
+    for plan in plans:
+        session.release_vocabulary(PrivateWords(UNITS), plan)
+    rows = session.report().mechanisms
+    assert [(line["max_words"], line["count"]) for line in rows] == [(3, 1), (40, 2)]
+    one, two = map(accounting.recheck_vocabulary, rows)
+    assert one == pytest.approx(rows[0]["delta"], rel=1e-3)
+    assert two == pytest.approx(2 * rows[1]["delta"], rel=1e-3)
 
 
 @pytest.mark.parametrize(
