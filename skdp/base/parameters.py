@@ -98,6 +98,8 @@ def check_number(
         float(number)
     except OverflowError:
         raise ValueError(f"{name} must be a number that float64 can hold") from None
+    if low is None and math.isnan(number):
+        raise ValueError(f"{name} must be {wanted}{also}, got {value!r}")
     if math.isnan(number) or (low is not None and (number <= low if strict else number < low)):
         raise ValueError(f"{name} must be {'>' if strict else '>='} {low:g}{also}, got {value!r}")
     if high is not None and number > high:

@@ -277,6 +277,7 @@ class NetFit(PrivateFit[Problem]):
             shares["recalibration"] = last.share
         size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
         plans = self._plan(session, shape, clipping, size, share)
+        self._method(clipping).warn_before(plans, network, self.adjacency)
         # One by one, rows stay at their places in what else is computed of them, if their number is public.
         if clipping.method != "one-by-one" or shape.n_records is None:
             require_places(

@@ -48,7 +48,8 @@ class RecursiveMomentum:
     """Momentum that each batch corrects by how its gradients changed in the last step (DP-SRM).
 
     It is a value for ``recursive=`` of the estimators of nets. Their ``clip_norm`` is the C1 of the notes, their
-    ``batch_size`` is b, and their own ``momentum`` acts on the released ``v_t``: 0 is the published algorithm.
+    ``batch_size`` is b, and their own ``momentum`` acts on the released ``v_t``. Give ``momentum=0`` to the net:
+    that is the published algorithm, and the default of nets, 0.9, was worse in most trials.
 
     Parameters
     ----------

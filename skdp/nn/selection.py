@@ -7,17 +7,21 @@ record of the batch touched: else the support of a step would tell words.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base import check_choice
+from skdp._compat import warn_user
+from skdp.base import check_choice, check_number
+from skdp.exceptions import UtilityWarning
 from skdp.nn.layers.embedding import Embedding
-from skdp.nn.network import Sequential
+from skdp.nn.network import Network, Sequential
 from skdp.nn.training import ClippedMean, Clipping, Gradient
-from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, SparseRows
+from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, SparseRows, factor
 
 if TYPE_CHECKING:
     from skdp.nn.task import NetTask
@@ -33,16 +37,23 @@ __all__ = [
 
 Vector = NDArray[np.float64]
 METHODS = ("exponential", "sparse vector", "uniform")
+COMMON = (
+    0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
+)
 
 
 def _check_share(share: float) -> None:
-    if not 0.0 < share < 1.0:
+    check_number("share", share, Real, low=0, strict=True)
+    if share >= 1:
         raise ValueError(f"share must be in (0, 1), got {share!r}")
 
 
 @dataclass(frozen=True)
 class SparseSelection:
     """Noise on floor(fraction p) of the p parameters, which each step chooses anew.
+
+    **It lowers the accuracy of ordinary nets**, often to that of guessing. It is for nets with a wide `Embedding`,
+    and for comparisons with the paper. Fits that are likely to lose by it warn.
 
     Parameters
     ----------
@@ -84,17 +95,17 @@ class SparseSelection:
     threshold: float | None = None
 
     def __post_init__(self) -> None:
+        check_number("fraction", self.fraction, Real, low=0, strict=True, high=1)
+        check_choice("method", self.method, METHODS)
+        for name in ("score_clip", "value_clip"):
+            check_number(name, getattr(self, name), Real, low=0, strict=True, none=True)
+            if getattr(self, name) == math.inf:
+                raise ValueError(f"{name} must be finite; None is no clip")
+        check_number("threshold", self.threshold, Real, none=True)
         if (self.threshold is not None) != (self.method == "sparse vector"):
             raise ValueError('threshold goes with method="sparse vector", and only with it')
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
-        if not 0.0 < self.fraction <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {self.fraction!r}")
-        check_choice("method", self.method, METHODS)
-        for name in ("score_clip", "value_clip"):
-            value = getattr(self, name)
-            if value is not None and not 0.0 < value < math.inf:
-                raise ValueError(f"{name} must be None or a finite number > 0, got {value!r}")
         _check_share(self.share)
 
     def count(self, size: int) -> int:
@@ -106,6 +117,9 @@ class SparseSelection:
 @dataclass(frozen=True)
 class AdaFEST:
     """Noise on the rows of an embedding that many records touch, and on all other layers.
+
+    All other tokens keep the vectors they start with. So nets with few tokens, or with small batches, lose
+    accuracy. A fit warns where only very common tokens can pass.
 
     Parameters
     ----------
@@ -137,6 +151,7 @@ class AdaFEST:
     share: float = 0.2
 
     def __post_init__(self) -> None:
+        check_number("threshold", self.threshold, Real)
         if not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
         _check_share(self.share)
@@ -188,6 +203,16 @@ class SelectedMean(ClippedMean):
             return BatchGroup(n_iter, batch_size)
         choices = select.count(size)
         return BatchGroup(n_iter, batch_size, choices=choices, choice_share=select.share)
+
+    def warn_before(self, plans: Sequence[BatchPlan], network: Network, adjacency: str) -> None:
+        (plan,) = plans
+        if plan.noise_multiplier <= 0:
+            return
+        if isinstance(self.select, AdaFEST):
+            _warn_of_counts(self.select, plan, network, factor(adjacency))
+        else:
+            moved = self.clipping.together * factor(adjacency) * self.clipping.norm
+            _warn_of_choice(self.select, plan, network, moved, self.clipping.norm)
 
     def begin(
         self,
@@ -241,6 +266,48 @@ def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPla
         return positions, session.gaussian(kept, plan)
 
     return uniform
+
+
+def _warn_of_choice(
+    select: SparseSelection, plan: BatchPlan, network: Network, moved: float, norm: float
+) -> None:
+    """Warn where the choice can hardly be better than chance, or where nets have lost by it."""
+    size = network.n_trainable
+    count = select.count(size)
+    if count == size:
+        return
+    reason = ""
+    if not isinstance(network.sequential.layers[0], Embedding):
+        reason = "nets without an Embedding learnt less with it than without"
+    elif select.method == "uniform":
+        reason = 'method="uniform" does not look for the ones that matter'
+    else:
+        # The largest that all chosen entries can be at once, and the noise that they must exceed.
+        clip = math.inf if select.score_clip is None else select.score_clip
+        largest = min(norm / math.sqrt(count), clip)
+        noise = 2.0 * min(moved / plan.batch_size, clip) / plan.choice_epsilon
+        if largest < noise * math.log(size / count):
+            reason = "the noise of the choice is so large that the choice is nearly random"
+    if reason:
+        warn_user(
+            f"select=SparseSelection changes {count} of {size} parameters in a step, and {reason}: leave select "
+            "out, or compare both on public data",
+            UtilityWarning,
+        )
+
+
+def _warn_of_counts(select: AdaFEST, plan: BatchPlan, network: Network, moved: float) -> None:
+    """Warn where only very common tokens can pass the threshold."""
+    std = plan.noise_multiplier / math.sqrt(select.share) * moved
+    # A record of k different tokens counts 1 / sqrt(k) for each.
+    wanted = math.ceil(select.threshold * std * math.sqrt(math.prod(network.shapes[0])))
+    if wanted > COMMON * plan.batch_size:
+        warn_user(
+            f"select=AdaFEST changes the vector of a token only where about {wanted} records of a batch have it "
+            f"(if all tokens of a record differ), and a batch has {plan.batch_size}: give a smaller threshold, "
+            "such as 0, or a larger batch_size, or leave select out",
+            UtilityWarning,
+        )
 
 
 def _by_counts(

@@ -10,6 +10,7 @@ less tells an adversary nothing more.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from skdp.nn.training import ClippedMean, Gradient
 from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords, factor
 
 if TYPE_CHECKING:
+    from skdp.nn.network import Network
     from skdp.nn.task import NetTask
 
 __all__ = ["Masks", "RandomSparsification", "SparsifiedMean", "chosen_sparsity"]
@@ -199,6 +201,17 @@ class SparsifiedMean(ClippedMean):
         noise = plan.noise_multiplier * moved * self.norm
         return chosen_sparsity(noise * self.clipping.together / plan.batch_size, self.norm, size)
 
+    def warn_before(self, plans: Sequence[BatchPlan], network: "Network", adjacency: str) -> None:
+        (plan,) = plans
+        epoch = math.ceil(plan.n_units / plan.batch_size)
+        rate = self.sparsity(plan, adjacency, network.n_trainable)
+        if self.sparsify.cooling and rate > 0 and plan.releases <= epoch:
+            warn_user(
+                "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
+                "epochs, or RandomSparsification(cooling=False)",
+                UtilityWarning,
+            )
+
     def begin(
         self,
         session: PrivacySession,
@@ -211,12 +224,6 @@ class SparsifiedMean(ClippedMean):
         size = task.network.n_trainable
         rate = self.sparsity(plan, session.adjacency, size)
         epoch = math.ceil(plan.n_units / plan.batch_size)
-        if self.sparsify.cooling and rate > 0 and plan.releases <= epoch:
-            warn_user(
-                "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
-                "epochs, or RandomSparsification(cooling=False)",
-                UtilityWarning,
-            )
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())
         masks = Masks(self.sparsify, rate, size, epoch, plan.releases, rng)
 

@@ -15,6 +15,7 @@ from skdp.nn.optimizers import Average, Optimizer, Rule
 from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
 
 if TYPE_CHECKING:
+    from skdp.nn.network import Network
     from skdp.nn.task import NetTask
 
 __all__ = ["ClippedMean", "Clipping", "Gradient", "train"]
@@ -109,6 +110,9 @@ class ClippedMean:
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
         """Part of the ``size`` trained parameters that rests in the last epoch."""
         return 0.0
+
+    def warn_before(self, plans: Sequence[BatchPlan], network: "Network", adjacency: str) -> None:
+        """Warn where public numbers say that the steps will be of little use; nothing is spent yet."""
 
     def begin(
         self,

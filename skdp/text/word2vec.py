@@ -327,6 +327,11 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         PrivacyAccountingError
             If the ledger costs more than the claim, which is a bug in skdp. The result is discarded.
         """
+        if groups is None and self.unit == "group":
+            raise ValueError(
+                "unit='group' needs groups= in fit: the document or person of each sentence. "
+                "groups=range(len(sentences)) makes each sentence a document of its own"
+            )
         return super().fit(sentences, None, groups=groups)
 
     def read(self, X: object, y: object = None, groups: object = None) -> SentenceProblem:
@@ -366,11 +371,25 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         counts = None
         if known is None:
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
+            self._warn_of_threshold(words.threshold / words.grid, data.shape.n_units)
             session.require_feasible_batches(size, (plan,))
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
         else:
             session.require_feasible_batches(size, (plan,))
         return self._trained(session, data.records(known), plan, known, counts)
+
+    def _warn_of_threshold(self, threshold: float, n_units: int) -> None:
+        """Warn where documents that have as many words as are allowed would release none of them."""
+        most = int(self.max_words_per_group)
+        wanted = threshold * math.sqrt(most)
+        if wanted > n_units:
+            warn_user(
+                f"a word is released if about {threshold:.0f} * sqrt(k) groups have it, where k is the number of "
+                f"different words of a group. For k = max_words_per_group = {most} that is {wanted:.0f} groups, "
+                "more than there are. If groups have so many words, give a smaller max_words_per_group (their "
+                "most frequent words count then), a larger epsilon or vocabulary_share, or a public vocabulary",
+                UtilityWarning,
+            )
 
     def _kept(
         self, words: tuple[str, ...], counts: tuple[float, ...]
@@ -500,6 +519,10 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         """
         check_is_fitted(self)
         check_number("topn", topn, Integral, low=1)
+        if word not in self.vocabulary_:
+            raise KeyError(
+                f"{word!r} is not among the {len(self.vocabulary_)} words of vocabulary_"
+            )
         row, words = self.vocabulary_[word], list(self.vocabulary_)
         norms = np.linalg.norm(self.vectors_, axis=1)
         cosines = self.vectors_ @ self.vectors_[row] / np.maximum(norms * norms[row], 1e-30)

@@ -7,6 +7,7 @@ likelihood ratio, which is the best there is. The twins are the shipped code wit
 import contextlib
 import functools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.stats import beta, binom, chi2, norm
 from sklearn.base import clone
 
 from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetworkRegressor
-from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting
+from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, ReLU, Sequential, SparseSelection
 from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
@@ -300,6 +301,7 @@ def accountant():
     [
         {"fraction": 0.0}, {"fraction": 2.0}, {"method": "best"}, {"score_clip": 0.0}, {"value_clip": -1.0},
         {"share": 1.0}, {"threshold": 1.0}, {"threshold": math.nan, "method": "sparse vector"},
+        {"score_clip": math.inf}, {"method": "sparse vector"},
     ],
 )  # fmt: skip
 def test_wrong_numbers_are_refused(wrong):
@@ -384,3 +386,79 @@ def test_the_plan_pays_for_counts_and_gradients():
     rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "steps"]
     assert sum(row["count"] for row in rows) == 4
     assert model.privacy_.epsilon <= 4.0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fraction", "a"), ("fraction", None), ("fraction", True), ("score_clip", "a"), ("share", "a"),
+        ("threshold", "a"),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_is_named(name, value):
+    with pytest.raises(TypeError, match=f"{name} must be a number"):
+        SparseSelection(**{name: value})
+    if name in ("share", "threshold"):
+        with pytest.raises(TypeError, match=f"{name} must be a number"):
+            AdaFEST(**{name: value})
+
+
+def told(model, *data):
+    """What a fit says of ``select``."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.fit(*data)
+    return [str(w.message) for w in found if str(w.message).startswith("select=")]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "select", "parts"),
+    [
+        (4.0, SparseSelection(0.05), ["of 82 parameters", "without an Embedding"]),
+        (4.0, SparseSelection(0.05, "uniform"), ["without an Embedding"]),
+        (4.0, SparseSelection(1.0), None),
+        (math.inf, SparseSelection(0.05), None),
+    ],
+)
+def test_a_fit_that_selection_is_likely_to_harm_warns(epsilon, select, parts):
+    X = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
+    model = DPMLPClassifier(
+        epsilon=epsilon, classes=(0, 1), input_range=(-1, 1), hidden_layer_sizes=(16,), max_iter=2, select=select
+    )  # fmt: skip
+    found = told(model, X, (X[:, 0] > 0).astype(int))
+    assert len(found) == (parts is not None)
+    assert all(part in found[0] for part in parts or ())
+
+
+@pytest.mark.parametrize(
+    ("select", "part"),
+    [
+        (SparseSelection(0.05), "nearly random"),
+        (SparseSelection(0.05, "uniform"), "does not look"),
+        (SparseSelection(0.0001), None),
+        (AdaFEST(), "records of a batch have it"),
+        (AdaFEST(0.0), None),
+    ],
+)
+def test_text_nets_warn_by_public_numbers(select, part):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(1, 201, size=(300, 9)), rng.integers(0, 2, 300)
+    model = DPLSTMClassifier(
+        epsilon=4.0, vocabulary_size=200, max_length=9, n_features=4, n_units=2, classes=(0, 1), max_iter=2,
+        batch_size=150, select=select,
+    )  # fmt: skip
+    found = told(model, X, y)
+    assert [part in text for text in found] == ([] if part is None else [True])
+
+
+def test_a_warning_that_is_an_error_spends_nothing(accountant):
+    X, y = data(200)
+    model = DPMLPClassifier(
+        epsilon=4.0, classes=(0, 1), input_range=(-1, 1), max_iter=2, select=SparseSelection(0.1),
+        accountant=accountant,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="select=")
+        with pytest.raises(UtilityWarning, match="select="):
+            model.fit(X, y)
+    assert accountant.spent() == (0, 0)

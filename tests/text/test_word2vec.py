@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -234,7 +235,7 @@ def test_wrong_parameters_are_refused_before_the_data(params, kind, message):
 
 
 def test_groups_go_with_their_unit():
-    with pytest.raises(ValueError, match="needs groups="):
+    with pytest.raises(ValueError, match=r"needs groups= in fit: .* of each sentence"):
         made().fit(SENTENCES)
     with pytest.raises(ValueError, match="unit='record' protects single rows"):
         made(unit="record").fit(SENTENCES, groups=GROUPS)
@@ -245,6 +246,20 @@ def test_groups_go_with_their_unit():
 def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
     with pytest.raises(ValueError, match="stays paid for"):
         made(vocabulary="private").fit([["a", "b"], ["c"]], groups=[0, 1])
+
+
+def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spent():
+    accountant = BudgetAccountant(1.0, 1e-5)
+    model = made(
+        vocabulary="private", epsilon=1.0, random_state=None, accountant=accountant, max_words_per_group=200
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="a word is released if")
+        with pytest.raises(
+            UtilityWarning, match=r"k = max_words_per_group = 200 .* smaller max_words_per_group"
+        ):
+            model.fit(SENTENCES[:60], groups=range(60))
+    assert accountant.spent() == (0, 0)
 
 
 def test_few_documents_and_seeds_warn():
@@ -267,7 +282,7 @@ def test_cosines_are_sorted_and_leave_the_word_out():
     for word, cosine in found:
         assert word != "oak"
         assert cosine == pytest.approx(wanted[model.vocabulary_[word]], abs=1e-5)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="'unknown' is not among the 6 words"):
         model.most_similar("unknown")
     with pytest.raises(ValueError, match="topn"):
         model.most_similar("oak", topn=0)
