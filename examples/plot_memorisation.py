@@ -13,6 +13,9 @@ With ``--brown`` the script trains these vectors instead, on the Brown corpus, a
 figure. It reads the folder that ``SKDP_DATA`` names, and takes some minutes::
 
     python examples/plot_memorisation.py --brown
+
+With ``--steps`` it audits them at two values of epsilon with equal steps, for windows and for documents, and
+writes docs/tables/nets/memorisation-steps.csv. This takes some minutes, too.
 """
 
 # %%
@@ -123,8 +126,9 @@ def audit():
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--brown", action="store_true")
-of_brown = parser.parse_known_args()[0].brown
-displays = {} if of_brown else audit()
+parser.add_argument("--steps", action="store_true")
+chosen = parser.parse_known_args()[0]
+displays = {} if chosen.brown or chosen.steps else audit()
 
 # %%
 # The ranks
@@ -166,34 +170,35 @@ WORD2VEC = {
 }  # fmt: skip
 
 
-def find_table():
+def find_table(name=TABLE):
     """A file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    found = [place / TABLE for place in (Path.cwd(), *Path.cwd().parents)]
+    found = [place / name for place in (Path.cwd(), *Path.cwd().parents)]
     return next((path for path in found if path.exists()), found[0])
 
 
 def read_brown():
-    """Sentences with the words of the vocabulary only, and the vocabulary."""
+    """Sentences with the words of the vocabulary only, the document of each, and the vocabulary."""
     data = fetch_brown()
     stop_words = set(data.stop_words)
     sentences = [
-        [word for word in line.lower().split() if word.isalpha() and word not in stop_words]
-        for document in data.data
+        (k, [word for word in line.lower().split() if word.isalpha() and word not in stop_words])
+        for k, document in enumerate(data.data)
         for line in document.split("\n")
     ]
-    counts = Counter(word for sentence in sentences for word in sentence)
+    counts = Counter(word for _, sentence in sentences for word in sentence)
     kept = {word for word, _ in counts.most_common(1000)}
-    sentences = [[word for word in sentence if word in kept] for sentence in sentences]
-    sentences = [sentence for sentence in sentences if len(sentence) > 1]
-    chosen = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
-    return [sentences[k] for k in sorted(chosen)], sorted(kept)
+    sentences = [(k, [word for word in sentence if word in kept]) for k, sentence in sentences]
+    sentences = [(k, sentence) for k, sentence in sentences if len(sentence) > 1]
+    part = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
+    documents, text = zip(*(sentences[k] for k in sorted(part)))
+    return list(text), documents, sorted(kept)
 
 
 def audit_brown():
     """Write the table: figures of each histogram, and its ten bins."""
     from skdp import DPWord2Vec
 
-    text, vocabulary = read_brown()
+    text, _, vocabulary = read_brown()
     with find_table().open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -216,6 +221,41 @@ def audit_brown():
                     figures = [f"{distance:.3f}", f"{p_value:.2g}", f"{exposure:.1f}"]
                     writer.writerow([column, n, *figures, *bins])
             file.flush()
+
+
+STEPS = "docs/tables/nets/memorisation-steps.csv"
+# The batches and steps that 20 epochs are at epsilon 3 and at 30; then some for documents, of which 500 train.
+RUNS = [("record", 3386, 529), ("record", 19784, 91), ("group", 100, 100)]
+
+
+def audit_steps():
+    """Write the table: both values of epsilon with equal batches and steps."""
+    from skdp import DPWord2Vec
+
+    text, documents, vocabulary = read_brown()
+    with find_table(STEPS).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        measured = [f"distance, {n} times" for n in (3, 9, 15)]
+        writer.writerow(["unit", "epsilon", "batch", "steps", "training loss", *measured])
+        for unit, batch_size, max_iter in RUNS:
+            for epsilon in (30.0, 3.0):
+                settings = dict(
+                    epsilon=epsilon, batch_size=batch_size, max_iter=max_iter, unit=unit, tied=True
+                )  # fmt: skip
+                groups, losses = (documents if unit == "group" else None), []
+
+                def fit(sentences, settings=settings, groups=groups, losses=losses):
+                    common = dict(delta=1e-5, vocabulary=vocabulary, random_state=0)
+                    model = DPWord2Vec(**common, **settings).fit(sentences, groups=groups)
+                    losses.append(model.loss(text))
+                    return model
+
+                display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+                name = "window" if unit == "record" else "document"
+                loss = f"{np.mean(losses):.3f}"
+                distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
+                writer.writerow([name, f"{epsilon:g}", batch_size, max_iter, loss, *distances])
+                file.flush()
 
 
 def draw_brown():
@@ -250,7 +290,9 @@ def draw_brown():
     plt.show()
 
 
-if of_brown:
+if chosen.brown:
     audit_brown()
+elif chosen.steps:
+    audit_steps()
 else:
     draw_brown()
