@@ -14,8 +14,8 @@ figure. It reads the folder that ``SKDP_DATA`` names, and takes some minutes::
 
     python examples/plot_memorisation.py --brown
 
-With ``--steps`` it audits them at two values of epsilon with equal steps, for windows and for documents, and
-writes docs/tables/nets/memorisation-steps.csv. This takes some minutes, too.
+With ``--steps`` it audits them at two values of epsilon with equal batches and steps, and writes
+docs/tables/nets/memorisation-steps.csv. This takes some minutes, too.
 """
 
 # %%
@@ -177,28 +177,27 @@ def find_table(name=TABLE):
 
 
 def read_brown():
-    """Sentences with the words of the vocabulary only, the document of each, and the vocabulary."""
+    """Sentences with the words of the vocabulary only, and the vocabulary."""
     data = fetch_brown()
     stop_words = set(data.stop_words)
     sentences = [
-        (k, [word for word in line.lower().split() if word.isalpha() and word not in stop_words])
-        for k, document in enumerate(data.data)
+        [word for word in line.lower().split() if word.isalpha() and word not in stop_words]
+        for document in data.data
         for line in document.split("\n")
     ]
-    counts = Counter(word for _, sentence in sentences for word in sentence)
+    counts = Counter(word for sentence in sentences for word in sentence)
     kept = {word for word, _ in counts.most_common(1000)}
-    sentences = [(k, [word for word in sentence if word in kept]) for k, sentence in sentences]
-    sentences = [(k, sentence) for k, sentence in sentences if len(sentence) > 1]
+    sentences = [[word for word in sentence if word in kept] for sentence in sentences]
+    sentences = [sentence for sentence in sentences if len(sentence) > 1]
     part = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
-    documents, text = zip(*(sentences[k] for k in sorted(part)))
-    return list(text), documents, sorted(kept)
+    return [sentences[k] for k in sorted(part)], sorted(kept)
 
 
 def audit_brown():
     """Write the table: figures of each histogram, and its ten bins."""
     from skdp import DPWord2Vec
 
-    text, _, vocabulary = read_brown()
+    text, vocabulary = read_brown()
     with find_table().open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -207,7 +206,9 @@ def audit_brown():
         for name, options in WORD2VEC.items():
 
             def fit(sentences, options=options):
-                common = dict(delta=1e-5, unit="record", vocabulary=vocabulary, random_state=0)
+                common = dict(
+                    delta=1e-5, unit="record", tied=True, vocabulary=vocabulary, random_state=0
+                )
                 return DPWord2Vec(**common, **options).fit(sentences)
 
             display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
@@ -224,38 +225,33 @@ def audit_brown():
 
 
 STEPS = "docs/tables/nets/memorisation-steps.csv"
-# The batches and steps that 20 epochs are at epsilon 3 and at 30; then some for documents, of which 500 train.
-RUNS = [("record", 3386, 529), ("record", 19784, 91), ("group", 100, 100)]
 
 
 def audit_steps():
-    """Write the table: both values of epsilon with equal batches and steps."""
+    """Write the table: both values of epsilon with the batches and steps that 20 epochs are at epsilon 3."""
     from skdp import DPWord2Vec
 
-    text, documents, vocabulary = read_brown()
+    text, vocabulary = read_brown()
     with find_table(STEPS).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         measured = [f"distance, {n} times" for n in (3, 9, 15)]
         writer.writerow(["unit", "epsilon", "batch", "steps", "training loss", *measured])
-        for unit, batch_size, max_iter in RUNS:
-            for epsilon in (30.0, 3.0):
-                settings = dict(
-                    epsilon=epsilon, batch_size=batch_size, max_iter=max_iter, unit=unit, tied=True
-                )  # fmt: skip
-                groups, losses = (documents if unit == "group" else None), []
+        for epsilon in (30.0, 3.0):
+            losses = []
 
-                def fit(sentences, settings=settings, groups=groups, losses=losses):
-                    common = dict(delta=1e-5, vocabulary=vocabulary, random_state=0)
-                    model = DPWord2Vec(**common, **settings).fit(sentences, groups=groups)
-                    losses.append(model.loss(text))
-                    return model
+            def fit(sentences, epsilon=epsilon, losses=losses):
+                model = DPWord2Vec(
+                    epsilon=epsilon, delta=1e-5, unit="record", vocabulary=vocabulary, tied=True,
+                    batch_size=3386, max_iter=529, random_state=0,
+                ).fit(sentences)  # fmt: skip
+                losses.append(model.loss(text))
+                return model
 
-                display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
-                name = "window" if unit == "record" else "document"
-                loss = f"{np.mean(losses):.3f}"
-                distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
-                writer.writerow([name, f"{epsilon:g}", batch_size, max_iter, loss, *distances])
-                file.flush()
+            display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+            loss = f"{np.mean(losses):.3f}"
+            distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
+            writer.writerow(["window", f"{epsilon:g}", 3386, 529, loss, *distances])
+            file.flush()
 
 
 def draw_brown():
