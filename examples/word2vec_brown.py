@@ -36,10 +36,10 @@ SETTINGS = {
     "DP-SGD, epsilon 3": {"epsilon": 3.0, "batch_size": 4000, "max_iter": 300},
 }  # fmt: skip
 
-# What the curves have in place of 150 steps of 4,000 windows at epsilon 30. Step size, fraction and share were chosen
-# on the 20 %, one seed and two tables, by few fits of 100 steps: step sizes 300 to 2,000, fractions .01, .1 and .5,
-# shares .1 to .75. The sparse vector technique cannot choose half of the numbers: its noise is then too large for
-# its grid.
+# What the curves have in place of 150 steps of 4,000 windows at epsilon 30. Step size, fraction and share were
+# chosen on the 20 %, one seed and two tables, by few fits of 100 steps: step sizes 300 to 2,000, fractions .01, .1
+# and .5, shares .1 to .75. The sparse vector technique cannot choose half of the numbers: its noise is then too
+# large for its grid.
 CURVES = {
     "no privacy": SETTINGS["no privacy"],
     "DP-SGD, epsilon 30": {"learning_rate": 300.0},
