@@ -13,6 +13,9 @@ With ``--brown`` the script trains these vectors instead, on the Brown corpus, a
 figure. It reads the folder that ``SKDP_DATA`` names, and takes some minutes::
 
     python examples/plot_memorisation.py --brown
+
+With ``--steps`` it audits them at two values of epsilon with equal batches and steps, and writes
+docs/tables/nets/memorisation-steps.csv. This takes some minutes, too.
 """
 
 # %%
@@ -123,8 +126,9 @@ def audit():
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--brown", action="store_true")
-of_brown = parser.parse_known_args()[0].brown
-displays = {} if of_brown else audit()
+parser.add_argument("--steps", action="store_true")
+chosen = parser.parse_known_args()[0]
+displays = {} if chosen.brown or chosen.steps else audit()
 
 # %%
 # The ranks
@@ -166,9 +170,9 @@ WORD2VEC = {
 }  # fmt: skip
 
 
-def find_table():
+def find_table(name=TABLE):
     """A file of this documentation: sphinx-gallery runs in ``examples`` or in the root."""
-    found = [place / TABLE for place in (Path.cwd(), *Path.cwd().parents)]
+    found = [place / name for place in (Path.cwd(), *Path.cwd().parents)]
     return next((path for path in found if path.exists()), found[0])
 
 
@@ -185,8 +189,8 @@ def read_brown():
     kept = {word for word, _ in counts.most_common(1000)}
     sentences = [[word for word in sentence if word in kept] for sentence in sentences]
     sentences = [sentence for sentence in sentences if len(sentence) > 1]
-    chosen = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
-    return [sentences[k] for k in sorted(chosen)], sorted(kept)
+    part = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
+    return [sentences[k] for k in sorted(part)], sorted(kept)
 
 
 def audit_brown():
@@ -202,7 +206,9 @@ def audit_brown():
         for name, options in WORD2VEC.items():
 
             def fit(sentences, options=options):
-                common = dict(delta=1e-5, unit="record", vocabulary=vocabulary, random_state=0)
+                common = dict(
+                    delta=1e-5, unit="record", tied=True, vocabulary=vocabulary, random_state=0
+                )
                 return DPWord2Vec(**common, **options).fit(sentences)
 
             display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
@@ -215,6 +221,36 @@ def audit_brown():
                     bins = np.histogram(ranks, bins=10, range=(0, display.n_references + 1))[0]
                     figures = [f"{distance:.3f}", f"{p_value:.2g}", f"{exposure:.1f}"]
                     writer.writerow([column, n, *figures, *bins])
+            file.flush()
+
+
+STEPS = "docs/tables/nets/memorisation-steps.csv"
+
+
+def audit_steps():
+    """Write the table: both values of epsilon with the batches and steps that 20 epochs are at epsilon 3."""
+    from skdp import DPWord2Vec
+
+    text, vocabulary = read_brown()
+    with find_table(STEPS).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        measured = [f"distance, {n} times" for n in (3, 9, 15)]
+        writer.writerow(["unit", "epsilon", "batch", "steps", "training loss", *measured])
+        for epsilon in (30.0, 3.0):
+            losses = []
+
+            def fit(sentences, epsilon=epsilon, losses=losses):
+                model = DPWord2Vec(
+                    epsilon=epsilon, delta=1e-5, unit="record", vocabulary=vocabulary, tied=True,
+                    batch_size=3386, max_iter=529, random_state=0,
+                ).fit(sentences)  # fmt: skip
+                losses.append(model.loss(text))
+                return model
+
+            display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+            loss = f"{np.mean(losses):.3f}"
+            distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
+            writer.writerow(["window", f"{epsilon:g}", 3386, 529, loss, *distances])
             file.flush()
 
 
@@ -250,7 +286,9 @@ def draw_brown():
     plt.show()
 
 
-if of_brown:
+if chosen.brown:
     audit_brown()
+elif chosen.steps:
+    audit_steps()
 else:
     draw_brown()

@@ -21,7 +21,16 @@ from skdp.exceptions import UtilityWarning
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Network, Sequential
 from skdp.nn.training import ClippedMean, Clipping, Gradient
-from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords, SparseRows, factor
+from skdp.privacy import (
+    BatchGroup,
+    BatchPart,
+    BatchPlan,
+    Bounded,
+    PrivacySession,
+    PrivateRecords,
+    SparseRows,
+    factor,
+)
 
 if TYPE_CHECKING:
     from skdp.nn.task import NetTask
@@ -32,6 +41,7 @@ __all__ = [
     "SparseSelection",
     "check_select",
     "check_table",
+    "kept_rows",
     "selected_by",
 ]
 
@@ -329,14 +339,23 @@ def _by_counts(
         counts = records.gradient_sum(
             touched, 1.0, size=n_rows, batch=batch, **_one_by_one(clipping)
         )
-        std = session.noise_std(counts, counted)
-        kept = np.flatnonzero(session.gaussian(counts, counted) >= select.threshold * std)
+        kept = kept_rows(select, session, counts, counted)
         # The table is the first trained tensor.
         inside = (kept[:, None] * width + np.arange(width)).ravel()
         positions = np.concatenate([inside, np.arange(n_rows * width, mean.size)])
         return positions, session.gaussian(mean.entries(positions), added)
 
     return chosen
+
+
+def kept_rows(
+    select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart, *, least: int = 0
+) -> NDArray[np.int64]:
+    """Rows whose noisy counts, which are released here, reach the threshold; or the ``least`` largest ones."""
+    std = session.noise_std(counts, counted)
+    noisy = session.gaussian(counts, counted)
+    kept = np.flatnonzero(noisy >= select.threshold * std)
+    return kept if kept.size >= least else np.sort(np.argsort(-noisy, kind="stable")[:least])
 
 
 def _one_by_one(clipping: Clipping) -> dict[str, Any]:

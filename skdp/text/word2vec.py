@@ -18,9 +18,10 @@ from skdp.linear_model.parts.checks import check_callback
 from skdp.nn.choices import CLIP_NORM, chosen_run, signal
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
 from skdp.nn.progress import Progress
-from skdp.nn.selection import SelectedMean, SparseSelection, selected_by
+from skdp.nn.selection import AdaFEST, SelectedMean, SparseSelection, selected_by
 from skdp.nn.training import ClippedMean, Clipping, train
 from skdp.privacy import BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
+from skdp.text.counted_words import chosen_words
 from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
@@ -88,9 +89,10 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         Part of the budget (of mu^2) for ``vocabulary="private"``.
     {batch_size.net} {max_iter.net} {n_epochs} {learning_rate.net} {schedule.net} {momentum.net}
     {solver.net} {clip_norm.net}
-    select : SparseSelection, default=None
-        Noise goes to chosen numbers of the table only, which each step chooses anew (`skdp.nn.SparseSelection`).
-        It needs a public vocabulary. None adds noise to all numbers.
+    select : SparseSelection or AdaFEST, default=None
+        Noise goes to chosen numbers of the table only, which each step chooses anew (`skdp.nn.SparseSelection`),
+        or to the vectors of words that many units have (`skdp.nn.AdaFEST`). A SparseSelection needs a public
+        vocabulary. None adds noise to all numbers.
     {adjacency.net}
     unit : {"record", "group"}, default="group"
         Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
@@ -248,13 +250,14 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         check_flag("tied", self.tied)
         check_callback(self.callback)
         self._check_vocabulary()
-        if self.select is not None and not isinstance(self.select, SparseSelection):
+        if self.select is not None and not isinstance(self.select, (SparseSelection, AdaFEST)):
             raise TypeError(
-                f"select must be None or a SparseSelection, got {type(self.select).__name__}"
+                f"select must be None, a SparseSelection or an AdaFEST, got {type(self.select).__name__}"
             )
-        if self.select is not None and self._known() is None:
+        if isinstance(self.select, SparseSelection) and self._known() is None:
             raise ValueError(
-                "select needs a public vocabulary: how many numbers a step chooses is planned before any release"
+                "SparseSelection needs a public vocabulary: how many numbers a step chooses is planned before any "
+                "release. AdaFEST takes a private one"
             )
 
     def _check_vocabulary(self) -> None:
@@ -414,10 +417,10 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         negatives, clip = self._negatives(n_words, counts), self._clip_norm()
         rule = Rule(self.solver, float(self.momentum), self.schedule)
         rate = self._rate(plan, clip, rule, n_words)
-        chosen = self._chosen(session, plan)
+        chosen, places = self._chosen(session, records, plan, n_words), self._counts_words()
 
         def gradient(t: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-            batch = session.draw(plan, records)
+            batch = session.draw(plan, records, places=places)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
                 key=(seeds[4] + t * KEYS) % 2**64, batch=batch,
@@ -451,8 +454,15 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         clipping = Clipping(self._clip_norm())
         return ClippedMean(clipping) if self.select is None else SelectedMean(clipping, self.select)
 
-    def _chosen(self, session: PrivacySession, plan: BatchPlan) -> Any:
+    def _counts_words(self) -> bool:
+        return isinstance(self.select, AdaFEST)
+
+    def _chosen(
+        self, session: PrivacySession, records: PrivateRecords, plan: BatchPlan, n_words: int
+    ) -> Any:
         """A function of a mean and its batch that releases the chosen positions and their values."""
+        if isinstance(self.select, AdaFEST):
+            return chosen_words(self.select, session, records, plan, n_words)
         return None if self.select is None else selected_by(self.select, session, plan)
 
     def _clip_norm(self) -> float:
@@ -468,7 +478,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             return min(ADAM_STEP, WALK / length)
         # A window touches few of the words, so a mean over windows is the smaller the more words there are.
         rate = max(LEAST_STEP, STEP * n_words) / clip
-        noise = plan.noise_multiplier * factor(self.adjacency) * clip / plan.batch_size
+        noise = plan.parts[-1].noise_multiplier * factor(self.adjacency) * clip / plan.batch_size
         rate = min(rate, WALK / (noise * length)) if noise else rate
         return (1 - rule.momentum) * rate
 

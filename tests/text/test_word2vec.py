@@ -6,13 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import skdp
 from skdp import BudgetAccountant, DPWord2Vec
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
-from skdp.nn import SparseSelection
+from skdp.nn import AdaFEST, SparseSelection
+from skdp.privacy import PrivateRecords
 from skdp.text.sentences import windows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -124,6 +126,73 @@ def test_it_learns_where_half_of_the_numbers_are_chosen():
     assert "SparseSelection" in model.privacy_.public["select"]
 
 
+# ------------------------------------------------------------------ DP-AdaFEST
+
+
+def moved_words(threshold, sentences=SENTENCES, tied=True, **params):
+    """Of each step after the first: which of 60 words change, of which the sentences have the first six."""
+    seen = []
+    made(
+        vocabulary=WORDS + [f"unused{k}" for k in range(54)], select=AdaFEST(threshold), momentum=0.0,
+        max_iter=12, callback=lambda step, theta: seen.append(theta), tied=tied, negative=1, **params,
+    ).fit(sentences, groups=np.arange(len(sentences)))  # fmt: skip
+    moves = np.diff(seen, axis=0) != 0
+    moves = moves.reshape(len(moves), 1 if tied else 2, 60, 3)
+    assert (moves.all(axis=(1, 3)) == moves.any(axis=(1, 3))).all()  # all rows of a word, whole
+    return moves.all(axis=(1, 3))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_words_of_no_unit_pass_with_the_probability_of_the_tail(tied):
+    """54 words in 11 steps at one standard deviation; false alarm 1e-6."""
+    passed = moved_words(1.0, tied=tied)
+    trials, p = 11 * 54, norm.sf(1.0)
+    assert binom.ppf(5e-7, trials, p) <= passed[:, 6:].sum() <= binom.ppf(1 - 5e-7, trials, p)
+    assert passed[:, :6].all()  # each is in hundreds of units
+
+
+def test_one_word_moves_where_none_passes_the_threshold():
+    assert (moved_words(1e6).sum(axis=1) == 1).all()
+
+
+def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
+    sums, honest = [], PrivateRecords.gradient_sum
+
+    def watched(self, *args, **more):
+        found = honest(self, *args, **more)
+        sums.append(found._value.plain())
+        return found
+
+    monkeypatch.setattr(PrivateRecords, "gradient_sum", watched)
+
+    def counts(words):
+        sums.clear()
+        made(select=AdaFEST(), window=5, max_iter=1, batch_size=1).fit([words], groups=[0])
+        return sums[0]
+
+    # Each of the six windows has all six words, but "unknown" is no word.
+    even = counts([*WORDS, "unknown"])
+    assert even == pytest.approx(np.full(6, 6**-0.5), rel=1e-3)
+    expected = np.zeros(6)
+    expected[0] = 1.0
+    assert counts(["sun"] * 300) == pytest.approx(expected, abs=1e-3)
+    assert np.linalg.norm(counts(RNG.choice(WORDS, 900).tolist())) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_the_plan_pays_for_counts_and_gradients():
+    model = made(select=AdaFEST(), vocabulary="private", batch_size=300)
+    model.fit(SENTENCES, groups=GROUPS)
+    rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "steps"]
+    assert sum(row["count"] for row in rows) == 5
+    assert model.privacy_.epsilon <= 8.0
+    assert "AdaFEST" in model.privacy_.public["select"]
+
+
+def test_it_learns_where_many_words_pass():
+    model = made(epsilon=20.0, select=AdaFEST(), max_iter=40).fit(SENTENCES, groups=GROUPS)
+    assert {word for word, _ in model.most_similar("oak", topn=2)} == {"elm", "ash"}
+
+
 def test_public_weights_and_the_largest_counts():
     weights = np.arange(1.0, 7.0)
     assert made(unit="record", negative_weights=weights).fit(SENTENCES).vectors_.shape == (6, 3)
@@ -217,11 +286,11 @@ WRONG_PARAMETERS = [
     ({"clip_norm": 1e9}, ValueError, "clip_norm"),
     ({"vocabulary_share": 1.0}, ValueError, "vocabulary_share"),
     ({"delta": 0.0}, ValueError, "delta=0"),
-    ({"select": 0.1}, TypeError, "select must be None or a SparseSelection"),
+    ({"select": 0.1}, TypeError, "select must be None, a SparseSelection or an AdaFEST"),
     (
         {"select": SparseSelection(0.1), "vocabulary": "private", "unit": "group"},
         ValueError,
-        "select needs a public",
+        "SparseSelection needs a public",
     ),
     ({"adjacency": "add-remove"}, ValueError, "n_public"),
 ]

@@ -14,7 +14,7 @@ from scipy.stats import chi2
 
 from skdp import DPWord2Vec
 from skdp.exceptions import PrivacyAccountingError
-from skdp.nn import SparseSelection
+from skdp.nn import AdaFEST, SparseSelection
 from skdp.privacy import PrivacySession, accounting, mechanisms
 from tests.privacy import audit
 from tests.privacy.exact.test_replay import Tape
@@ -63,7 +63,12 @@ class WordTape(Tape):
         return found if name == "release_vocabulary" else Tape.for_fewer(name, found, rest)
 
 
-@pytest.mark.parametrize("params", [{}, {"tied": False, "solver": "adam"}, {"batch_size": 60}])
+RECORD_VARIANTS = [
+    {}, {"tied": False, "solver": "adam"}, {"batch_size": 60}, {"batch_size": 60, "select": AdaFEST(0.5)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("params", RECORD_VARIANTS)
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 def test_a_replaced_window_takes_the_same_path_within_the_sensitivity(
     adjacency, params, monkeypatch
@@ -90,6 +95,8 @@ GROUP_VARIANTS = [
         "vocabulary": "private", "max_words_per_group": 4, "negative_weights": "released", "epsilon": 60.0,
         "vocabulary_share": 0.5,
     },
+    {"select": AdaFEST(0.5), "batch_size": 7},
+    {"select": AdaFEST(-9.0), "vocabulary": "private", "epsilon": 60.0, "vocabulary_share": 0.5},
 ]  # fmt: skip
 
 
@@ -122,10 +129,11 @@ def test_add_remove_replays_with_one_group_less(monkeypatch):
     assert 0.2 < tape.compare(fit, (sentences, codes), fewer) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("method", ["exponential", "uniform"])
-def test_chosen_numbers_replay_with_an_absent_group(method, monkeypatch):
+@pytest.mark.parametrize(
+    "select", [SparseSelection(0.5), SparseSelection(0.5, method="uniform"), AdaFEST(0.5)]
+)
+def test_chosen_numbers_replay_with_an_absent_group(select, monkeypatch):
     tape, rest = WordTape(monkeypatch), texts(20, 1)
-    select = SparseSelection(0.5, method=method)
 
     def fit(sentences, groups):
         return made(select=select, batch_size=8).fit(sentences, groups=groups)
