@@ -149,7 +149,7 @@ class Sentences:
         sentences = read_sentences(X)
         width = 2 * window + 1
         if groups is None:
-            records = _records(windows_of(sentences, known, window)[0], None, None, n_public)
+            records = _windows(sentences, known, window, None, n_public)
             return cls(sentences, None, window, n_public, records.shape)
         codes = encode_groups(groups, len(sentences))
         n_units = int(codes.max()) + 1 if n_public is None else n_public
@@ -166,10 +166,25 @@ class Sentences:
 
     def records(self, vocabulary: Mapping[str, int]) -> PrivateRecords:
         """Their windows; a public or released vocabulary."""
-        windows, owners = windows_of(self.sentences, vocabulary, self.window)
-        codes = None if self.groups is None else self.groups[owners]
-        n_groups = None if self.groups is None else int(self.groups.max()) + 1
-        return _records(windows, codes, n_groups, self.n_public)
+        return _windows(self.sentences, vocabulary, self.window, self.groups, self.n_public)
+
+
+def _windows(
+    sentences: Sequence[Sequence[str]],
+    vocabulary: Mapping[str, int],
+    window: int,
+    groups: NDArray[np.intp] | None,
+    n_public: int | None,
+) -> PrivateRecords:
+    """The windows of sentences as records."""
+    try:
+        windows, owners = windows_of(sentences, vocabulary, window)
+        codes = None if groups is None else groups[owners]
+        n_groups = None if groups is None else int(groups.max()) + 1
+        return _records(windows, codes, n_groups, n_public)
+    except MemoryError:  # NumPy's message has the shape, and so the private number of words
+        pass
+    raise MemoryError("the windows do not fit into memory: use a smaller window")
 
 
 def _records(

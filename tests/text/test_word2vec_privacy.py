@@ -16,6 +16,7 @@ from skdp import DPWord2Vec
 from skdp.exceptions import PrivacyAccountingError
 from skdp.nn import AdaFEST, SparseSelection
 from skdp.privacy import PrivacySession, accounting, mechanisms
+from skdp.text import sentences as read
 from tests.privacy import audit
 from tests.privacy.exact.test_replay import Tape
 
@@ -116,6 +117,27 @@ def test_a_replaced_group_of_any_size_takes_the_same_path(params, monkeypatch):
     for empty in ([[]], [["x", "y"]], [["a"]]):
         largest = max(largest, tape.compare(fit, one, ([*empty, *rest], [0, *codes])))
     assert 0.2 < largest <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("unit", ["group", "record"])
+def test_too_many_windows_do_not_say_how_many_words_there_are(unit, monkeypatch):
+    """NumPy's own error has the shape of what it could not make, which counts private words."""
+    honest = read.windows_of
+
+    def large(texts, vocabulary, window):
+        words = sum(len(text) for text in texts)
+        np.empty((words, 2**50))
+        return honest(texts, vocabulary, window)
+
+    monkeypatch.setattr(read, "windows_of", large)
+    found = []
+    for n in (30, 33):
+        with pytest.raises(MemoryError) as caught:
+            groups = np.arange(n) % 30 if unit == "group" else None
+            made(unit=unit, adjacency="add-remove", n_public=30).fit(texts(n), groups=groups)
+        found.append(str(caught.value))
+        assert caught.value.__context__ is None
+    assert found[0] == found[1]
 
 
 def test_add_remove_replays_with_one_group_less(monkeypatch):
