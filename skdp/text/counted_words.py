@@ -11,7 +11,7 @@ from skdp.privacy import Batch, BatchPlan, Bounded, PrivacySession, PrivateRecor
 __all__ = ["chosen_words", "words_of"]
 
 
-def words_of(X: NDArray[np.float32], n_words: int) -> list[SparseRows]:
+def words_of(X: Any, n_words: int) -> list[SparseRows]:
     """Return 1 for each different word of each window: its target and its context.
 
     Negatives do not count. With a large vocabulary they are other words in each step.
