@@ -44,6 +44,8 @@ def draw(tables):
         axes.set_title(method)
     for axes in panels[1]:
         axes.set_xlabel("steps")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("loss of a window")
     panels[0, 0].legend()
     plt.show()
 
