@@ -90,7 +90,7 @@ def cbow_gradient(
     key: int,
     batch: Batch | None = None,
 ) -> Bounded:
-    """Sum over the units of clipped gradients of the CBOW loss of [Mikolov2013]_ with negative sampling.
+    """Sum over the units of clipped gradients of the CBOW loss (Mikolov et al. 2013) with negative sampling.
 
     A row of the records is a window: ids of words, first the target, then the context. Ids are whole numbers from
     1 on; 0 is no word. With e the mean of the context's vectors, the loss of a window is ``-log s(e_t.e)`` for the
