@@ -5,8 +5,8 @@ Word vectors of Brown
 This script measures training and test loss without privacy, and by DP-SGD at epsilon 30 and 3. The published
 settings are a vocabulary of 1,000 words, vectors of length 100, a window of 4, 8 negatives, and one table. The
 words are the most frequent ones of Brown, without stop words: this choice is not private, as published. The unit
-is one window. Brown has about 225,000 windows of these words, not the published 500,000. They are split by sentences:
-40 % to train, 20 % to choose step sizes, 40 % to test. Every loss of the test part is computed once.
+is one window. Brown has about 225,000 windows of these words, not the published 500,000. They are split by
+sentences: 40 % to train, 20 % to choose step sizes, 40 % to test. Every loss of the test part is computed once.
 
 Run ``SKDP_DATA=folder python examples/word2vec_brown.py`` for docs/tables/nets/word2vec.csv, a few minutes. With
 ``--curves`` it writes docs/tables/nets/word2vec-curves.csv instead: losses by step, beside three ways of sparse
