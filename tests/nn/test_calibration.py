@@ -29,14 +29,17 @@ def test_probabilities_are_no_worse_than_frequencies(k, epsilon):
     X, y = coins(k=k)
     T, t = coins(k=k, seed=1)
     classes = range(k)
-    model = DPMLPClassifier(epsilon=epsilon, classes=classes, random_state=0).fit(X, y)
     base = log_loss(t, np.tile(np.bincount(y) / len(y), (len(t), 1)))
-    assert log_loss(t, model.predict_proba(T)) < base + 0.02
-    # The net by itself: what the recalibration is for.
-    kept, model.calibration_ = model.calibration_, None
-    assert log_loss(t, model.predict_proba(T)) > base + 0.03
-    assert kept.shape == ((2, 1) if k == 2 else (4, 3))
-    assert [row["purpose"] for row in model.privacy_.mechanisms].count("recalibration") >= 3
+    alone = []
+    for seed in range(2):
+        model = DPMLPClassifier(epsilon=epsilon, classes=classes, random_state=seed).fit(X, y)
+        assert log_loss(t, model.predict_proba(T)) < base + 0.02
+        # The net by itself: what the recalibration is for.
+        kept, model.calibration_ = model.calibration_, None
+        alone.append(log_loss(t, model.predict_proba(T)))
+        assert kept.shape == ((2, 1) if k == 2 else (4, 3))
+        assert [row["purpose"] for row in model.privacy_.mechanisms].count("recalibration") >= 3
+    assert np.mean(alone) > base + 0.05
 
 
 def test_a_cnn_is_recalibrated_too():

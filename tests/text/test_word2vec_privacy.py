@@ -250,6 +250,54 @@ def test_half_the_noise_is_caught(releases, monkeypatch):
     assert shown(releases) > EPSILON
 
 
+def shown_with_counts(monkeypatch, low=ABSENT, high=PRESENT):
+    """`shown` for DP-AdaFEST, whose steps release counts and gradients; all words pass, so both come every time.
+
+    Each release is measured in the standard deviations that the session states, and all noise is measured together.
+    """
+    found, usual = [], PrivacySession.gaussian
+
+    def seen(session, bounded, plan):
+        found.append(usual(session, bounded, plan) / session.noise_std(bounded, plan))
+        return found[-1]
+
+    monkeypatch.setattr(PrivacySession, "gaussian", seen)
+
+    def all_of(sentences, seed):
+        found.clear()
+        model = made(
+            epsilon=EPSILON, delta=DELTA, max_iter=STEPS, batch_size=N, clip_norm=0.01, learning_rate=1e-30,
+            schedule="constant", random_state=seed, select=AdaFEST(-1e6, share=0.4),
+        )  # fmt: skip
+        try:
+            model.fit(sentences, groups=range(len(sentences)))
+        except PrivacyAccountingError:  # the recheck finds a twin; what it released is out
+            pass
+        assert len(found) == 2 * STEPS
+        return np.concatenate([np.ravel(release) for release in found])
+
+    runs = np.array([[all_of(D, seed) for D in (low, high, ABSENT)] for seed in range(RUNS)])
+    square = (runs[:, 2] ** 2).sum() / chi2.ppf(audit.ALARM, runs[:, 2].size)
+    moved = ((runs[:, 1] - runs[:, 0]) ** 2).sum() / RUNS
+    return accounting.gaussian_epsilon(math.sqrt(moved / square), DELTA)
+
+
+def test_counts_and_gradients_come_near_the_claim_and_stay_below(monkeypatch):
+    assert 0.6 * EPSILON <= shown_with_counts(monkeypatch) <= EPSILON
+
+
+@pytest.mark.parametrize("halved", ["all noise", "that of the counts"])
+def test_half_the_noise_of_counts_is_caught(halved, monkeypatch):
+    honest = mechanisms.gaussian_grid
+
+    def grid(bounded, z, *rest):
+        twin = halved == "all noise" or bounded.shape == (len(WORDS),)
+        return honest(bounded, z / 2 if twin else z, *rest)
+
+    monkeypatch.setattr(mechanisms, "gaussian_grid", grid)
+    assert shown_with_counts(monkeypatch) > EPSILON
+
+
 def silent_rows(releases, sentences, runs=40):
     """Of each fit: how many of the words get no noise in any step."""
     found = [releases(sentences, seed, tied=True) for seed in range(runs)]
