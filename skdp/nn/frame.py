@@ -41,7 +41,7 @@ from skdp.nn.task import (
     usual_clipping,
 )
 from skdp.nn.training import ClippedMean, Clipping, train
-from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape, factor
+from skdp.privacy import PARTITION, BatchPlan, PrivacySession, PublicShape
 
 __all__ = ["CLIPPING", "NetFit"]
 
@@ -399,13 +399,9 @@ class NetFit(PrivateFit[Problem]):
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        noise, first = self._method(clipping).noise(plans, self._moves(clipping))
+        noise, first = self._method(clipping).noise(plans, clipping.moves(self.adjacency))
         n_iter = releases(plans)
         return chosen_rate(noise, clipping.norm, n_iter, self._rule(), self._walk, first)
-
-    def _moves(self, clipping: Clipping) -> float:
-        """Clip norms that separate the sums of neighbouring data sets, as the session counts them."""
-        return (2.0 if clipping.method == "microbatch" else 1.0) * factor(self.adjacency)
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         clipping = self._clipping(self._built(problem))
@@ -415,7 +411,7 @@ class NetFit(PrivateFit[Problem]):
             facts["ghost_layers"] = [i for i, way in enumerate(clipping.layers) if way == "ghost"]
         if clipping.method == "microbatch":
             facts["microbatch_size"] = clipping.microbatch_size
-            facts["sensitivity"] = f"{self._moves(clipping):g} clip_norm"
+            facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
         if self.sparsify is not None:

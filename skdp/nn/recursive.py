@@ -175,10 +175,8 @@ class RecursiveMean(ClippedMean):
                 before = gradients_at(previous)
                 function = corrected(function, before, g, clipping.norm, self.clip_diff_norm)
             batch = session.draw(plan, records, places=True)
-            total = records.gradient_sum(
-                function, norm, size=theta.size, batch=batch, **clipping.options()
-            )
-            fresh = session.gaussian(total * (1 / plan.batch_size), plan)
+            mean = self.mean(records, function, plan, batch, norm=norm, size=theta.size)
+            fresh = session.gaussian(mean, plan)
             estimate = fresh + (1.0 - g) * estimate if t else fresh
             previous = theta
             return estimate

@@ -232,15 +232,13 @@ class SelectedMean(ClippedMean):
         *plans: BatchPlan,
     ) -> Gradient:
         (plan,) = plans
-        clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
+        gradients_at = task.gradients_at(self.clipping.layers)
         chosen = self._rule(session, records, task, plan)
 
         def gradient(t: int, theta: Vector) -> Vector:
             batch = session.draw(plan, records, places=True)
-            total = records.gradient_sum(
-                gradients_at(theta), clipping.norm, size=theta.size, batch=batch, **clipping.options()
-            )  # fmt: skip
-            positions, values = chosen(total * (clipping.together / plan.batch_size), batch)
+            mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
+            positions, values = chosen(mean, batch)
             released = np.zeros(theta.size)
             released[positions] = values
             return released

@@ -22,7 +22,7 @@ from skdp._compat import warn_user
 from skdp.base import check_number
 from skdp.exceptions import UtilityWarning
 from skdp.nn.training import ClippedMean, Gradient
-from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords, factor
+from skdp.privacy import BatchPlan, PrivacySession, PrivateRecords
 
 if TYPE_CHECKING:
     from skdp.nn.network import Network
@@ -197,9 +197,8 @@ class SparsifiedMean(ClippedMean):
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
         if not isinstance(self.sparsify.rate, str):
             return float(self.sparsify.rate)
-        moved = (2.0 if self.clipping.method == "microbatch" else 1.0) * factor(adjacency)
-        noise = plan.noise_multiplier * moved * self.norm
-        return chosen_sparsity(noise * self.clipping.together / plan.batch_size, self.norm, size)
+        noise, _ = self.noise((plan,), self.clipping.moves(adjacency))
+        return chosen_sparsity(noise, self.norm, size)
 
     def warn_before(self, plans: Sequence[BatchPlan], network: "Network", adjacency: str) -> None:
         (plan,) = plans
@@ -220,7 +219,7 @@ class SparsifiedMean(ClippedMean):
         *plans: BatchPlan,
     ) -> Gradient:
         (plan,) = plans
-        clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
+        gradients_at = task.gradients_at(self.clipping.layers)
         size = task.network.n_trainable
         rate = self.sparsity(plan, session.adjacency, size)
         epoch = math.ceil(plan.n_units / plan.batch_size)
@@ -230,15 +229,9 @@ class SparsifiedMean(ClippedMean):
         def gradient(t: int, theta: Vector) -> Vector:
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
-            total = records.gradient_sum(
-                gradients_at(theta),
-                clipping.norm,
-                size=size,
-                batch=batch,
-                entries=masks.kept,
-                **clipping.options(),
+            mean = self.mean(
+                records, gradients_at(theta), plan, batch, size=size, entries=masks.kept
             )
-            mean = total * (clipping.together / plan.batch_size)
             noise_std = session.noise_std(mean, plan) if self.sparsify.ranked else 0.0
             released = session.gaussian(mean, plan)
             if masks.kept is not None:

@@ -12,11 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.nn.optimizers import Average, Optimizer, Rule
-from skdp.privacy import BatchGroup, BatchPlan, PrivacySession, PrivateRecords
+from skdp.privacy import (
+    Batch,
+    BatchGroup,
+    BatchPlan,
+    Bounded,
+    PrivacySession,
+    PrivateRecords,
+    factor,
+)
 
 if TYPE_CHECKING:
     from skdp.nn.network import Network
     from skdp.nn.task import NetTask
+    from skdp.privacy.gradients.function import Pieces
 
 __all__ = ["ClippedMean", "Clipping", "Gradient", "train"]
 
@@ -53,6 +62,10 @@ class Clipping:
     def together(self) -> int:
         """How many records are clipped as one: the sum is over so many times fewer gradients."""
         return self.microbatch_size if self.method == "microbatch" else 1
+
+    def moves(self, adjacency: str) -> float:
+        """Clip norms that separate the sums of neighbouring data sets, as the session counts them."""
+        return (2.0 if self.method == "microbatch" else 1.0) * factor(adjacency)
 
     def options(self) -> dict[str, Any]:
         """Keyword arguments of `PrivateRecords.gradient_sum`."""
@@ -101,7 +114,8 @@ class ClippedMean:
         """
         plan = plans[-1]
         scale = moves * self.clipping.together / plan.batch_size
-        return scale * plan.noise_multiplier * self.norm, 0.0
+        # The gradient is the last of a batch's statistics.
+        return scale * plan.parts[-1].noise_multiplier * self.norm, 0.0
 
     def facts(self) -> dict[str, object]:
         """Public numbers for the report."""
@@ -123,20 +137,41 @@ class ClippedMean:
     ) -> Gradient:
         """The function that releases the gradient of step t = 0, 1, ... at released parameters."""
         (plan,) = plans
-        clipping, gradients_at = self.clipping, task.gradients_at(self.clipping.layers)
+        gradients_at = task.gradients_at(self.clipping.layers)
 
         def gradient(t: int, theta: Vector) -> Vector:
             batch = session.draw(plan, records, places=True)
-            total = records.gradient_sum(
-                gradients_at(theta),
-                clipping.norm,
-                size=theta.size,
-                batch=batch,
-                **clipping.options(),
-            )
-            return session.gaussian(total * (clipping.together / plan.batch_size), plan)
+            mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
+            return session.gaussian(mean, plan)
 
         return gradient
+
+    def mean(
+        self,
+        records: PrivateRecords,
+        function: "Pieces",
+        plan: BatchPlan,
+        batch: Batch,
+        *,
+        norm: float | None = None,
+        **options: Any,
+    ) -> Bounded:
+        """Mean of a batch's clipped gradients, before any noise.
+
+        Parameters
+        ----------
+        function : callable
+            Gives the pieces of gradients, as `PrivateRecords.gradient_sum` calls it.
+        norm : float, default=None
+            Largest norm of what a unit adds; None is the clip norm.
+        **options : dict
+            Of `PrivateRecords.gradient_sum`, with its ``size``.
+        """
+        norm = self.clipping.norm if norm is None else norm
+        total = records.gradient_sum(
+            function, norm, batch=batch, **self.clipping.options(), **options
+        )
+        return total * (self.clipping.together / plan.batch_size)
 
 
 def train(

@@ -5,9 +5,18 @@ import contextlib
 import numpy as np
 import pytest
 
-from skdp import DPMLPClassifier, DPMLPRegressor
+from skdp import DPMLPClassifier, DPMLPRegressor, DPNetworkClassifier
 from skdp.exceptions import PrivacyAccountingError
-from skdp.nn import RecursiveMomentum
+from skdp.nn import (
+    AdaFEST,
+    Dense,
+    Embedding,
+    MaskedMeanPool,
+    RandomSparsification,
+    RecursiveMomentum,
+    Sequential,
+    SparseSelection,
+)
 from skdp.privacy import accounting, factor, mechanisms, noise
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -68,6 +77,50 @@ def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
     claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
     recursive = RecursiveMomentum(clip_diff_norm=0.05, initial_batch_size=N)
     assert 0.9 * claim <= cost(DPMLPClassifier, adjacency, drawn, recursive=recursive) <= claim
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"sparsify": RandomSparsification(0.5, cooling=False)},
+        {"sampling": "partition"},
+        {"select": SparseSelection(0.5, "uniform")},
+    ],
+    ids=["sparsified", "partition", "uniform"],
+)
+def test_other_ways_cost_no_more_than_the_claim_and_half_their_noise_does(way, drawn, monkeypatch):
+    claim = accounting.gaussian_mu(EPSILON, DELTA) ** 2
+    assert 0.9 * claim <= cost(DPMLPClassifier, "replace-one", drawn, **way) <= claim
+    drawn.clear()
+    honest = mechanisms.gaussian_grid
+    monkeypatch.setattr(
+        mechanisms, "gaussian_grid",
+        lambda bounded, z, *rest: honest(bounded, z / 2 if bounded.size >= 50 else z, *rest),
+    )  # fmt: skip
+    assert cost(DPMLPClassifier, "replace-one", drawn, **way) > claim
+
+
+@pytest.mark.parametrize("halved", [(), (5,), (30,)], ids=["honest", "counts", "gradients"])
+def test_adafest_costs_no_more_than_the_claim_and_half_its_noise_does(halved, drawn, monkeypatch):
+    """Counts of 5 tokens, and 20 numbers of a table with 10 of a dense layer; all tokens pass."""
+    honest = mechanisms.gaussian_grid
+    monkeypatch.setattr(
+        mechanisms, "gaussian_grid",
+        lambda bounded, z, *rest: honest(bounded, z / 2 if bounded.size in halved else z, *rest),
+    )  # fmt: skip
+    ADJACENCY["factor"] = factor("replace-one")
+    rng = np.random.default_rng(0)
+    net = Sequential([Embedding(5, 4), MaskedMeanPool(), Dense(2)])
+    model = DPNetworkClassifier(
+        network=net, classes=(0, 1), select=AdaFEST(-1e6), epsilon=EPSILON, delta=DELTA, batch_size=N, max_iter=4,
+        adjacency="replace-one", random_state=0,
+    )  # fmt: skip
+    with contextlib.suppress(PrivacyAccountingError):  # the recheck sees a twin
+        model.fit(rng.integers(1, 6, (N, 3)), rng.integers(0, 2, N))
+    sizes = [size for size, _ in drawn]
+    assert sizes[:8] == [5, 30] * 4
+    claim, found = accounting.gaussian_mu(EPSILON, DELTA) ** 2, sum(z**-2.0 for _, z in drawn)
+    assert found > claim if halved else 0.9 * claim <= found <= claim
 
 
 @pytest.mark.parametrize("part", ["few entries", "all parameters"])
