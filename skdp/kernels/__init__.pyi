@@ -1,8 +1,8 @@
 # Written by tools/make_stubs.py.
 
 from skdp.kernels.blas import one_blas_thread as one_blas_thread
-from skdp.kernels.cbow import add_cbow_gradients as add_cbow_gradients
 from skdp.kernels.cbow import cbow_losses as cbow_losses
+from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
@@ -21,6 +21,7 @@ from skdp.kernels.sup.kernel import SupGradientKernel as SupGradientKernel
 from skdp.kernels.sup.kernel import sup_gradient_kernel as sup_gradient_kernel
 from skdp.kernels.sup.vertices import VertexKernel as VertexKernel
 from skdp.kernels.sup.vertices import vertex_kernel as vertex_kernel
+from skdp.kernels.table_rows import add_rounded_rows as add_rounded_rows
 from skdp.kernels.table_rows import add_table_rows as add_table_rows
 from skdp.kernels.table_rows import merge_table_rows as merge_table_rows
 from skdp.kernels.threads import n_threads as n_threads

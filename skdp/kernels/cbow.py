@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.kernels.numba_jit import jit, jit_any_order
 from skdp.kernels.prefetch import prefetch_row
 
-__all__ = ["add_cbow_gradients", "cbow_losses"]
+__all__ = ["cbow_losses", "sum_cbow_gradients"]
 
 Words = NDArray[np.uint64]
 
@@ -94,10 +94,11 @@ def _ask(window, vectors, n_words):
 
 
 @jit
-def _slot(row, slots, touched, sums, total, count):
+def _slot(row, slots, touched, sums, places, total, count):
     # Where the unit's sum of a row of the table stands; a row that comes first gets the next place.
     if slots[row] < 0:
-        prefetch_row(total, row)  # it is added to when the unit is done
+        if places[row] >= 0:
+            prefetch_row(total, places[row])  # it is added to when the unit is done
         slots[row] = count
         touched[count] = row
         sums[count] = 0
@@ -108,7 +109,7 @@ def _slot(row, slots, touched, sums, total, count):
 @jit
 def _add_window(
     window, vectors, n_words, n_negatives, keep, alias, key,
-    context, drawn, mean, slope, slots, touched, sums, total, count,
+    context, drawn, mean, slope, slots, touched, sums, places, total, count,
 ):  # fmt: skip
     size = mean.size
     target = np.int64(window[0]) - 1
@@ -133,7 +134,7 @@ def _add_window(
         row, label = drawn[j], 0.0 if j else 1.0
         score = np.float64(_inner(vectors, row, mean))
         error = np.float32(1.0 / (1.0 + math.exp(-score)) - label)
-        at, count = _slot(row, slots, touched, sums, total, count)
+        at, count = _slot(row, slots, touched, sums, places, total, count)
         for k in range(size):
             slope[k] += error * vectors[row, k]
             sums[at, k] += error * mean[k]
@@ -141,7 +142,7 @@ def _add_window(
     for k in range(size):
         slope[k] *= share
     for c in range(n_context):
-        at, count = _slot(context[c], slots, touched, sums, total, count)
+        at, count = _slot(context[c], slots, touched, sums, places, total, count)
         for k in range(size):
             sums[at, k] += slope[k]
     return count
@@ -158,7 +159,8 @@ def _add_integers(sums, at, scale, shifted, bits, total, row):
 
 @jit
 def _add_units(
-    windows, rows, ends, vectors, n_words, n_negatives, keep, alias, key, finest, limit, guard, rounded, total,
+    windows, rows, ends, vectors, n_words, n_negatives, keep, alias, key, finest, limit, guard, rounded,
+    total, of_total,
 ):  # fmt: skip
     n_table, size = vectors.shape
     shifted = np.empty(size)
@@ -167,9 +169,10 @@ def _add_units(
     drawn = np.empty(n_negatives + 1, dtype=np.int64)
     mean, slope = np.empty(size, dtype=np.float32), np.empty(size, dtype=np.float32)
     slots, touched = np.full(n_table, -1, dtype=np.int64), np.empty(n_table, dtype=np.int64)
-    sums = np.empty(
-        (n_table, size), dtype=np.float32
-    )  # of which a unit uses as many rows as it touches
+    # Of which a unit uses as many rows as it touches.
+    sums = np.empty((n_table, size), dtype=np.float32)
+    # Where the sum of a row over all units stands in `total`.
+    places, n_places = np.full(n_table, -1, dtype=np.int64), 0
     begin = 0
     for u in range(ends.size):
         count = 0
@@ -178,7 +181,7 @@ def _add_units(
                 _ask(windows[rows[p + 1]], vectors, n_words)
             count = _add_window(
                 windows[rows[p]], vectors, n_words, n_negatives, keep, alias, key,
-                context, drawn, mean, slope, slots, touched, sums, total, count,
+                context, drawn, mean, slope, slots, touched, sums, places, total, count,
             )  # fmt: skip
         begin = ends[u]
         norm = math.sqrt(_square(sums, count)) * guard
@@ -187,14 +190,20 @@ def _add_units(
         for s in range(count):
             row = touched[s]
             slots[row] = -1
-            if kept and rounded:
-                _add_integers(sums, s, scale, shifted, bits, total, row)
-            elif kept:
+            if not kept:
+                continue
+            if places[row] < 0:
+                places[row], of_total[n_places] = n_places, row
+                n_places += 1
+            if rounded:
+                _add_integers(sums, s, scale, shifted, bits, total, places[row])
+            else:
                 for k in range(size):
-                    exact[row, k] += np.float64(sums[s, k]) * scale
+                    exact[places[row], k] += np.float64(sums[s, k]) * scale
+    return n_places
 
 
-def add_cbow_gradients(
+def sum_cbow_gradients(
     windows: NDArray[np.float32],
     rows: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -202,13 +211,15 @@ def add_cbow_gradients(
     n_words: int,
     negatives: tuple[int, Words, NDArray[np.int64]],
     key: int,
-    total: NDArray[np.int64 | np.float64],
     *,
     finest: float = 1.0,
     limit: float = np.inf,
     guard: float = 1.0,
-) -> None:
-    """Add to ``total`` the gradient of each unit, times the smaller of ``finest`` and ``limit`` over its norm.
+    dtype: str = "float64",
+) -> tuple[NDArray[np.int64], NDArray[np.int64 | np.float64]]:
+    """Add the gradients of units, each times the smaller of ``finest`` and ``limit`` over its norm.
+
+    Time and memory grow with the rows of ``vectors`` that are touched; for each other row they are a few numbers.
 
     Parameters
     ----------
@@ -226,19 +237,34 @@ def add_cbow_gradients(
         out.
     key : int
         Public randomness of this call. A window's negatives follow from the key and its own words alone.
-    total : ndarray of the shape of ``vectors``, int64 or float64
-        Changed in place. To integers each number of a unit is added after rounding to the nearest integer. A unit
-        whose norm is not finite adds nothing.
     finest, limit : float
         For integers ``limit`` must be at most 2**50.
     guard : float
         Factor of the norm, which is computed in float64 of the numbers that are added.
+    dtype : {"float64", "int64"}, default="float64"
+        Of the sums. For integers each number of a unit is rounded to the nearest one before it is added. A unit
+        whose norm is not finite adds nothing.
+
+    Returns
+    -------
+    touched : ndarray of int64 of shape (n_touched,)
+        Rows of ``vectors`` that were added to, ascending.
+    sums : ndarray of shape (n_touched, size)
+        The sums in these rows. All others are 0.
     """
     n_negatives, keep, alias = negatives
-    _add_units(
+    # Pages of memory that nothing is written to cost nothing.
+    most = min(len(vectors), rows.size * (windows.shape[1] + n_negatives))
+    total, of_total = (
+        np.zeros((most, vectors.shape[1]), dtype=dtype),
+        np.empty(most, dtype=np.int64),
+    )
+    count = _add_units(
         windows, rows, ends, vectors, n_words, n_negatives, keep, alias, np.uint64(key),
-        finest, limit, guard, total.dtype == np.int64, total.view(np.int64),
+        finest, limit, guard, dtype == "int64", total.view(np.int64), of_total,
     )  # fmt: skip
+    order = np.argsort(of_total[:count])
+    return of_total[order], total[order]
 
 
 @jit
@@ -273,7 +299,7 @@ def cbow_losses(
     negatives: tuple[int, Words, NDArray[np.int64]],
     key: int,
 ) -> NDArray[np.float64]:
-    """Return the loss of each window, NaN where it has no target or no context; see `add_cbow_gradients`."""
+    """Return the loss of each window, NaN where it has no target or no context; see `sum_cbow_gradients`."""
     out = np.empty(len(windows))
     n_negatives, keep, alias = negatives
     _losses(windows, vectors, n_words, n_negatives, keep, alias, np.uint64(key), out)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skdp.kernels.numba_jit import jit
 
-__all__ = ["add_table_rows", "merge_table_rows"]
+__all__ = ["add_rounded_rows", "add_table_rows", "merge_table_rows"]
 
 
 @jit
@@ -40,6 +40,20 @@ def _add(rows, values, factors, total):
                 out, found = total[row], values[i, t]
                 for k in range(found.size):
                     out[k] += factors[i] * found[k]
+
+
+@jit
+def _move(rows, block, scale, rounded, total, touched):
+    # A row that comes again has zeros by then.
+    for i in range(rows.shape[0]):
+        for t in range(rows.shape[1]):
+            row = rows[i, t]
+            if 0 <= row < total.shape[0]:
+                touched[row] = True
+                for k in range(block.shape[1]):
+                    x = np.float64(block[row, k])
+                    total[row, k] += total.dtype.type(np.rint(x * scale) if rounded else x)
+                    block[row, k] = 0
 
 
 def merge_table_rows(
@@ -84,3 +98,32 @@ def add_table_rows(
     total = np.zeros((n_table, values.shape[2]), dtype=values.dtype)
     _add(np.ascontiguousarray(rows), np.ascontiguousarray(values), factors, total)
     return total
+
+
+def add_rounded_rows(
+    rows: NDArray[np.int64],
+    values: NDArray[np.floating],
+    factors: NDArray[np.floating],
+    block: NDArray[np.floating],
+    scale: float | None,
+    total: NDArray[np.float64 | np.int64],
+    touched: NDArray[np.bool_],
+) -> None:
+    """Add what `add_table_rows` gives to ``total``, and visit no other rows of the table.
+
+    Parameters
+    ----------
+    rows, values, factors
+        Of `add_table_rows`.
+    block : ndarray of shape (n_table, n_columns)
+        Of the dtype of ``values``: zeros, before and after.
+    scale : float or None
+        The nearest integers of ``scale`` times the sum over the records are added. None adds the sum as it is.
+    total : ndarray of shape (n_table, n_columns)
+        Changed in place.
+    touched : ndarray of bool of shape (n_table,)
+        True is written for each row that is added to.
+    """
+    rows = np.ascontiguousarray(rows)
+    _add(rows, np.ascontiguousarray(values), factors, block)
+    _move(rows, block, scale or 0.0, scale is not None, total, touched)

@@ -43,6 +43,12 @@ class Rule:
     smoothing: float = 0.0
     average: float | None = None
 
+    @property
+    def local(self) -> bool:
+        """Whether an entry whose gradient is 0 stays where it is."""
+        plain = self.solver == "sgd" and self.momentum == 0
+        return plain and self.smoothing == 0 and self.average is None
+
 
 def rate_factor(schedule: str, t: int, n_iter: int) -> float:
     """Step size over the first, in step t = 0, 1, ...; a course that falls would be 0 in step ``n_iter``."""
@@ -84,9 +90,16 @@ class Optimizer:
 
     def of(self, gradient: Vector) -> Vector:
         """Return what the next step subtracts, after this released gradient."""
+        return self._next_rate() * self._direction(self._smooth(gradient))
+
+    def of_entries(self, values: Vector) -> Vector:
+        """Return what the next step subtracts from some entries, for a rule that is `Rule.local`."""
+        return self._next_rate() * values
+
+    def _next_rate(self) -> float:
         rate = self._rate * rate_factor(self._rule.schedule, self._taken, self._n_iter)
         self._taken += 1
-        return rate * self._direction(self._smooth(gradient))
+        return rate
 
     def _direction(self, g: Vector) -> Vector:
         momentum = self._rule.momentum

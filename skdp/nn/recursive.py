@@ -22,6 +22,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.base import check_number
 from skdp.linear_model.parts.checks import check_clip
@@ -165,9 +166,9 @@ class RecursiveMean(ClippedMean):
         first, others = plans
         # The next sum is computed from these two: both must have been released.
         estimate: Vector = np.zeros(0)
-        previous: Vector = np.zeros(0)
+        previous = np.zeros(0, dtype=np.float32)
 
-        def gradient(t: int, theta: Vector) -> Vector:
+        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
             nonlocal estimate, previous
             plan, norm = (others, self.norm) if t else (first, clipping.norm)
             function = gradients_at(theta)

@@ -20,7 +20,7 @@ from skdp.base import check_choice, check_number
 from skdp.exceptions import UtilityWarning
 from skdp.nn.layers.embedding import Embedding
 from skdp.nn.network import Network, Sequential
-from skdp.nn.training import ClippedMean, Clipping, Gradient
+from skdp.nn.training import ClippedMean, Clipping, FewEntries, Gradient
 from skdp.privacy import (
     BatchGroup,
     BatchPart,
@@ -235,13 +235,10 @@ class SelectedMean(ClippedMean):
         gradients_at = task.gradients_at(self.clipping.layers)
         chosen = self._rule(session, records, task, plan)
 
-        def gradient(t: int, theta: Vector) -> Vector:
+        def gradient(t: int, theta: NDArray[np.float32]) -> FewEntries:
             batch = session.draw(plan, records, places=True)
             mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
-            positions, values = chosen(mean, batch)
-            released = np.zeros(theta.size)
-            released[positions] = values
-            return released
+            return FewEntries(*chosen(mean, batch))
 
         return gradient
 

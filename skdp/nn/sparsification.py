@@ -226,7 +226,7 @@ class SparsifiedMean(ClippedMean):
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())
         masks = Masks(self.sparsify, rate, size, epoch, plan.releases, rng)
 
-        def gradient(t: int, theta: Vector) -> Vector:
+        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
             masks.begin_step(t)
             batch = session.draw(plan, records, places=True)
             mean = self.mean(

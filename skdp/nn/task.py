@@ -105,19 +105,22 @@ class NetTask:
         """The parameters that the steps change."""
         return flat[self._learning].astype(np.float64)
 
-    def whole(self, theta: Vector) -> NDArray[np.float32]:
+    def whole(self, theta: NDArray[Any]) -> NDArray[np.float32]:
         """All parameters, of those that the steps change; read-only, so that no layer keeps numbers in them."""
-        flat = self.start.copy()
-        flat[self._learning] = theta
+        if theta.dtype == np.float32 and theta.size == self.start.size:
+            flat = theta.view()  # for tables of millions of words a copy is most of a step
+        else:
+            flat = self.start.copy()
+            flat[self._learning] = theta
         flat.flags.writeable = False
         return flat
 
     def gradients_at(
         self, method: str | Sequence[str]
-    ) -> Callable[[Vector], Callable[[Any, Any], Sequence[Any]]]:
+    ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
         """Of trained parameters: what `PrivateRecords.gradient_sum` calls; see `Network.record_gradients`."""
 
-        def at(theta: Vector) -> Callable[[Any, Any], Sequence[Any]]:
+        def at(theta: NDArray[Any]) -> Callable[[Any, Any], Sequence[Any]]:
             flat = self.whole(theta)
 
             def pieces(X: Any, y: Any) -> Sequence[Any]:

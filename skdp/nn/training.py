@@ -6,7 +6,7 @@ of a batch. The rest is post-processing. The same loop runs without noise.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,36 @@ from skdp.privacy import (
 if TYPE_CHECKING:
     from skdp.nn.network import Network
     from skdp.nn.task import NetTask
-    from skdp.privacy.gradients.function import Pieces
 
-__all__ = ["ClippedMean", "Clipping", "Gradient", "train"]
+__all__ = ["ClippedMean", "Clipping", "FewEntries", "Gradient", "train"]
 
 Vector = NDArray[np.float64]
-# Of a step and released parameters: the released gradient.
-Gradient = Callable[[int, Vector], Vector]
+# Of a step and released parameters, in float32: the released gradient.
+Gradient = Callable[[int, NDArray[np.float32]], "Vector | FewEntries"]
+# Of rows and targets: the pieces of their gradients.
+Pieces = Callable[[Any, Any], Sequence[Any]]
 Monitor = Callable[[int, Vector], None]
 LARGEST = float(np.finfo(np.float32).max)  # the precision in which nets compute
+
+
+class FewEntries(NamedTuple):
+    """A released gradient that is 0 but for some entries.
+
+    Attributes
+    ----------
+    positions : ndarray of int64
+        Different ones.
+    values : ndarray of float64
+    """
+
+    positions: NDArray[np.int64]
+    values: Vector
+
+    def dense(self, size: int) -> Vector:
+        """The gradient as a vector."""
+        found = np.zeros(size)
+        found[self.positions] = self.values
+        return found
 
 
 @dataclass(frozen=True)
@@ -139,7 +160,7 @@ class ClippedMean:
         (plan,) = plans
         gradients_at = task.gradients_at(self.clipping.layers)
 
-        def gradient(t: int, theta: Vector) -> Vector:
+        def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
             batch = session.draw(plan, records, places=True)
             mean = self.mean(records, gradients_at(theta), plan, batch, size=theta.size)
             return session.gaussian(mean, plan)
@@ -149,7 +170,7 @@ class ClippedMean:
     def mean(
         self,
         records: PrivateRecords,
-        function: "Pieces",
+        function: Pieces,
         plan: BatchPlan,
         batch: Batch,
         *,
@@ -189,7 +210,8 @@ def train(
     Parameters
     ----------
     gradient : callable
-        ``gradient(t, theta)`` releases the gradient of step t at the parameters ``theta``.
+        ``gradient(t, theta)`` releases the gradient of step t at the parameters ``theta``, of float32 and
+        read-only. Where it returns `FewEntries` and ``rule`` is local, a step costs as much as these entries.
     start : ndarray of shape (n_parameters,)
         Public: independent of the records, or released.
     n_iter : int
@@ -208,19 +230,43 @@ def train(
     ndarray of shape (n_parameters,)
     """
     theta = np.array(start, dtype=np.float64)
+    here = _read_only(theta.astype(np.float32))
     optimizer = Optimizer(rule, learning_rate, n_iter, tensors)
     kept = Average(rule.average)
     for t in range(n_iter):
-        found = gradient(t, theta)
-        with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
-            step = optimizer.of(found)
-            theta = np.subtract(theta, step, out=step)
-        if not -LARGEST <= theta.min() <= theta.max() <= LARGEST:  # NaN, too
-            raise FloatingPointError(
-                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
-                "before stays paid for"
-            )
+        found = gradient(t, here)
+        if isinstance(found, FewEntries) and rule.local:
+            at = found.positions
+            with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
+                changed = theta[at] - optimizer.of_entries(found.values)
+            _check_range(changed, t)
+            theta[at] = changed
+            here.flags.writeable = True
+            here[at] = changed
+            _read_only(here)
+        else:
+            dense = found.dense(theta.size) if isinstance(found, FewEntries) else found
+            with np.errstate(over="ignore", invalid="ignore"):
+                step = optimizer.of(dense)
+                theta = np.subtract(theta, step, out=step)
+            _check_range(theta, t)
+            here = _read_only(theta.astype(np.float32))
         kept.add(theta)
         if monitor is not None:
             monitor(t, theta)
     return kept.output()
+
+
+def _read_only(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """No layer keeps numbers in the parameters that it is given."""
+    values.flags.writeable = False
+    return values
+
+
+def _check_range(values: Vector, t: int) -> None:
+    """Raise if a parameter is no number of float32."""
+    if values.size and not -LARGEST <= values.min() <= values.max() <= LARGEST:  # NaN, too
+        raise FloatingPointError(
+            f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released before "
+            "stays paid for"
+        )

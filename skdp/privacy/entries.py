@@ -16,7 +16,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["checked_positions", "clipped", "clipped_bound", "clipped_floats", "values_at"]
+__all__ = [
+    "checked_positions",
+    "clipped",
+    "clipped_bound",
+    "clipped_floats",
+    "listed_rows",
+    "values_at",
+]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,6 +55,20 @@ def values_at(at: Integers, positions: Integers, values: Integers) -> Integers:
         hit = positions[where] == at
         found[hit] = values[where[hit]]
     return found
+
+
+def listed_rows(rows: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """List the numbers other than 0 of some rows of a table: positions in the flat table, and these numbers.
+
+    Parameters
+    ----------
+    rows : ndarray of int64 of shape (n_rows,)
+        Ascending. All other rows are zeros.
+    values : ndarray of int64 of shape (n_rows, n_columns)
+    """
+    positions = rows[:, None] * values.shape[1] + np.arange(values.shape[1])
+    there = values != 0
+    return positions[there], values[there]
 
 
 def clipped(values: Integers, limit: float) -> Integers:

@@ -278,6 +278,7 @@ class Rows:
         needs_public_n: bool = True,
         choose: "Callable[[float, float, KeyStream], int] | None" = None,
         batch: Batch | None = None,
+        sparse: "Callable[[float], tuple[NDArray[np.int64], NDArray[np.int64]]] | None" = None,
     ) -> Source:
         """Source of a statistic of these records.
 
@@ -292,7 +293,7 @@ class Rows:
         roundings : int, default=0
         needs_public_n : bool, default=True
             Whether a session under add-remove refuses the statistic of records without ``n_public``.
-        choose, batch
+        choose, batch, sparse
             As in `Source`.
         """
         shape, usual = self.shape, None
@@ -302,7 +303,7 @@ class Rows:
         needs_public_n = needs_public_n and shape.n_public is None
         return Source(
             on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, choose, batch,
-            usual,
+            usual, sparse=sparse,
         )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals

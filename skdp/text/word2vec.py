@@ -19,7 +19,7 @@ from skdp.nn.choices import CLIP_NORM, chosen_run, signal
 from skdp.nn.optimizers import SCHEDULES, SOLVERS, Rule, rate_factor
 from skdp.nn.progress import Progress
 from skdp.nn.selection import AdaFEST, SelectedMean, SparseSelection, selected_by
-from skdp.nn.training import ClippedMean, Clipping, train
+from skdp.nn.training import ClippedMean, Clipping, FewEntries, train
 from skdp.privacy import BatchPlan, Negatives, PrivacySession, PrivateRecords, factor
 from skdp.text.counted_words import chosen_words
 from skdp.text.export import save_word2vec
@@ -419,7 +419,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         rate = self._rate(plan, clip, rule, n_words)
         chosen, places = self._chosen(session, records, plan, n_words), self._counts_words()
 
-        def gradient(t: int, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        def gradient(t: int, theta: NDArray[np.float32]) -> NDArray[np.float64] | FewEntries:
             batch = session.draw(plan, records, places=places)
             total = records.cbow_gradient(
                 theta.reshape(-1, dim), clip, negatives=negatives,
@@ -428,10 +428,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             mean = total * (1.0 / plan.batch_size)
             if chosen is None:
                 return session.gaussian(mean, plan).ravel()
-            positions, values = chosen(mean, batch)
-            released = np.zeros(theta.size)
-            released[positions] = values
-            return released
+            return FewEntries(*chosen(mean, batch))
 
         with self._progress(session, plan) as monitor:
             theta = train(gradient, start.ravel(), plan.releases, rule, rate, monitor=monitor)

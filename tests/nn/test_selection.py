@@ -17,9 +17,11 @@ from sklearn.base import clone
 from skdp import DPLSTMClassifier, DPMLPClassifier, DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError, UnsupportedAccounting, UtilityWarning
 from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, ReLU, Sequential, SparseSelection
+from skdp.nn.optimizers import Rule
 from skdp.privacy import Bounded, accounting, noise, selection
 from skdp.privacy.accounting import bounded_range_mu, sampled_epsilon
 from skdp.privacy.bounded import Source
+from skdp.privacy.gradients.blocks import BlockSum
 from skdp.privacy.session import minibatches
 from tests.privacy import audit
 
@@ -462,3 +464,45 @@ def test_a_warning_that_is_an_error_spends_nothing(accountant):
         with pytest.raises(UtilityWarning, match="select="):
             model.fit(X, y)
     assert accountant.spent() == (0, 0)
+
+
+# ------------------------------------------------------------------ steps that cost what they touch
+
+
+@pytest.mark.parametrize(
+    "select", [SparseSelection(0.05), SparseSelection(0.05, "uniform"), AdaFEST(-1.0)], ids=repr
+)
+def test_steps_of_few_entries_are_those_of_whole_vectors(select, monkeypatch):
+    """Without momentum no step makes a vector of all parameters, and the model has the same bits."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 301, (400, 6)), rng.integers(0, 2, 400)
+    X[:, 0] = 1 + y
+    net = Sequential([Embedding(300, 4), MaskedMeanPool(), Dense(2)])
+
+    def parameters():
+        model = DPNetworkClassifier(
+            network=net, classes=(0, 1), epsilon=4.0, batch_size=50, max_iter=6, momentum=0.0, select=select,
+            random_state=0,
+        )  # fmt: skip
+        return model.fit(X, y).parameters_
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rule, "local", False)
+        patch.setattr(
+            BlockSum, "sparse", lambda self, clip_norm, unit: listed(self, clip_norm, unit)
+        )
+        dense = parameters()
+
+    def refuse(self, clip_norm, unit):
+        assert self.size == 300, "a vector of all parameters"  # counts of tokens have one each
+        return honest(self, clip_norm, unit)
+
+    honest = BlockSum.on_grid
+    monkeypatch.setattr(BlockSum, "on_grid", refuse)
+    np.testing.assert_array_equal(parameters(), dense)
+
+
+def listed(blocks, clip_norm, unit):
+    """The support of the whole sum."""
+    whole = blocks.on_grid(clip_norm, unit)
+    return np.flatnonzero(whole), whole[whole != 0]

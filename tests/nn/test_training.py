@@ -12,7 +12,7 @@ from skdp.nn.choices import chosen_rate, chosen_run
 from skdp.nn.inputs import public_inputs
 from skdp.nn.optimizers import Average, Optimizer, Rule, rate_factor
 from skdp.nn.task import usual_clipping
-from skdp.nn.training import ClippedMean, Clipping, train
+from skdp.nn.training import ClippedMean, Clipping, FewEntries, train
 from skdp.privacy import BatchGroup, Outer, PrivacySession, PrivateRecords, Vectors
 
 
@@ -186,6 +186,49 @@ def test_ghost_is_chosen_for_convolutions_of_many_weights_and_few_windows():
         ways = set(usual_clipping(make(k).build(shape)))
         # Measured for the smaller ones: ghost takes 1.8 to 190 times as long.
         assert ways == ({"materialized"} if count < 600_000 else {"materialized", "ghost"})
+
+
+RULES = [
+    Rule(momentum=0.0),
+    Rule(momentum=0.0, schedule="cosine"),
+    Rule(momentum=0.0, average=2.0),
+    Rule(momentum=0.5),
+    Rule(solver="adam", momentum=0.0),
+    Rule(momentum=0.0, smoothing=1.0),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_gradients_of_few_entries_make_the_steps_of_whole_vectors(rule):
+    n, steps = 30, 6
+    rng = np.random.default_rng(3)
+    few = [
+        FewEntries(np.sort(rng.choice(n, k, replace=False)), rng.normal(size=k))
+        for k in (4, 0, n, 1, 7, 2)
+    ]
+    seen = {}
+    for whole in (False, True):
+        seen[whole] = []
+
+        def gradient(t, theta, whole=whole):
+            assert theta.dtype == np.float32
+            assert not theta.flags.writeable
+            seen[whole].append(theta.copy())
+            return few[t].dense(n) if whole else few[t]
+
+        start = np.random.default_rng(4).normal(size=n)
+        seen[whole].append(
+            train(gradient, start, steps, rule, 0.1, tensors=(slice(0, 20), slice(20, 30)))
+        )
+    for found, wanted in zip(seen[False], seen[True], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert rule.local == (rule in RULES[:2])
+
+
+def test_few_entries_that_overflow_are_refused():
+    gradient = FewEntries(np.array([1]), np.array([1e300]))
+    with pytest.raises(FloatingPointError, match="overflowed in step 1"):
+        train(lambda t, theta: gradient, np.zeros(3), 2, Rule(momentum=0.0), 1.0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -18,6 +18,7 @@ from skdp.privacy.gradients.parts import (
     kept_rows,
     parts_of,
 )
+from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Piece
 from skdp.privacy.rows import Rows
 
@@ -104,41 +105,42 @@ class BlockSum:
 
     def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
         """Sum of the clipped gradients in multiples of ``unit``."""
-        from skdp.kernels import add_rounded
+        return self._integers(clip_norm, unit).values.astype(np.int64, copy=False)
 
+    def sparse(self, clip_norm: float, unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Positions and values of the integers other than 0. Rows that nobody touched are not visited."""
+        total = self._integers(clip_norm, unit)
+        positions = total.positions()
+        values = total.values[positions].astype(np.int64, copy=False)
+        there = values != 0
+        return positions[there], values[there]
+
+    def plain(self) -> Array:
+        """Sum of the gradients as they are."""
+        return self._total(math.inf, "float64", None).values
+
+    def _integers(self, clip_norm: float, unit: float) -> Total:
         limit = self._limit(clip_norm / unit)
         # A sum of at most 64 vectors of norm 1 has entries below 65. Float64 adds integers below 2^53 exactly, and
         # several times as fast as integers: processors before AVX-512 convert these one by one.
         exact = (BLOCK + 1) * self.places.ends.size * limit <= 2.0**53
-        total = self._total(
-            limit * unit,
-            "float64" if exact else "int64",
-            lambda part, found: add_rounded(part, found, limit),
-        )
-        return total.astype(np.int64, copy=False)
+        return self._total(limit * unit, "float64" if exact else "int64", limit)
 
-    def plain(self) -> Array:
-        """Sum of the gradients as they are."""
-        return self._total(math.inf, "float64", lambda part, found: np.add(part, found, out=part))
-
-    def _total(self, limit: float, dtype: str, add: Callable[[Array, Array], object]) -> Array:
-        """Sum over the blocks; ``add`` adds the sum over a block to a part of what a thread has."""
-        totals = {0: np.zeros(self.size, dtype=dtype)}  # by thread; 0 is the calling one
+    def _total(self, limit: float, dtype: str, scale: float | None) -> Total:
+        """Sum over the blocks, of which each is multiplied by ``scale`` and rounded."""
+        totals = {0: Total(self.size, dtype, scale)}  # by thread; 0 is the calling one
 
         def of_block(slot: int, block: int) -> None:
             if slot not in totals:
-                totals[slot] = np.zeros(self.size, dtype=dtype)
+                totals[slot] = Total(self.size, dtype, scale)
             first, (parts, factors) = 0, self._weighted(block, limit)
             for part in parts:  # one after the other: all sums together are as long as the gradient
-                with np.errstate(all="ignore"):  # a warning would tell of a value
-                    found = part.sum(factors)
-                add(totals[slot][first : first + found.size], found)
-                first += found.size
+                first = totals[slot].add(first, part, factors)
 
         self._over_blocks(of_block)
         for slot, other in totals.items():
             if slot:
-                totals[0] += other
+                totals[0].absorb(other)
         return totals[0]
 
     def _limit(self, clip: float) -> float:

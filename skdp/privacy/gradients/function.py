@@ -61,6 +61,11 @@ class GradientFunction:
         return any(kind is OuterSum for kind, _, _ in self.kinds)
 
     @property
+    def has_tables(self) -> bool:
+        """Whether a piece is a table of which a record touches few rows."""
+        return any(kind is SparseRows for kind, _, _ in self.kinds)
+
+    @property
     def sizes(self) -> list[int]:
         """Number of entries of each piece."""
         return [size for _, _, size in self.kinds]

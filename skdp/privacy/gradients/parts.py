@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from skdp.privacy.gradients.device import arrays_of, of_arrays
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
-__all__ = ["HALF_ULP", "Entries", "Part", "Summand", "entries_of", "kept_rows", "parts_of"]
+__all__ = [
+    "HALF_ULP",
+    "Entries",
+    "Part",
+    "Summand",
+    "TableRows",
+    "entries_of",
+    "kept_rows",
+    "parts_of",
+]
 
 Array = NDArray[np.float64]
 Floats = NDArray[np.float64]  # or float32
@@ -161,27 +170,38 @@ class _Products:
         return np.asarray(self._left.reshape(m * T, p).T @ scaled.reshape(m * T, q)).ravel()
 
 
-class _TableRows:
-    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added."""
+class TableRows:
+    """Few rows of a table. Equal rows of a record are merged here, whatever a layer gives; the result is added.
+
+    Attributes
+    ----------
+    rows, values
+        As `merge_table_rows` gives them.
+    n_table : int
+    """
 
     def __init__(self, piece: SparseRows, entries: Entries | None = None) -> None:
         from skdp.kernels import merge_table_rows, row_squares
 
-        self._n_table, self._entries = piece.n_table, entries
-        self._rows, self._values = merge_table_rows(piece.rows, piece.values, piece.n_table)
+        self.n_table, self._entries = piece.n_table, entries
+        self.rows, self.values = merge_table_rows(piece.rows, piece.values, piece.n_table)
         if entries is not None:
-            mask = entries.mask.reshape(piece.n_table, -1)[
-                self._rows
-            ]  # where the row is -1 all is 0
-            self._values = np.where(mask > 0, self._values, self._values.dtype.type(0))
-        self.squares = self.largest = row_squares(self._values.reshape(piece.n_rows, -1))
+            # Where the row is -1 all is 0.
+            mask = entries.mask.reshape(piece.n_table, -1)[self.rows]
+            self.values = np.where(mask > 0, self.values, self.values.dtype.type(0))
+        self.squares = self.largest = row_squares(self.values.reshape(piece.n_rows, -1))
         self.guard = np.zeros(piece.n_rows)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all entries of the table are added."""
+        return self._entries is None
 
     def sum(self, factors: Array) -> Floats:
         from skdp.kernels import add_table_rows
 
-        factors = factors.astype(self._values.dtype)
-        total = np.asarray(add_table_rows(self._rows, self._values, factors, self._n_table)).ravel()
+        factors = factors.astype(self.values.dtype)
+        total = np.asarray(add_table_rows(self.rows, self.values, factors, self.n_table)).ravel()
         return total if self._entries is None else total[self._entries.places]
 
 
@@ -203,7 +223,7 @@ def _part(piece: Piece, ghost: bool) -> Part:
     if isinstance(piece, OuterSum):
         return _Products(piece) if ghost else _Entries(Vectors(piece.dense()))
     if isinstance(piece, SparseRows):
-        return _TableRows(piece)
+        return TableRows(piece)
     return _Entries(piece)
 
 
@@ -211,7 +231,7 @@ def _masked_part(piece: Piece, entries: Entries) -> Part:
     if isinstance(piece, Outer):
         return _MaskedProduct(piece, entries)
     if isinstance(piece, SparseRows):
-        return _TableRows(piece, entries)
+        return TableRows(piece, entries)
     return _Entries(Vectors(_taken(piece, entries.places)))
 
 

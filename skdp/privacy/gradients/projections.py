@@ -21,6 +21,7 @@ from skdp.privacy.gradients.blocks import (
     BlockSum,
 )
 from skdp.privacy.gradients.parts import Summand, kept_rows
+from skdp.privacy.gradients.totals import Total
 from skdp.privacy.pieces import Outer, OuterSum, Piece, SparseRows, Vectors
 
 __all__ = ["ProjectedSum", "Projections", "largest_ratio"]
@@ -87,20 +88,15 @@ class ProjectedSum(BlockSum):
     norm_ratio: float = math.inf
     vectors: Drawn | None = None  # during a sum
 
-    def on_grid(self, clip_norm: float, unit: float) -> NDArray[np.int64]:
+    def _integers(self, clip_norm: float, unit: float) -> Total:
         """Sum of the clipped gradients in multiples of ``unit``, modulo 2^64."""
-        from skdp.kernels import add_rounded
-
         limit = self._limit(clip_norm / unit)
         ready = replace(
             self,
             norm_ratio=largest_ratio(self.norm_ratio, limit),
             vectors=self.projections.of([entries for _, _, entries in self.function.kinds]),
         )
-        total = ready._total(
-            limit * unit, "int64", lambda part, found: add_rounded(part, found, limit)
-        )
-        return total.astype(np.int64, copy=False)
+        return ready._total(limit * unit, "int64", limit)
 
     def _limit(self, clip: float) -> float:
         size = self.function.size

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.entries import listed_rows
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.clipped_sum import LARGEST_CLIP
 
@@ -83,7 +84,7 @@ class Negatives:
 
 def cbow_gradient(
     rows: Rows,
-    vectors: NDArray[np.float64],
+    vectors: NDArray[np.float32 | np.float64],
     clip_norm: float,
     *,
     negatives: Negatives,
@@ -158,35 +159,44 @@ def cbow_gradient(
 
     order, ends = _units(rows, batch)
 
-    def add(total: NDArray[np.float64 | np.int64], **how: float) -> None:
-        from skdp.kernels import add_cbow_gradients
+    def added(dtype: str, **how: float) -> tuple[NDArray[np.int64], NDArray[np.float64 | np.int64]]:
+        from skdp.kernels import sum_cbow_gradients
 
         windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
-        add_cbow_gradients(
-            windows, order, ends, table, n_words, negatives.table(), key, total, **how
+        return sum_cbow_gradients(
+            windows, order, ends, table, n_words, negatives.table(), key, dtype=dtype, **how
         )
 
-    def on_grid(unit: float) -> NDArray[np.int64]:
+    def integers(unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         clip, root = clip_norm / unit, math.sqrt(table.size)
         limit = clip - root / 2 - 1
         if not 0 < limit <= LARGEST_CLIP:
             raise ValueError(
                 f"clip_norm / unit must exceed {root / 2 + 1:g} and stay below 2**50; use another unit"
             )
-        total = np.zeros(table.shape, np.int64)
         guard = 1 + (table.size + 16) * 2.0**-52
-        add(total, finest=1.0 / unit, limit=limit, guard=guard)
+        touched, sums = added("int64", finest=1.0 / unit, limit=limit, guard=guard)
+        return touched, sums.astype(np.int64, copy=False)
+
+    def on_grid(unit: float) -> NDArray[np.int64]:
+        touched, sums = integers(unit)
+        total = np.zeros(table.shape, np.int64)
+        total[touched] = sums
         return total
 
     def plain() -> NDArray[np.float64]:
-        if math.isinf(clip_norm):
-            total = np.zeros(table.shape)
-            add(total)
-            return total
-        fine = rows.fine(clip_norm)
-        return np.asarray(on_grid(fine) * fine)
+        if not math.isinf(clip_norm):
+            fine = rows.fine(clip_norm)
+            return np.asarray(on_grid(fine) * fine)
+        touched, sums = added("float64")
+        total = np.zeros(table.shape)
+        total[touched] = sums
+        return total
 
-    source = rows.source(on_grid, plain, contribution=clip_norm, batch=batch)
+    source = rows.source(
+        on_grid, plain, contribution=clip_norm, batch=batch,
+        sparse=lambda unit: listed_rows(*integers(unit)),
+    )  # fmt: skip
     return Bounded.from_source(source, table.shape, l2=clip_norm)
 
 

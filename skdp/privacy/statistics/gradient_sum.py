@@ -184,8 +184,9 @@ def gradient_sum(
         return np.asarray(blocks.on_grid(clip_norm, fine) * fine)
 
     source = rows.source(
-        lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch
-    )
+        lambda unit: blocks.on_grid(clip_norm, unit), plain, contribution=clip_norm, batch=batch,
+        sparse=(lambda unit: blocks.sparse(clip_norm, unit)) if made.has_tables else None,
+    )  # fmt: skip
     return Bounded.from_source(source, (blocks.size,), l2=2 * clip_norm if run else clip_norm)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-from skdp.kernels import add_cbow_gradients, cbow_losses
+from skdp.kernels import cbow_losses, sum_cbow_gradients
 from skdp.privacy import Negatives, PrivateRecords
 
 WORDS, SIZE, WIDTH, CLIP, GRID = 12, 5, 7, 0.3, 2.0**-26
@@ -75,10 +75,11 @@ def test_negatives_are_drawn_by_their_weights():
     vectors[:WORDS] = 2.0
     total = np.zeros(vectors.shape)
     for key in range(n):  # the windows are equal, so only the key tells their negatives apart
-        add_cbow_gradients(
+        touched, sums = sum_cbow_gradients(
             X[:1], np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64), vectors.astype(np.float32), WORDS,
-            law.table(), key, total,
+            law.table(), key,
         )  # fmt: skip
+        total[touched] += sums
     counts = total[WORDS:, 0]
     assert counts[0] == -n
     assert counts[1:].sum() == 3 * n
@@ -91,6 +92,20 @@ def test_weights_that_are_no_law_are_refused():
         with pytest.raises(ValueError, match="weights must be finite"):
             Negatives.by_weights(1, wrong)
     assert Negatives.by_weights(1, [5.0]).shares().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("n_tables", [1, 2])
+@pytest.mark.parametrize("n", [0, 1, 3, 40])
+def test_listed_integers_are_those_of_the_whole_sum(n, n_tables):
+    """Few windows leave rows of the table untouched."""
+    X = np.zeros((40, WIDTH), dtype=np.float32)
+    X[:n] = windows(40, seed=8)[-n:] if n else 0
+    found = PrivateRecords(X).cbow_gradient(table(n_tables), CLIP, negatives=UNIFORM, key=1)
+    whole = integers(X, table(n_tables), key=1).ravel()
+    positions, values = found._value.support(GRID)
+    np.testing.assert_array_equal(positions, np.flatnonzero(whole))
+    np.testing.assert_array_equal(values, whole[positions])
+    assert (positions.size == whole.size) == (n == 40)
 
 
 # ------------------------------------------------------------------ what a unit moves
@@ -160,12 +175,12 @@ def test_on_the_finest_and_on_a_coarse_grid_it_is_one_sum(grid):
 def test_a_twin_without_the_clip_is_caught(grouped, monkeypatch):
     import skdp.kernels
 
-    honest = skdp.kernels.add_cbow_gradients
+    honest = skdp.kernels.sum_cbow_gradients
 
     def twin(*args, limit=np.inf, **how):
-        honest(*args, **how, limit=1.01 * limit)
+        return honest(*args, **how, limit=1.01 * limit)
 
-    monkeypatch.setattr(skdp.kernels, "add_cbow_gradients", twin)
+    monkeypatch.setattr(skdp.kernels, "sum_cbow_gradients", twin)
     X = windows(30, seed=3)
     groups = np.zeros(30, dtype=int) if grouped else None
     sums = (

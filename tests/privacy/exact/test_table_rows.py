@@ -9,6 +9,7 @@ import pytest
 from skdp.privacy import Outer, PrivateRecords, SparseRows, Vectors, check_places
 from skdp.privacy.gradients import parts
 from skdp.privacy.gradients.microbatches import run_means
+from skdp.privacy.gradients.totals import Total
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
 T, COLUMNS, TABLE = 6, 3, 4
@@ -129,12 +130,12 @@ def test_a_record_moves_the_sum_by_at_most_its_bound(method):
 def test_a_twin_that_measures_before_it_merges_is_caught(monkeypatch):
     """Equal rows that add up are longer than their squares say."""
 
-    class Unmerged(parts._TableRows):
+    class Unmerged(parts.TableRows):
         def __init__(self, piece):
             super().__init__(piece)
             self.squares = (piece.values.astype(np.float64) ** 2).sum(axis=(1, 2))
 
-    monkeypatch.setattr(parts, "_TableRows", Unmerged)
+    monkeypatch.setattr(parts, "TableRows", Unmerged)
     assert largest_moves("materialized")[0] > 1.5
 
 
@@ -186,3 +187,57 @@ def test_a_table_may_stand_beside_other_pieces():
     wanted *= np.minimum(1, CLIP / np.linalg.norm(wanted, axis=1))[:, None]
     found = integers(X, function=function) * GRID
     np.testing.assert_allclose(found, wanted.sum(axis=0), atol=2e-3 * CLIP * 30)
+
+
+# ------------------------------------------------------------------ rows that nobody touches are not visited
+
+WIDE = 500
+TOUCHED = 2 + 2 * 5 * COLUMNS  # records touch five rows of each table
+
+
+def wide_pieces(X, y):
+    """A table of many rows after two other numbers, and a second table behind it."""
+    first, others = pieces(X, y)
+    rows = np.where(first.rows >= 0, first.rows * 97, -1)
+    back = SparseRows(rows[:, ::-1].copy(), 3 * first.values, WIDE)
+    return [others, SparseRows(rows, first.values, WIDE), back]
+
+
+@pytest.mark.parametrize("grid", [GRID, CLIP * 2.0**-49])  # added in float64, and in int64
+@pytest.mark.parametrize("scale", [1.0, -0.25, 0.0])
+def test_listed_integers_are_those_of_the_whole_sum(grid, scale):
+    X = drawn(200, seed=3)
+    X[0, -1] = np.inf  # leaves its block
+    total = PrivateRecords(X).gradient_sum(wide_pieces, CLIP, size=2 + 2 * WIDE * COLUMNS) * scale
+    whole = total._value.on_grid(grid)
+    positions, values = total._value.support(grid)
+    np.testing.assert_array_equal(positions, np.flatnonzero(whole))
+    np.testing.assert_array_equal(values, whole[positions])
+    assert positions.size == (0 if scale == 0 else TOUCHED)
+    some = np.arange(0, whole.size, 7)
+    np.testing.assert_array_equal(total.entries(some)._value.on_grid(grid), whole[some])
+
+
+def test_sums_of_blocks_are_those_of_an_obvious_loop():
+    """Each block's sum is rounded; two threads have some blocks each."""
+    X, scale = drawn(256, seed=4), 1000.0
+    wanted = np.zeros(2 + 2 * WIDE * COLUMNS)
+    totals = [Total(wanted.size, "int64", scale), Total(wanted.size, "int64", scale)]
+    for block in range(4):
+        found = wide_pieces(X[64 * block : 64 * (block + 1)], None)
+        factors = np.linspace(0, 1, 64)
+        first = 0
+        for part in parts.parts_of(found, ghost=False):
+            first = totals[block % 2].add(first, part, factors)
+        dense = np.hstack([piece.dense() for piece in found]).astype(np.float64)
+        wanted += np.rint(scale * (factors @ dense))
+    assert first == wanted.size
+    totals[0].absorb(totals[1])
+    np.testing.assert_allclose(totals[0].values, wanted, atol=4)  # sums in float32 and in float64
+    at = totals[0].positions()
+    assert set(np.flatnonzero(wanted)) <= set(at.tolist())
+    assert at.size == TOUCHED
+
+
+def test_a_total_without_blocks_has_no_positions():
+    assert Total(5, "float64", None).positions().size == 0
