@@ -160,7 +160,7 @@ def _add_integers(sums, at, scale, shifted, bits, total, row):
 @jit
 def _add_units(
     windows, rows, ends, vectors, n_words, n_negatives, keep, alias, key, finest, limit, guard, rounded,
-    total, of_total,
+    total, places, of_total,
 ):  # fmt: skip
     n_table, size = vectors.shape
     shifted = np.empty(size)
@@ -171,8 +171,8 @@ def _add_units(
     slots, touched = np.full(n_table, -1, dtype=np.int64), np.empty(n_table, dtype=np.int64)
     # Of which a unit uses as many rows as it touches.
     sums = np.empty((n_table, size), dtype=np.float32)
-    # Where the sum of a row over all units stands in `total`.
-    places, n_places = np.full(n_table, -1, dtype=np.int64), 0
+    # Where the sum of a row over all units stands in `total`; -1 where it has no place yet.
+    n_places = 0
     begin = 0
     for u in range(ends.size):
         count = 0
@@ -216,10 +216,9 @@ def sum_cbow_gradients(
     limit: float = np.inf,
     guard: float = 1.0,
     dtype: str = "float64",
+    listed: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64 | np.float64]]:
     """Add the gradients of units, each times the smaller of ``finest`` and ``limit`` over its norm.
-
-    Time and memory grow with the rows of ``vectors`` that are touched; for each other row they are a few numbers.
 
     Parameters
     ----------
@@ -244,25 +243,31 @@ def sum_cbow_gradients(
     dtype : {"float64", "int64"}, default="float64"
         Of the sums. For integers each number of a unit is rounded to the nearest one before it is added. A unit
         whose norm is not finite adds nothing.
+    listed : bool, default=False
+        Whether only rows of ``vectors`` that were added to are returned. Time and memory then grow with these;
+        for each other row they are a few numbers.
 
     Returns
     -------
-    touched : ndarray of int64 of shape (n_touched,)
-        Rows of ``vectors`` that were added to, ascending.
-    sums : ndarray of shape (n_touched, size)
+    at : ndarray of int64 of shape (n_rows,)
+        Ascending rows of ``vectors``.
+    sums : ndarray of shape (n_rows, size)
         The sums in these rows. All others are 0.
     """
     n_negatives, keep, alias = negatives
-    # Pages of memory that nothing is written to cost nothing.
-    most = min(len(vectors), rows.size * (windows.shape[1] + n_negatives))
-    total, of_total = (
-        np.zeros((most, vectors.shape[1]), dtype=dtype),
-        np.empty(most, dtype=np.int64),
-    )
+    n_table, size = vectors.shape
+    if listed:  # pages of memory that nothing is written to cost nothing
+        most = min(n_table, rows.size * (windows.shape[1] + n_negatives))
+        places = np.full(n_table, -1, dtype=np.int64)
+    else:
+        most, places = n_table, np.arange(n_table)
+    total, of_total = np.zeros((most, size), dtype=dtype), np.empty(most, dtype=np.int64)
     count = _add_units(
         windows, rows, ends, vectors, n_words, n_negatives, keep, alias, np.uint64(key),
-        finest, limit, guard, dtype == "int64", total.view(np.int64), of_total,
+        finest, limit, guard, dtype == "int64", total.view(np.int64), places, of_total,
     )  # fmt: skip
+    if not listed:
+        return places, total
     order = np.argsort(of_total[:count])
     return of_total[order], total[order]
 

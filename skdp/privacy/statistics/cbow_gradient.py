@@ -159,15 +159,26 @@ def cbow_gradient(
 
     order, ends = _units(rows, batch)
 
-    def added(dtype: str, **how: float) -> tuple[NDArray[np.int64], NDArray[np.float64 | np.int64]]:
+    def added(
+        dtype: str = "float64", listed: bool = False, **how: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64 | np.int64]]:
         from skdp.kernels import sum_cbow_gradients
 
         windows = cast("NDArray[np.float32]", rows.matrix)  # as was checked above
         return sum_cbow_gradients(
-            windows, order, ends, table, n_words, negatives.table(), key, dtype=dtype, **how
+            windows,
+            order,
+            ends,
+            table,
+            n_words,
+            negatives.table(),
+            key,
+            dtype=dtype,
+            listed=listed,
+            **how,
         )
 
-    def integers(unit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def integers(unit: float, *, listed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         clip, root = clip_norm / unit, math.sqrt(table.size)
         limit = clip - root / 2 - 1
         if not 0 < limit <= LARGEST_CLIP:
@@ -175,27 +186,21 @@ def cbow_gradient(
                 f"clip_norm / unit must exceed {root / 2 + 1:g} and stay below 2**50; use another unit"
             )
         guard = 1 + (table.size + 16) * 2.0**-52
-        touched, sums = added("int64", finest=1.0 / unit, limit=limit, guard=guard)
-        return touched, sums.astype(np.int64, copy=False)
+        at, sums = added(finest=1.0 / unit, limit=limit, guard=guard, dtype="int64", listed=listed)
+        return at, sums.astype(np.int64, copy=False)
 
     def on_grid(unit: float) -> NDArray[np.int64]:
-        touched, sums = integers(unit)
-        total = np.zeros(table.shape, np.int64)
-        total[touched] = sums
-        return total
+        return integers(unit, listed=False)[1]
 
     def plain() -> NDArray[np.float64]:
-        if not math.isinf(clip_norm):
-            fine = rows.fine(clip_norm)
-            return np.asarray(on_grid(fine) * fine)
-        touched, sums = added("float64")
-        total = np.zeros(table.shape)
-        total[touched] = sums
-        return total
+        if math.isinf(clip_norm):
+            return added()[1].astype(np.float64, copy=False)
+        fine = rows.fine(clip_norm)
+        return np.asarray(on_grid(fine) * fine)
 
     source = rows.source(
         on_grid, plain, contribution=clip_norm, batch=batch,
-        sparse=lambda unit: listed_rows(*integers(unit)),
+        sparse=lambda unit: listed_rows(*integers(unit, listed=True)),
     )  # fmt: skip
     return Bounded.from_source(source, table.shape, l2=clip_norm)
 
