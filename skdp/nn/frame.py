@@ -372,7 +372,7 @@ class NetFit(PrivateFit[Problem]):
         plans = session.plan_batches(
             [*first, group], sampling=SAMPLING[self.sampling], n_units=shape.n_units, share=share
         )
-        session.require_feasible_batches(size, plans)
+        session.require_feasible_batches(size, plans, scans=method.scans)
         return plans
 
     def _clipping(self, network: Network) -> Clipping:

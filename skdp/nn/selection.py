@@ -203,6 +203,10 @@ class SelectedMean(ClippedMean):
     clipping: Clipping
     select: SparseSelection | AdaFEST
 
+    @property
+    def scans(self) -> bool:
+        return isinstance(self.select, SparseSelection) and self.select.method == "sparse vector"
+
     def group(
         self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
     ) -> BatchGroup:

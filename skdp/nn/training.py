@@ -114,6 +114,11 @@ class ClippedMean:
         """Largest l2 norm of what a unit adds to a released sum."""
         return self.clipping.norm
 
+    @property
+    def scans(self) -> bool:
+        """Whether entries are chosen by the sparse vector technique."""
+        return False
+
     def first(self, n_iter: int, batch_size: int) -> tuple[BatchGroup, ...]:
         """Releases before those of `group`, of the ``n_iter`` that there are together."""
         return ()

@@ -375,10 +375,10 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         if known is None:
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
             self._warn_of_threshold(words.threshold / words.grid, data.shape.n_units)
-            session.require_feasible_batches(size, (plan,))
+            session.require_feasible_batches(size, (plan,), scans=self._method().scans)
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
         else:
-            session.require_feasible_batches(size, (plan,))
+            session.require_feasible_batches(size, (plan,), scans=self._method().scans)
         return self._trained(session, data.records(known), plan, known, counts)
 
     def _warn_of_threshold(self, threshold: float, n_units: int) -> None:

@@ -151,7 +151,9 @@ def plan_batches(
         return plans
 
 
-def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]) -> None:
+def require_feasible_batches(
+    parts: Parts, size: int, plans: Sequence[BatchPlan], *, scans: bool = False
+) -> None:
     """Refuse plans whose sampling error the budget cannot hold, before anything is released.
 
     Parameters
@@ -159,6 +161,8 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
     size : int
         Number of values of one release.
     plans : sequence of BatchPlan
+    scans : bool, default=False
+        Whether choices are made by the sparse vector technique, which draws a number for each value.
 
     Raises
     ------
@@ -185,6 +189,10 @@ def require_feasible_batches(parts: Parts, size: int, plans: Sequence[BatchPlan]
             chosen = noise.selection_slack(plan.choices, size, plan.choice_epsilon)
             epsilon += plan.releases * chosen[0]
             delta += plan.releases * chosen[1]
+        if plan.choices and scans:
+            found = noise.numeric_sparse_slack(size, plan.choices, 1, plan.choice_epsilon)
+            epsilon += plan.releases * found[0]
+            delta += plan.releases * found[1]
     projected = any(plan.n_projections for plan in plans)
     ledger.check_slack((epsilon, delta), "more projections, " if projected else "")
 

@@ -275,6 +275,16 @@ def test_a_plan_that_the_samplers_cannot_hold_is_refused_before_it_starts():
     assert session._keys.stream is None
 
 
+def test_the_numbers_that_the_sparse_vector_technique_draws_are_counted_before_it_starts():
+    session = PrivacySession(epsilon=0.01, delta=1e-5, minibatches=True, adjacency="zero-out")
+    (plan,) = session.plan_batches([BatchGroup(2_000, 10, choices=5)], n_units=10_000)
+    session.require_feasible_batches(10**8, (plan,))
+    session.require_feasible_batches(10**4, (plan,), scans=True)
+    with pytest.raises(UnsupportedAccounting, match="too small for so many noisy values"):
+        session.require_feasible_batches(10**8, (plan,), scans=True)
+    assert session._keys.stream is None
+
+
 def test_noise_that_the_tables_can_hold_where_delta_alone_covers_the_sampling():
     records, session = records_and_session(n=50, epsilon=1.0, delta=0.02)
     (plan,) = session.plan_batches([BatchGroup(1, 1)], n_units=5000)
