@@ -15,7 +15,8 @@ figure. It reads the folder that ``SKDP_DATA`` names, and takes some minutes::
     python examples/plot_memorisation.py --brown
 
 With ``--steps`` it audits them at two values of epsilon with equal batches and steps, and writes
-docs/tables/nets/memorisation-steps.csv. This takes some minutes, too.
+docs/tables/nets/memorisation-steps.csv. With ``--units`` it audits claims for sentences and for documents, and
+writes docs/tables/nets/memorisation-units.csv. Each takes some minutes, too.
 """
 
 # %%
@@ -127,8 +128,9 @@ def audit():
 parser = argparse.ArgumentParser()
 parser.add_argument("--brown", action="store_true")
 parser.add_argument("--steps", action="store_true")
+parser.add_argument("--units", action="store_true")
 chosen = parser.parse_known_args()[0]
-displays = {} if chosen.brown or chosen.steps else audit()
+displays = {} if chosen.brown or chosen.steps or chosen.units else audit()
 
 # %%
 # The ranks
@@ -177,27 +179,31 @@ def find_table(name=TABLE):
 
 
 def read_brown():
-    """Sentences with the words of the vocabulary only, and the vocabulary."""
+    """Sentences with the words of the vocabulary only, the document of each, and the vocabulary."""
     data = fetch_brown()
     stop_words = set(data.stop_words)
+    lines = [line for document in data.data for line in document.split("\n")]
+    documents = np.repeat(
+        np.arange(len(data.data)), [document.count("\n") + 1 for document in data.data]
+    )
     sentences = [
         [word for word in line.lower().split() if word.isalpha() and word not in stop_words]
-        for document in data.data
-        for line in document.split("\n")
+        for line in lines
     ]
     counts = Counter(word for sentence in sentences for word in sentence)
     kept = {word for word, _ in counts.most_common(1000)}
     sentences = [[word for word in sentence if word in kept] for sentence in sentences]
-    sentences = [sentence for sentence in sentences if len(sentence) > 1]
-    part = np.random.default_rng(0).permutation(len(sentences))[: int(0.4 * len(sentences))]
-    return [sentences[k] for k in sorted(part)], sorted(kept)
+    long = [k for k, sentence in enumerate(sentences) if len(sentence) > 1]
+    part = np.random.default_rng(0).permutation(len(long))[: int(0.4 * len(long))]
+    rows = [long[k] for k in sorted(part)]
+    return [sentences[k] for k in rows], documents[rows], sorted(kept)
 
 
 def audit_brown():
     """Write the table: figures of each histogram, and its ten bins."""
     from skdp import DPWord2Vec
 
-    text, vocabulary = read_brown()
+    text, _, vocabulary = read_brown()
     with find_table().open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -231,7 +237,7 @@ def audit_steps():
     """Write the table: both values of epsilon with the batches and steps that 20 epochs are at epsilon 3."""
     from skdp import DPWord2Vec
 
-    text, vocabulary = read_brown()
+    text, _, vocabulary = read_brown()
     with find_table(STEPS).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         measured = [f"distance, {n} times" for n in (3, 9, 15)]
@@ -252,6 +258,40 @@ def audit_steps():
             distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
             writer.writerow(["window", f"{epsilon:g}", 3386, 529, loss, *distances])
             file.flush()
+
+
+UNITS = "docs/tables/nets/memorisation-units.csv"
+
+
+def audit_units():
+    """Write the table: claims for a sentence and for a document, which are clipped as one."""
+    from skdp import DPWord2Vec
+
+    text, documents, vocabulary = read_brown()
+    with find_table(UNITS).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        measured = [f"distance, {n} times" for n in (3, 9, 15)]
+        writer.writerow(["unit", "units", "epsilon", "batch", "steps", "training loss", *measured])
+        for unit, groups in (("sentence", np.arange(len(text))), ("document", documents)):
+            for epsilon in (30.0, 3.0):
+                models = []
+
+                def fit(sentences, epsilon=epsilon, groups=groups, models=models):
+                    model = DPWord2Vec(
+                        epsilon=epsilon, delta=1e-5, unit="group", vocabulary=vocabulary, tied=True, n_epochs=20,
+                        n_public=len(np.unique(groups)), random_state=0,
+                    ).fit(sentences, groups=groups)  # fmt: skip
+                    models.append(model)
+                    return model
+
+                display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+                loss = f"{np.mean([model.loss(text) for model in models]):.3f}"
+                distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
+                run = [models[0].batch_size_, models[0].n_iter_]
+                writer.writerow(
+                    [unit, len(np.unique(groups)), f"{epsilon:g}", *run, loss, *distances]
+                )
+                file.flush()
 
 
 def draw_brown():
@@ -290,5 +330,7 @@ if chosen.brown:
     audit_brown()
 elif chosen.steps:
     audit_steps()
+elif chosen.units:
+    audit_units()
 else:
     draw_brown()

@@ -1,8 +1,14 @@
 """A private choice of coordinates and the noise on these, for tables of which a batch touches few rows."""
 
-import numpy as np
+import time
+import warnings
 
-from skdp.privacy import Bounded, selection
+import numpy as np
+from sklearn.base import clone
+
+from skdp import DPNetworkClassifier
+from skdp.nn import AdaFEST, Dense, Embedding, MaskedMeanPool, Sequential, SparseSelection
+from skdp.privacy import Bounded, PrivacySession, selection
 from skdp.privacy.bounded import Source
 from skdp.privacy.noise import KeyStream
 
@@ -37,3 +43,42 @@ class SelectedStep:
 
     def time_step(self, rows, sizes):
         selection.selected_gaussian(self.bounded, self.choice, *self.grid, self.stream)
+
+
+class FitStep:
+    """Steps of a whole fit without momentum. The same 10,000 tokens occur, whatever the rows of the table."""
+
+    params = [[10**4, 10**5, 10**6], ["exponential", "uniform", "AdaFEST"]]
+    param_names = ["rows", "select"]
+    steps, records, length, columns, chosen = 10, 6000, 60, 10, 5000
+
+    def setup(self, rows, select):
+        rng = np.random.default_rng(0)
+        ids = (10_000 ** rng.random((self.records, self.length))).astype(int)
+        self.data = ids.astype(float), rng.integers(0, 2, self.records)
+        fraction = self.chosen / (rows * self.columns)
+        self.model = DPNetworkClassifier(
+            network=Sequential([Embedding(rows, self.columns), MaskedMeanPool(), Dense(2)]), classes=(0, 1),
+            select=AdaFEST(4.0) if select == "AdaFEST" else SparseSelection(fraction, select),
+            epsilon=4.0, batch_size=1000, max_iter=self.steps + 1, momentum=0.0, learning_rate=0.1,
+        )  # fmt: skip
+        self.track_seconds(rows, select)  # compiles
+
+    def track_seconds(self, rows, select):
+        """Median seconds between two batches: what a fit does once is left out."""
+        starts, honest = [], PrivacySession.draw
+
+        def draw(session, *args, **more):
+            starts.append(time.perf_counter())
+            return honest(session, *args, **more)
+
+        PrivacySession.draw = draw
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                clone(self.model).fit(*self.data)
+        finally:
+            PrivacySession.draw = honest
+        return float(np.median(np.diff(starts)))
+
+    track_seconds.unit = "s"

@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "laplacian_smooth": "skdp.kernels.smooth.laplacian",
         "linear_scores": "skdp.kernels.scores",
         "merge_table_rows": "skdp.kernels.table_rows",
+        "momentum_step": "skdp.kernels.momentum",
         "n_threads": "skdp.kernels.threads",
         "numeric_sparse": "skdp.kernels.sparse_vector",
         "one_blas_thread": "skdp.kernels.blas",

@@ -6,6 +6,7 @@ from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
+from skdp.kernels.momentum import momentum_step as momentum_step
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.record_squares import add_rounded as add_rounded

@@ -16,6 +16,7 @@ Vector = NDArray[np.float64]
 
 SCHEDULES = ("linear", "cosine", "constant")
 SOLVERS = ("sgd", "adam")
+LARGEST = float(np.finfo(np.float32).max)
 SECOND_MOMENT, TINY = 0.999, 1e-8  # Adam's, as published
 
 
@@ -92,9 +93,36 @@ class Optimizer:
         """Return what the next step subtracts, after this released gradient."""
         return self._next_rate() * self._direction(self._smooth(gradient))
 
-    def of_entries(self, values: Vector) -> Vector:
-        """Return what the next step subtracts from some entries, for a rule that is `Rule.local`."""
-        return self._next_rate() * values
+    def advance(self, theta: Vector, gradient: Vector, single: NDArray[np.float32]) -> bool:
+        """Take the next step: change ``theta`` in place, and write it to ``single``.
+
+        Returns
+        -------
+        bool
+            Whether all parameters are numbers of float32.
+        """
+        if self._rule.solver == "sgd" and self._rule.smoothing == 0:
+            from skdp.kernels import momentum_step
+
+            if self._first is None:
+                self._first = np.zeros_like(theta)
+            rate, momentum = self._next_rate(), self._rule.momentum
+            return bool(momentum_step(theta, self._first, gradient, momentum, rate, single))
+        with np.errstate(over="ignore", invalid="ignore"):  # the answer says it
+            np.subtract(theta, self.of(gradient), out=theta)
+            single[:] = theta
+        return bool(-LARGEST <= theta.min() <= theta.max() <= LARGEST)  # NaN is none
+
+    def advance_entries(
+        self, theta: Vector, positions: NDArray[np.int64], values: Vector, single: NDArray[np.float32]
+    ) -> bool:  # fmt: skip
+        """Take the step of a gradient that is 0 but at some positions; the rule must be `Rule.local`."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the answer says it
+            changed = theta[positions] - self._next_rate() * values
+            inside = bool(np.all(np.abs(changed) <= LARGEST))
+            single.flags.writeable = True
+            theta[positions] = single[positions] = changed
+        return inside
 
     def _next_rate(self) -> float:
         rate = self._rate * rate_factor(self._rule.schedule, self._taken, self._n_iter)

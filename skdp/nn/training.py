@@ -34,7 +34,6 @@ Gradient = Callable[[int, NDArray[np.float32]], "Vector | FewEntries"]
 # Of rows and targets: the pieces of their gradients.
 Pieces = Callable[[Any, Any], Sequence[Any]]
 Monitor = Callable[[int, Vector], None]
-LARGEST = float(np.finfo(np.float32).max)  # the precision in which nets compute
 
 
 class FewEntries(NamedTuple):
@@ -228,7 +227,7 @@ def train(
     tensors : tuple of slice, default=()
         Where each parameter tensor lies, for Laplacian smoothing.
     monitor : callable, default=None
-        Called with the step and the released parameters.
+        Called with the step and the released parameters, which the next step changes in place.
 
     Returns
     -------
@@ -241,21 +240,17 @@ def train(
     for t in range(n_iter):
         found = gradient(t, here)
         if isinstance(found, FewEntries) and rule.local:
-            at = found.positions
-            with np.errstate(over="ignore", invalid="ignore"):  # the next line says it
-                changed = theta[at] - optimizer.of_entries(found.values)
-            _check_range(changed, t)
-            theta[at] = changed
-            here.flags.writeable = True
-            here[at] = changed
-            _read_only(here)
+            inside = optimizer.advance_entries(theta, *found, here)
         else:
             dense = found.dense(theta.size) if isinstance(found, FewEntries) else found
-            with np.errstate(over="ignore", invalid="ignore"):
-                step = optimizer.of(dense)
-                theta = np.subtract(theta, step, out=step)
-            _check_range(theta, t)
-            here = _read_only(theta.astype(np.float32))
+            here = np.empty(theta.size, dtype=np.float32)  # a method may keep the last one
+            inside = optimizer.advance(theta, dense, here)
+        if not inside:
+            raise FloatingPointError(
+                f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released "
+                "before stays paid for"
+            )
+        _read_only(here)
         kept.add(theta)
         if monitor is not None:
             monitor(t, theta)
@@ -266,12 +261,3 @@ def _read_only(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """No layer keeps numbers in the parameters that it is given."""
     values.flags.writeable = False
     return values
-
-
-def _check_range(values: Vector, t: int) -> None:
-    """Raise if a parameter is no number of float32."""
-    if values.size and not -LARGEST <= values.min() <= values.max() <= LARGEST:  # NaN, too
-        raise FloatingPointError(
-            f"the parameters overflowed in step {t + 1}: use a smaller learning_rate. What was released before "
-            "stays paid for"
-        )

@@ -121,7 +121,7 @@ def test_without_noise_the_loop_is_gradient_descent():
     gradient = ClippedMean(Clipping(math.inf)).begin(session, PrivateRecords(X, y), TASK, plan)
     found = train(
         gradient, np.zeros(4), 6, Rule(momentum=0.5, schedule="linear"), 0.1,
-        monitor=lambda t, theta: seen.append(theta),
+        monitor=lambda t, theta: seen.append(theta.copy()),
     )  # fmt: skip
     A, theta, v = np.column_stack([X, np.ones(20)]), np.zeros(4), np.zeros(4)
     for t in range(6):
@@ -157,7 +157,7 @@ def test_replay_of_a_private_run(monkeypatch):
     gradient = ClippedMean(Clipping(0.5)).begin(session, records, TASK, plan)
     train(
         gradient, start, 5, Rule(momentum=0.0, schedule="constant"), 0.2,
-        monitor=lambda t, theta: thetas.append(theta),
+        monitor=lambda t, theta: thetas.append(theta.copy()),
     )  # fmt: skip
     A, noise = np.column_stack([X, np.ones(300)]), []
     for t in range(5):
