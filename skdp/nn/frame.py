@@ -399,9 +399,11 @@ class NetFit(PrivateFit[Problem]):
         rate = given(self.learning_rate)
         if rate is not None:
             return float(rate)
-        noise, first = self._method(clipping).noise(plans, clipping.moves(self.adjacency))
-        n_iter = releases(plans)
-        return chosen_rate(noise, clipping.norm, n_iter, self._rule(), self._walk, first)
+        method, rule, n_iter = self._method(clipping), self._rule(), releases(plans)
+        noise, first = method.noise(plans, clipping.moves(self.adjacency))
+        rate = chosen_rate(noise, clipping.norm, n_iter, rule, self._walk, first)
+        # An entry gets the noise of so many steps only. Adam's steps have one size, whatever the noise.
+        return rate / math.sqrt(method.changed) if rule.solver == "sgd" else rate
 
     def _public_facts(self, problem: Problem) -> dict[str, object]:
         clipping = self._clipping(self._built(problem))

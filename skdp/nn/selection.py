@@ -207,6 +207,10 @@ class SelectedMean(ClippedMean):
     def scans(self) -> bool:
         return isinstance(self.select, SparseSelection) and self.select.method == "sparse vector"
 
+    @property
+    def changed(self) -> float:
+        return float(self.select.fraction) if isinstance(self.select, SparseSelection) else 1.0
+
     def group(
         self, n_iter: int, batch_size: int, n_projections: int = 0, size: int = 0
     ) -> BatchGroup:

@@ -142,6 +142,11 @@ class ClippedMean:
         # The gradient is the last of a batch's statistics.
         return scale * plan.parts[-1].noise_multiplier * self.norm, 0.0
 
+    @property
+    def changed(self) -> float:
+        """Part of the parameters that a step changes, if it is known before the fit."""
+        return 1.0
+
     def facts(self) -> dict[str, object]:
         """Public numbers for the report."""
         return {}
