@@ -331,7 +331,7 @@ def _check_chosen(ledger: Ledger, groups: Sequence[BatchGroup]) -> None:
         if ledger.adjacency == "replace-one" and not ledger.exact:
             raise UnsupportedAccounting(
                 "choices and noise on one sampled batch have a proof under zero-out and add-remove only: use "
-                "adjacency='zero-out', or choose uniformly"
+                "adjacency='zero-out', or SparseSelection(method='uniform')"
             )
         if len(group.parts) > 1 or group.n_projections:
             raise UnsupportedAccounting(
