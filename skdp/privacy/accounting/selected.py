@@ -109,10 +109,14 @@ class SelectedPair(DominatingPair):
             r = p * np.exp(-whole)
         left = max(0.0, 1.0 - float(r.sum()))
         with np.errstate(over="ignore"):
-            mixed = np.where(
-                whole < 30.0,
-                np.log1p(q * np.expm1(np.minimum(whole, 30.0))),
-                whole + np.log(q + (1.0 - q) * np.exp(-np.maximum(whole, 30.0))),
+            mixed = (
+                whole
+                if q == 1.0
+                else np.where(
+                    whole < 30.0,
+                    np.log1p(q * np.expm1(np.minimum(whole, 30.0))),
+                    whole + np.log(q + (1.0 - q) * np.exp(-np.maximum(whole, 30.0))),
+                )
             )
         if self.kind == OUT:
             of_p, of_r, far = (1.0 - q) * r + q * p, r, q * infinite

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +28,31 @@ KINDS = (Vectors, Outer, OuterSum, SparseRows)
 Pieces = Callable[[Matrix, NDArray[np.float64] | None], Sequence[Piece]]
 
 
+class Kind(NamedTuple):
+    """What may not change from one call to the next: what is added rests on it.
+
+    Attributes
+    ----------
+    type : type
+    dtype : dtype
+    size : int
+        Number of entries.
+    n_table : int
+        Rows of a table, or 0. Tables of as many entries in another shape are another kind.
+    """
+
+    type: type
+    dtype: np.dtype[np.float64]
+    size: int
+    n_table: int
+
+    @classmethod
+    def of(cls, piece: Piece) -> "Kind":
+        """The kind of a piece."""
+        n_table = piece.n_table if isinstance(piece, SparseRows) else 0
+        return cls(type(piece), arrays_of(piece)[-1].dtype, piece.n_entries, n_table)
+
+
 @dataclass(frozen=True, repr=False)
 class GradientFunction:
     """A function of rows and targets that returns pieces, and the kinds of pieces that it promised.
@@ -36,13 +62,13 @@ class GradientFunction:
     function : callable
     size : int
         Number of entries of all pieces together.
-    kinds : list of (type, dtype, number of entries)
+    kinds : list of Kind
         Of the pieces. They are filled by `probed` from rows of zeros, so they are public.
     """
 
     function: Pieces
     size: int
-    kinds: list[tuple[type, np.dtype[np.float64], int]] = field(default_factory=list)
+    kinds: list[Kind] = field(default_factory=list)
 
     @classmethod
     def probed(cls, function: Pieces, size: int, rows: Rows) -> "GradientFunction":
@@ -52,28 +78,28 @@ class GradientFunction:
             zeros = np.zeros((count, rows.shape.n_features), dtype=rows.shape.dtype)
             X = sp.csr_matrix(zeros) if rows.shape.container == "csr" else zeros
             pieces = made._called(X, None if rows.y is None else np.zeros(count), count)
-            made.kinds[:] = [_kind(piece) for piece in pieces]
+            made.kinds[:] = [Kind.of(piece) for piece in pieces]
         return made
 
     @property
     def has_sums(self) -> bool:
         """Whether a piece is a sum of outer products."""
-        return any(kind is OuterSum for kind, _, _ in self.kinds)
+        return any(kind.type is OuterSum for kind in self.kinds)
 
     @property
     def has_tables(self) -> bool:
         """Whether a piece is a table of which a record touches few rows."""
-        return any(kind is SparseRows for kind, _, _ in self.kinds)
+        return any(kind.type is SparseRows for kind in self.kinds)
 
     @property
     def sizes(self) -> list[int]:
         """Number of entries of each piece."""
-        return [size for _, _, size in self.kinds]
+        return [kind.size for kind in self.kinds]
 
     def dtypes(self, *, ghost: bool) -> set[str]:
         """Of what BLAS adds; ghost sums are in float64."""
         return {
-            "float64" if ghost and kind is OuterSum else dtype.name for kind, dtype, _ in self.kinds
+            "float64" if ghost and kind.type is OuterSum else kind.dtype.name for kind in self.kinds
         }
 
     def of_rows(self, rows: Rows, part: NDArray[np.int64]) -> list[Piece]:
@@ -138,12 +164,8 @@ class GradientFunction:
                 f"function must return pieces of {self.size} entries together, and none without entries; got "
                 f"{entries}"
             )
-        if self.kinds and [_kind(piece) for piece in pieces] != self.kinds:
+        if self.kinds and [Kind.of(piece) for piece in pieces] != self.kinds:
             raise ValueError(
                 "function must return the same kinds of pieces, of the same sizes and dtypes, for all rows"
             )
         return pieces
-
-
-def _kind(piece: Piece) -> tuple[type, np.dtype[np.float64], int]:
-    return type(piece), arrays_of(piece)[-1].dtype, piece.n_entries

@@ -94,7 +94,7 @@ class ProjectedSum(BlockSum):
         ready = replace(
             self,
             norm_ratio=largest_ratio(self.norm_ratio, limit),
-            vectors=self.projections.of([entries for _, _, entries in self.function.kinds]),
+            vectors=self.projections.of(self.function.sizes),
         )
         return ready._total(limit * unit, "int64", limit)
 

@@ -8,7 +8,8 @@ that mechanism holds, and no released bit depends on unrounded values. `skdp.pri
 `skdp.privacy.noise.samplers` prove how far the drawn probabilities are from the exact ones; the ``*_slack``
 functions give what this error adds to epsilon and delta.
 
-The samplers are not constant-time. Their running time depends on the noise, not on the data.
+The samplers are not constant-time. Their running time depends on the noise; that of a choice among listed scores
+(`sparse_top_k`) depends on their number, too.
 
 References
 ----------

@@ -241,3 +241,18 @@ def test_sums_of_blocks_are_those_of_an_obvious_loop():
 
 def test_a_total_without_blocks_has_no_positions():
     assert Total(5, "float64", None).positions().size == 0
+
+
+def test_a_table_that_changes_its_shape_is_refused():
+    """Of as many entries: sums are kept by the rows of the first one."""
+
+    def changing(X, y):
+        shape = (WIDE, 2) if np.any(X > 0) else (2, WIDE)
+        n_table, width = shape
+        values = np.ones((len(X), 1, width), dtype=np.float32)
+        return [SparseRows(np.zeros((len(X), 1), dtype=np.int64), values, n_table)]
+
+    total = PrivateRecords(np.ones((5, 1))).gradient_sum(changing, CLIP, size=2 * WIDE)
+    for read in (total._value.on_grid, total._value.support):
+        with pytest.raises(ValueError, match="the same kinds of pieces, of the same sizes"):
+            read(GRID)
