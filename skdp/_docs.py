@@ -228,7 +228,7 @@ sampling : {"poisson", "partition"}, default="poisson"
     "learning_rate.net": """\
 learning_rate : float or "auto", default="auto"
     Size of the first step; the gradient that it multiplies is at most ``clip_norm`` long. "auto" is as long as the
-    signal and the noise allow, by public numbers.""",
+    signal and the noise allow, by public numbers. For Adam it is at most 0.03, and 3 over the number of steps.""",
     "schedule.net": """\
 schedule : {"linear", "cosine", "constant"}, default="linear"
     Course of the step sizes. The first two fall to 0.""",
