@@ -22,6 +22,8 @@ import time
 import warnings
 from pathlib import Path
 
+import numpy as np
+
 from skdp import DPCNNClassifier, ScatteringTransform
 from skdp.datasets import fetch_fashion_mnist
 from skdp.nn import RandomSparsification
@@ -92,8 +94,12 @@ def measure(given):
 
 
 def write_table(cache):
-    """Write all results, held out and of the test images."""
-    found = sorted((json.loads(line) for line in cache.read_text().splitlines()), key=str)
+    """Write means and standard errors over the seeds, held out and of the test images."""
+    found = {}
+    for line in cache.read_text().splitlines():
+        result = json.loads(line)
+        part, net, epsilon, rate, ranked, _ = result["key"]
+        found.setdefault((part, net, epsilon, rate, ranked), []).append(result)
     with TABLE.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(
@@ -102,19 +108,24 @@ def write_table(cache):
                 "net",
                 "epsilon",
                 "rate",
-                "seed",
                 "accuracy, %",
+                "seeds",
                 "CPU seconds",
                 "published without, %",
                 "published with, %",
             ]
         )
-        for result in found:
-            part, net, epsilon, rate, ranked, seed = result["key"]
+        for (part, net, epsilon, rate, ranked), results in sorted(found.items()):
             published = PUBLISHED.get((epsilon, net), ("", "")) if part == "test" else ("", "")
             name = f"{rate:g}" + (", ranked" if ranked else "")
-            score, seconds = f"{result['score']:.2f}", f"{result['seconds']:.0f}"
-            rows.writerow([part, net, f"{epsilon:g}", name, seed, score, seconds, *published])
+            scores = [result["score"] for result in results]
+            score = f"{np.mean(scores):.2f}"
+            if len(scores) > 1:
+                score += f" ± {np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"
+            seconds = f"{np.median([result['seconds'] for result in results]):.0f}"
+            rows.writerow(
+                [part, net, f"{epsilon:g}", name, score, len(scores), seconds, *published]
+            )
 
 
 def main():
