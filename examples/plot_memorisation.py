@@ -231,66 +231,62 @@ def audit_brown():
 
 
 STEPS = "docs/tables/nets/memorisation-steps.csv"
+UNITS = "docs/tables/nets/memorisation-units.csv"
+MEASURED = ["batch", "steps", "training loss", *(f"distance, {n} times" for n in (3, 9, 15))]
+
+
+def measure(text, vocabulary, groups=None, **options):
+    """Train on the text with canaries; return the columns that ``MEASURED`` names."""
+    from skdp import DPWord2Vec
+
+    models = []
+
+    def fit(sentences):
+        model = DPWord2Vec(
+            delta=1e-5, vocabulary=vocabulary, tied=True, random_state=0, **options
+        ).fit(sentences, groups=groups)
+        models.append(model)
+        return model
+
+    display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
+    loss = np.mean([model.loss(text) for model in models])
+    distances = [display.chi_squared(n)[0] for n in display.ranks]
+    return [models[0].batch_size_, models[0].n_iter_, *(f"{x:.3f}" for x in (loss, *distances))]
 
 
 def audit_steps():
     """Write the table: both values of epsilon with the batches and steps that 20 epochs are at epsilon 3."""
-    from skdp import DPWord2Vec
-
     text, _, vocabulary = read_brown()
     with find_table(STEPS).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        measured = [f"distance, {n} times" for n in (3, 9, 15)]
-        writer.writerow(["unit", "epsilon", "batch", "steps", "training loss", *measured])
+        writer.writerow(["unit", "epsilon", *MEASURED])
         for epsilon in (30.0, 3.0):
-            losses = []
-
-            def fit(sentences, epsilon=epsilon, losses=losses):
-                model = DPWord2Vec(
-                    epsilon=epsilon, delta=1e-5, unit="record", vocabulary=vocabulary, tied=True,
-                    batch_size=3386, max_iter=529, random_state=0,
-                ).fit(sentences)  # fmt: skip
-                losses.append(model.loss(text))
-                return model
-
-            display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
-            loss = f"{np.mean(losses):.3f}"
-            distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
-            writer.writerow(["window", f"{epsilon:g}", 3386, 529, loss, *distances])
+            found = measure(
+                text, vocabulary, epsilon=epsilon, unit="record", batch_size=3386, max_iter=529
+            )
+            writer.writerow(["window", f"{epsilon:g}", *found])
             file.flush()
-
-
-UNITS = "docs/tables/nets/memorisation-units.csv"
 
 
 def audit_units():
     """Write the table: claims for a sentence and for a document, which are clipped as one."""
-    from skdp import DPWord2Vec
-
     text, documents, vocabulary = read_brown()
     with find_table(UNITS).open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        measured = [f"distance, {n} times" for n in (3, 9, 15)]
-        writer.writerow(["unit", "units", "epsilon", "batch", "steps", "training loss", *measured])
+        writer.writerow(["unit", "units", "epsilon", *MEASURED])
         for unit, groups in (("sentence", np.arange(len(text))), ("document", documents)):
+            count = len(np.unique(groups))
             for epsilon in (30.0, 3.0):
-                models = []
-
-                def fit(sentences, epsilon=epsilon, groups=groups, models=models):
-                    model = DPWord2Vec(
-                        epsilon=epsilon, delta=1e-5, unit="group", vocabulary=vocabulary, tied=True, n_epochs=20,
-                        n_public=len(np.unique(groups)), random_state=0,
-                    ).fit(sentences, groups=groups)  # fmt: skip
-                    models.append(model)
-                    return model
-
-                display = secret_sharer(fit, text, vocabulary=vocabulary, random_state=0)
-                loss = f"{np.mean([model.loss(text) for model in models]):.3f}"
-                distances = [f"{display.chi_squared(n)[0]:.3f}" for n in display.ranks]
-                run = [models[0].batch_size_, models[0].n_iter_]
-                writer.writerow(
-                    [unit, len(np.unique(groups)), f"{epsilon:g}", *run, loss, *distances]
+                found = measure(
+                    text,
+                    vocabulary,
+                    groups,
+                    epsilon=epsilon,
+                    unit="group",
+                    n_epochs=20,
+                    n_public=count,
                 )
+                writer.writerow([unit, count, f"{epsilon:g}", *found])
                 file.flush()
 
 
