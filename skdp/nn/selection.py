@@ -358,13 +358,11 @@ def _by_counts(
 
 
 def kept_rows(
-    select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart, *, least: int = 0
+    select: AdaFEST, session: PrivacySession, counts: Bounded, counted: BatchPart
 ) -> NDArray[np.int64]:
-    """Rows whose noisy counts, which are released here, reach the threshold; or the ``least`` largest ones."""
-    std = session.noise_std(counts, counted)
-    noisy = session.gaussian(counts, counted)
-    kept = np.flatnonzero(noisy >= select.threshold * std)
-    return kept if kept.size >= least else np.sort(np.argsort(-noisy, kind="stable")[:least])
+    """Rows whose noisy counts reach the threshold: the release of the counts."""
+    limit = select.threshold * session.noise_std(counts, counted)
+    return session.gaussian_above(counts, counted, limit)
 
 
 def _one_by_one(clipping: Clipping) -> dict[str, Any]:

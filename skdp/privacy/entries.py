@@ -22,6 +22,7 @@ __all__ = [
     "clipped_bound",
     "clipped_floats",
     "listed_rows",
+    "places_between",
     "values_at",
 ]
 
@@ -55,6 +56,12 @@ def values_at(at: Integers, positions: Integers, values: Integers) -> Integers:
         hit = positions[where] == at
         found[hit] = values[where[hit]]
     return found
+
+
+def places_between(positions: Integers, ranks: Integers) -> Integers:
+    """The positions of those entries that are not listed, given by their ranks among all that are not."""
+    # The r-th of them has as many listed ones before it as there are with position - index <= r.
+    return ranks + np.searchsorted(positions - np.arange(positions.size), ranks, side="right")
 
 
 def listed_rows(rows: Integers, values: Integers) -> tuple[Integers, Integers]:

@@ -8,6 +8,7 @@ Privacy
 -------
 * Gaussian. For an integer vector x, ``x + round(N) = round(x + N)``: post-processing of the continuous Gaussian
   mechanism. So its exact formula holds in any dimension, also for batches and for adaptive choices.
+  Where only the positions of large entries leave, they are computed from that release.
 * Large sums. A sum that is too large wraps around modulo 2^64, and so does its sum with the noise:
   post-processing again. So a bound on a private number of records is not needed (`Source.usual`).
 * Laplace. Discrete Laplace noise of scale L / epsilon on integers whose l1 sensitivity is the integer L: the
@@ -44,10 +45,12 @@ from skdp.privacy.accounting.releases import (
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan, run_epsilon
 from skdp.privacy.adjacency import factor
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.entries import places_between
 
 __all__ = [
     "Noise",
     "gaussian",
+    "gaussian_above",
     "gaussian_grid",
     "gumbel_top_k",
     "laplace",
@@ -169,6 +172,31 @@ def gaussian(
     integers = bounded._value.on_grid(unit)
     drawn = noise.rounded_gaussian(sigma, integers.size, stream).reshape(integers.shape)
     return noise.add_noise(drawn, integers, unit), dict(_gaussian_row(drawn_with))
+
+
+def gaussian_above(
+    bounded: Bounded, drawn_with: Noise, stream: noise.KeyStream, limit: float
+) -> tuple[NDArray[np.int64], LedgerRow]:
+    """Return where the release of `gaussian` would be at least ``limit``, rounded up to the grid.
+
+    This is a function of that release, so it costs the same. Entries of a sum that are 0 are not visited, and the
+    last bits of their noise are drawn where they decide.
+
+    Returns
+    -------
+    positions : ndarray of int64
+        Ascending positions in the flattened statistic.
+    ledger_row : dict
+    """
+    unit, sigma, _ = drawn_with
+    units = max(-(2.0**62), min(2.0**62, limit / unit))
+    least = math.ceil(units)
+    support, integers = bounded._value.support(unit)
+    drawn = noise.rounded_gaussian(sigma, support.size, stream)
+    listed = support[drawn + integers >= least]
+    others = noise.rounded_gaussian_above(sigma, least, bounded.size - support.size, stream)
+    positions = np.concatenate([listed, places_between(support, others)])
+    return np.sort(positions), dict(_gaussian_row(drawn_with))
 
 
 @lru_cache(maxsize=64)

@@ -27,8 +27,8 @@ def chosen_words(
     """Return a function of a mean and its batch that releases positions and their values.
 
     Units count with 1 for each different word of each of their windows, clipped to an l2 norm of 1. What a word's
-    noisy count decides holds for its rows in all tables. The counts are a release, so which rows change is public
-    from then on. A step whose counts are all too small changes the word of the largest one.
+    noisy count decides holds for its rows in all tables. Which words pass is a release, so it is public from then
+    on. A step in which none passes changes the first word of the vocabulary.
     """
     counted, added = plan.parts
 
@@ -36,7 +36,9 @@ def chosen_words(
         counts = records.gradient_sum(
             lambda X, y: words_of(X, n_words), 1.0, size=n_words, batch=batch
         )
-        words = kept_rows(select, session, counts, counted, least=1)
+        words = kept_rows(select, session, counts, counted)
+        if not words.size:  # a release has at least one word: the first, whatever the data
+            words = np.zeros(1, dtype=np.int64)
         height, width = mean.shape
         rows = (np.arange(0, height, n_words)[:, None] + words).ravel()
         positions = (rows[:, None] * width + np.arange(width)).ravel()

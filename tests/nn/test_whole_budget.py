@@ -1,6 +1,7 @@
 """All noise of a whole fit of a net, from what was drawn: windows, ranges, steps, calibration, recalibration."""
 
 import contextlib
+import functools
 
 import numpy as np
 import pytest
@@ -27,18 +28,24 @@ EPSILON, DELTA, N, D = 2.0, 1e-5, 1500, 3
 @pytest.fixture
 def drawn(monkeypatch):
     """Of each release: its size, and the deviation that was drawn over what neighbours can differ by."""
-    found, usual, last = [], mechanisms.gaussian, []
-    monkeypatch.setattr(
-        noise, "rounded_gaussian",
-        lambda sigma, *rest, of=noise.rounded_gaussian: (last.append(sigma), of(sigma, *rest))[1],
-    )  # fmt: skip
+    found, last = [], []
 
-    def watched(bounded, drawn_with, stream):
-        released = usual(bounded, drawn_with, stream)
-        found.append((bounded.size, last[-1] * drawn_with[0] / (bounded.l2 * ADJACENCY["factor"])))
+    def noted(sigma, *rest, of):
+        last.append(sigma)
+        return of(sigma, *rest)
+
+    for name in ("rounded_gaussian", "rounded_gaussian_above"):
+        monkeypatch.setattr(noise, name, functools.partial(noted, of=getattr(noise, name)))
+
+    def watched(bounded, drawn_with, *rest, usual):
+        last.clear()
+        released = usual(bounded, drawn_with, *rest)
+        found.append((bounded.size, min(last) * drawn_with[0] / (bounded.l2 * ADJACENCY["factor"])))
         return released
 
-    monkeypatch.setattr(mechanisms, "gaussian", watched)
+    for name in ("gaussian", "gaussian_above"):
+        usual = getattr(mechanisms, name)
+        monkeypatch.setattr(mechanisms, name, functools.partial(watched, usual=usual))
     return found
 
 

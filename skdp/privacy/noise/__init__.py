@@ -24,6 +24,7 @@ from skdp.privacy.noise.integers import (
     add_noise,
     discrete_laplace,
     rounded_gaussian,
+    rounded_gaussian_above,
 )
 from skdp.privacy.noise.keystream import KeyStream
 from skdp.privacy.noise.selection import gumbel_top_k, sparse_top_k
@@ -57,6 +58,7 @@ __all__ = [
     "numeric_sparse",
     "numeric_sparse_slack",
     "rounded_gaussian",
+    "rounded_gaussian_above",
     "selection_slack",
     "sparse_top_k",
 ]

@@ -7,7 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import n_threads, run_blocks
-from skdp.privacy.noise.checks import check_number, check_shape, stream_of
+from skdp.privacy.noise.checks import (
+    check_count,
+    check_integer,
+    check_number,
+    check_shape,
+    stream_of,
+)
 from skdp.privacy.noise.keystream import KeyStream, Seed
 from skdp.privacy.noise.tables import Table, gaussian_table, laplace_table
 
@@ -18,6 +24,7 @@ __all__ = [
     "add_noise",
     "discrete_laplace",
     "rounded_gaussian",
+    "rounded_gaussian_above",
 ]
 
 Words = NDArray[np.uint64]
@@ -32,6 +39,8 @@ BLOCK = 1 << 14
 _WAVE = 8
 # More words than the last value of a block can need.
 _SPARE_WORDS = 72
+# No value that can be drawn is as large.
+_LARGEST = 2**62
 
 
 def rounded_gaussian(
@@ -84,6 +93,69 @@ def rounded_gaussian(
     if not isinstance(random_state, KeyStream):
         random_state = stream_of(random_state, b"rounded_gaussian " + sigma.hex().encode())
     return _draw(gaussian_table(sigma), True, size, random_state)
+
+
+def rounded_gaussian_above(
+    sigma: float, limit: int, size: int, random_state: Seed | KeyStream = None
+) -> NDArray[np.int64]:
+    """Draw ``size`` independent values of round(N(0, sigma^2)), and return where they are at least ``limit``.
+
+    Parameters
+    ----------
+    sigma : float in [0.5, 2**40]
+        Standard deviation before rounding, in units of the grid.
+    limit : int
+        In units of the grid.
+    size : int
+        How many values, at least 0.
+    random_state : None, int, RandomState, Generator or KeyStream, default=None
+        As in `rounded_gaussian`.
+
+    Returns
+    -------
+    places : ndarray of int64
+        Ascending, in 0 .. ``size`` - 1.
+
+    Raises
+    ------
+    TypeError
+        If an argument is of the wrong type.
+    ValueError
+        If ``sigma`` is outside its range or ``size`` is negative.
+
+    Notes
+    -----
+    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly, in less than half of
+    the time. The last bits of a value are drawn where they decide (`skdp.privacy.noise.exceedances`).
+
+    Examples
+    --------
+    >>> from skdp.privacy.noise import rounded_gaussian_above
+    >>> rounded_gaussian_above(2**30, -(2**40), 3)
+    array([0, 1, 2])
+    """
+    sigma = check_number(sigma, "sigma", SIGMA_RANGE)
+    limit = max(-_LARGEST, min(_LARGEST, check_integer(limit, "limit")))
+    size = check_count(size, "size")
+    stream = stream_of(random_state, b"rounded_gaussian_above " + sigma.hex().encode())
+    table = gaussian_table(sigma)
+    if not table.offset_bits:  # a word is a value
+        return np.flatnonzero(_draw(table, True, size, stream) >= limit)
+    from skdp.privacy.noise.exceedances import find_above
+    from skdp.privacy.noise.samplers import quick_accept
+
+    quick = quick_accept(table.offset_bits, table.slope, True)
+    cells = (table.high, table.low, table.alias, table.cell_bits)
+    offset = (table.offset_bits, table.slope, table.curve, *quick)
+    found, done = np.empty(BLOCK, dtype=np.int64), 0
+    parts = [found[:0]]
+    while done < size:
+        stop = min(size, done + BLOCK)
+        # One value in a hundred takes more than a word.
+        words = stream.words(stop - done + (stop - done) // 16 + _SPARE_WORDS)
+        done, count = find_above(words, *cells, offset, limit, done, stop, found)
+        parts.append(found[:count].copy())
+    return np.concatenate(parts)
 
 
 def discrete_laplace(

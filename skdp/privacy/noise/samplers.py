@@ -53,8 +53,11 @@ from numpy.typing import NDArray
 from skdp.kernels import jit
 
 __all__ = [
+    "WORDS_PER_DRAW",
+    "break_tie",
     "build_tree",
     "draw_left",
+    "draw_offset",
     "exp_minus",
     "exponent",
     "fill_offset",
@@ -71,7 +74,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _ATTEMPTS = 30  # of one bin; the last one is taken as it is
-_WORDS_PER_DRAW = 64  # more words than a draw can need
+WORDS_PER_DRAW = 64  # more words than a draw can need
 _TWO_64 = 18446744073709551616.0
 
 _INVERSES = np.array([0.0, *(1.0 / np.arange(1.0, 13.0))])
@@ -87,7 +90,7 @@ _HALVES = 2.0 ** -np.arange(200.0)
 
 
 @jit
-def _break_tie(
+def break_tie(
     words: Words, w: int, cell: int, low: Words, alias: Aliases
 ) -> tuple[int | np.int64, int]:
     """Bin of a word that equals the first part of its cell's threshold, and the next position."""
@@ -119,7 +122,7 @@ def fill_plain(
         threshold = high[cell]
         m = cell if rest < threshold else np.int64(alias[cell])
         if rest == threshold:
-            m, w = _break_tie(words, w, cell, low, alias)
+            m, w = break_tie(words, w, cell, low, alias)
         sign = np.int64(word & U64(1))
         out[i] = (m ^ -sign) + sign
     return out.size
@@ -153,6 +156,30 @@ def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> boo
         return bits > first
     rest = reject & ((U64(1) << U64(offset_bits)) - U64(1))
     return (word >> U64(64 - offset_bits)) >= rest
+
+
+@jit
+def draw_offset(
+    words: Words, w: int, j: int, rules: tuple[int, float, float, np.int64, np.int64], square: bool
+) -> tuple[int | np.int64, int]:
+    """A magnitude in bin ``j``, and the next position; ``rules`` are those of the offsets of a table."""
+    offset_bits, slope, curve, quick, quick_step = rules
+    rest_bits = U64(64 - offset_bits)
+    near = j << offset_bits
+    m = near
+    for _ in range(_ATTEMPTS):
+        second = words[w]
+        w += 1
+        r = np.int64(second >> rest_bits)
+        m = near + r
+        bits = second & ((U64(1) << rest_bits) - U64(1))
+        if np.int64(bits) > quick + j * quick_step:
+            break
+        d = exponent(r, near, slope, curve, square)
+        w += 1
+        if _accept(bits, words[w - 1], d, offset_bits):
+            break
+    return m, w
 
 
 @jit
@@ -224,7 +251,7 @@ def fill_offset(
     i = 0
     again = 0
     while i < out.size:
-        if i >= again and i + 8 <= out.size and w + 14 + _WORDS_PER_DRAW <= words.size:
+        if i >= again and i + 8 <= out.size and w + 14 + WORDS_PER_DRAW <= words.size:
             if _fill_eight(
                 words, w, high, alias, shift, mask, rest_bits, rest_mask, quick, quick_step, out, i
             ):
@@ -232,7 +259,7 @@ def fill_offset(
                 w += 16
                 continue
             again = i + 8
-        if w + _WORDS_PER_DRAW > words.size:
+        if w + WORDS_PER_DRAW > words.size:
             return i
         word = words[w]
         w += 1
@@ -241,21 +268,8 @@ def fill_offset(
         threshold = high[cell]
         j = cell if rest < threshold else np.int64(alias[cell])
         if rest == threshold:
-            j, w = _break_tie(words, w, cell, low, alias)
-        near = j << offset_bits
-        m = near
-        for _ in range(_ATTEMPTS):
-            second = words[w]
-            w += 1
-            r = np.int64(second >> rest_bits)
-            m = near + r
-            bits = second & rest_mask
-            if np.int64(bits) > quick + j * quick_step:
-                break
-            d = exponent(r, near, slope, curve, square)
-            w += 1
-            if _accept(bits, words[w - 1], d, offset_bits):
-                break
+            j, w = break_tie(words, w, cell, low, alias)
+        m, w = draw_offset(words, w, j, (offset_bits, slope, curve, quick, quick_step), square)
         sign = np.int64(word & U64(1))
         if m == 0 and sign == 1:
             continue

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.privacy.entries import places_between
 from skdp.privacy.noise.checks import check_integer, check_number, stream_of
 from skdp.privacy.noise.integers import BLOCK
 from skdp.privacy.noise.keystream import KeyStream, Seed
@@ -170,8 +171,7 @@ def sparse_top_k(
             words, reserve, values, scale, gone, others, one, tree, done, count
         )
     ranks = _uniform_subset(size - at.size, size - at.size - others, source)
-    # The r-th candidate without a score has as many scores before it as there are with position - index <= r.
-    unscored = ranks + np.searchsorted(at - np.arange(at.size), ranks, side="right")
+    unscored = places_between(at, ranks)
     return np.sort(np.concatenate([at[gone], unscored]))
 
 

@@ -7,12 +7,16 @@ release stays charged.
 """
 
 import math
+from collections.abc import Callable
+from numbers import Real
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms, noise
+from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan, batch_slack
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
@@ -22,6 +26,7 @@ from skdp.privacy.session.parts import Parts
 __all__ = [
     "check_plan",
     "gaussian",
+    "gaussian_above",
     "gumbel_top_k",
     "laplace",
     "noise_std",
@@ -29,6 +34,8 @@ __all__ = [
     "require_feasible",
     "selection_epsilon",
 ]
+
+Released = TypeVar("Released", NDArray[np.float64], NDArray[np.int64])
 
 
 def plan_gaussian(
@@ -124,6 +131,65 @@ def gaussian(
     PrivacyBudgetExceeded
         If the plan holds no further release. Nothing was drawn or released.
     """
+    return _released(
+        parts,
+        bounded,
+        plan,
+        lambda drawn_with, stream: mechanisms.gaussian(bounded, drawn_with, stream),
+        lambda: bounded._value.plain(),
+    )
+
+
+def gaussian_above(
+    parts: Parts, bounded: Bounded, plan: GaussianPlan | BatchPlan | BatchPart, limit: float
+) -> NDArray[np.int64]:
+    """Release where a statistic with the noise of ``plan`` is at least ``limit``.
+
+    It costs as much as `gaussian`, whose result it is computed from. Entries of a batch's sum that are 0 are not
+    visited, and most of their noise is not drawn to the last bit. So its time depends on the number of others.
+
+    Parameters
+    ----------
+    bounded : Bounded
+    plan : GaussianPlan, BatchPlan or BatchPart
+        As for `gaussian`.
+    limit : float
+        Public and finite, in units of the statistic.
+
+    Returns
+    -------
+    positions : ndarray of int64
+        Ascending positions in the flattened statistic.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``limit`` is not a finite number.
+    PrivacyBudgetExceeded
+        If the plan holds no further release. Nothing was drawn or released.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, Real):
+        raise TypeError(f"limit must be a number, got {type(limit).__name__}")
+    if not math.isfinite(limit):
+        raise ValueError(f"limit must be finite, got {limit!r}")
+    limit = float(limit)
+    return _released(
+        parts,
+        bounded,
+        plan,
+        lambda drawn_with, stream: mechanisms.gaussian_above(bounded, drawn_with, stream, limit),
+        lambda: np.flatnonzero(bounded._value.plain().ravel() >= limit),
+    )
+
+
+def _released(
+    parts: Parts,
+    bounded: Bounded,
+    plan: GaussianPlan | BatchPlan | BatchPart,
+    release: Callable[[mechanisms.Noise, noise.KeyStream], tuple[Released, LedgerRow]],
+    exact: Callable[[], Released],
+) -> Released:
+    """A Gaussian release, or some function of it."""
     with parts.door.lock:
         parts.door.check()
         ledger = parts.ledger
@@ -147,10 +213,10 @@ def gaussian(
         if batch is not None:
             batch._spent.add(index)
         if ledger.exact:
-            return bounded._value.plain()
+            return exact()
         ledger.open_batch = batch
         counted = batch is not None and batch._counted[0]
-        released, line = mechanisms.gaussian(bounded, drawn_with, parts.keys.commit())
+        released, line = release(drawn_with, parts.keys.commit())
         alone = ledger.open_batch is batch
         if isinstance(own, BatchPlan):
             # The planned multiplier: the real one is larger by a rounding, which differs between grids.

@@ -174,6 +174,7 @@ class PrivacySession:
     # ---------------------------------------------------------------- releases
 
     gaussian = Delegated(releases.gaussian, "_parts")
+    gaussian_above = Delegated(releases.gaussian_above, "_parts")
     gaussian_by_engine = Delegated(engine.gaussian_by_engine, "_parts")
     laplace = Delegated(releases.laplace, "_parts")
     laplace_by_engine = Delegated(engine.laplace_by_engine, "_parts")

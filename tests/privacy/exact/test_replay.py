@@ -49,10 +49,11 @@ from skdp.privacy.statistics import minimizer as _minimizer
 from tests import texts
 
 N, D = 60, 40
-RELEASES = ("gaussian", "laplace", "gumbel_top_k", "numeric_sparse")
+RELEASES = ("gaussian", "gaussian_above", "laplace", "gumbel_top_k", "numeric_sparse")
 CHOSEN = "selected_gaussian"  # in a module of its own
 NORMS = {
     "gaussian": lambda change: np.linalg.norm(change.ravel()),
+    "gaussian_above": lambda change: np.linalg.norm(change.ravel()),
     "laplace": lambda change: np.abs(change).sum(),
     "gumbel_top_k": lambda change: np.abs(change).max(),
     "numeric_sparse": lambda change: np.abs(change).max(),
@@ -88,7 +89,7 @@ def rows_of(line):
 
 def cost_of(name, moved, rows, k):
     """The mu^2 that a release really spent on this pair, its statistic having moved by ``moved`` sensitivities."""
-    if name == "gaussian":
+    if name in ("gaussian", "gaussian_above"):
         return (moved * rows[0]["sensitivity"] / rows[0]["noise_std"]) ** 2
     if name == "gumbel_top_k":
         return k * accounting.bounded_range_mu(moved * rows[0]["epsilon"]) ** 2
