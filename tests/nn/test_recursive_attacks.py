@@ -8,11 +8,13 @@ The twins are the shipped code with one thing replaced.
 """
 
 import copy
+import dataclasses
 import functools
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.optimize import brentq
+from scipy.stats import beta, chi2
 
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
@@ -20,6 +22,8 @@ from skdp.nn import Dense, Flatten, RecursiveMomentum, Sequential, corrections
 from skdp.nn.recursive import RecursiveMean
 from skdp.nn.task import NetTask
 from skdp.privacy import Bounded, PrivateRecords, accounting, mechanisms
+from skdp.privacy.session import sampler
+from skdp.privacy.session.sampler import MinibatchSampler
 from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]
@@ -230,3 +234,98 @@ def test_an_iterate_that_was_not_released_is_caught(shown, monkeypatch):
 
     monkeypatch.setattr(NetTask, "gradients_at", gradients_at)
     assert line_attack(shown)[1] > EPSILON
+
+
+# ------------------------------------------------------------------ Poisson batches
+
+MANY, BATCH, FIRST, LOW_EPSILON, HIGH_DELTA = 40, 10, 20, 3.0, 1e-2
+
+
+def many(value, label):
+    """As `table`, with 40 records."""
+    X, y = np.full((MANY, 1), 10.0), np.ones(MANY, dtype=int)
+    X[0], y[0] = value, label
+    return X, y
+
+
+def best_adversary(rates, moves, delta, draws=400_000):
+    """Epsilon at ``delta`` from releases of N(0, 1), each of which a record moves with a probability."""
+    rng = np.random.default_rng(0)
+    found = []
+    for present in (True, False):
+        loss = np.zeros(draws)
+        for rate, move in zip(rates, moves, strict=True):
+            x = rng.normal(size=draws) + present * move * (rng.random(draws) < rate)
+            ratio = np.log1p(rate * np.expm1(x * move - move**2 / 2))
+            loss += ratio if present else -ratio
+        found.append(
+            brentq(lambda e, t=loss: np.maximum(0, 1 - np.exp(e - t)).mean() - delta, 0, 99)
+        )
+    return max(found)
+
+
+@pytest.fixture
+def shown_by_batches(monkeypatch):
+    """The lower bound of epsilon from the batches, moves and noise of fits; false alarms below 1e-6."""
+    units, honest = [], MinibatchSampler.units
+
+    def drawn(sampler, plan, count):
+        if Tape.last.playing:
+            return units[len(Tape.last.exact)]
+        units.append(honest(sampler, plan, count))
+        return units[-1]
+
+    monkeypatch.setattr(MinibatchSampler, "units", drawn)
+
+    def bound(runs=60):
+        tape = Tape(monkeypatch, START.size)
+        expected = np.array([FIRST] + [BATCH] * (STEPS - 1))
+        scale = np.array([C1] + [RADIUS] * (STEPS - 1)) / expected
+        squares, sizes, moved = [], np.zeros(STEPS), [[] for _ in range(STEPS)]
+        for seed in range(runs):
+            units.clear()
+            model = DPNetworkClassifier(
+                epsilon=LOW_EPSILON, delta=HIGH_DELTA, max_iter=STEPS, batch_size=BATCH, clip_norm=C1,
+                learning_rate=1.0, schedule="constant", momentum=0.0, parameters_init=START, random_state=seed,
+                recursive=RecursiveMomentum(momentum=G, clip_diff_norm=C2, initial_batch_size=FIRST), **NET,
+            )  # fmt: skip
+            tape.fit(model, many(0.0, 0), playing=False)
+            assert len(units) == STEPS
+            sizes += [len(found) for found in units]
+            before = tape.exact
+            squares += [(z / s) ** 2 for z, s in zip(tape.noises(), scale, strict=True)]
+            tape.fit(model, many(1e3, 1), playing=True)
+            change = [np.linalg.norm(b - a) for a, b in zip(before, tape.exact, strict=True)]
+            for t in range(STEPS):
+                assert (change[t] > 0) == (0 in units[t])
+                if change[t]:
+                    moved[t].append(change[t] / scale[t])
+        z = np.sqrt(np.sum(squares) / chi2.ppf(audit.ALARM / 2, runs * STEPS * START.size))
+        # All records are drawn alike, and all batches after the first one are.
+        parts = np.array([sizes[0], *[sizes[1:].sum()] * (STEPS - 1)])
+        trials = runs * MANY * np.array([1] + [STEPS - 1] * (STEPS - 1))
+        rates = beta.ppf(audit.ALARM / 4, parts, trials - parts + 1)
+        return best_adversary(rates, [min(each) / z for each in moved], HIGH_DELTA)
+
+    return bound
+
+
+def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
+    assert 0.6 * LOW_EPSILON <= shown_by_batches() <= LOW_EPSILON
+
+
+def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
+    honest = mechanisms.gaussian_grid
+    monkeypatch.setattr(
+        mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
+    )
+    assert shown_by_batches() > LOW_EPSILON
+
+
+def test_batches_twice_as_large_as_paid_for_are_caught(shown_by_batches, monkeypatch):
+    honest = sampler.draw_units
+    monkeypatch.setattr(
+        sampler, "draw_units",
+        lambda plan, *rest: honest(dataclasses.replace(plan, batch_size=2 * plan.batch_size), *rest),
+    )  # fmt: skip
+    assert shown_by_batches() > LOW_EPSILON
