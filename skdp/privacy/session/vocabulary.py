@@ -11,9 +11,9 @@ has. A word of A that is not in B is u's alone. That such a word is released has
 <= m of 1 - Phi((t - 1 / sqrt(k)) / s)^k, and no other unit has a part in it. Let M be the release and F the fit
 after it, and let M~ release the same without looking at words outside of A and B together.
 
-1. M~ is a Gaussian mechanism on the words of A and B, of sensitivity 1, or 2 under replace-one, and a threshold,
-   which is post-processing. So F after M~ costs what the Gaussian releases and batches of the session cost:
-   (epsilon, delta), say.
+1. M~ is a Gaussian mechanism on the words of A and B, and a threshold, which is post-processing. Its sensitivity
+   is 1, or sqrt(2) under replace-one: no unit's vector has a negative entry, so |u - u'|^2 <= |u|^2 + |u'|^2. So F
+   after M~ costs what the Gaussian releases and batches of the session cost: (epsilon, delta), say.
 2. The noise of different words is independent. Given that no word of A without B is released, M(D) has the law of
    M~(D). So P(F M(D) in S) <= P(F M~(D) in S) + d.
 3. P(F M~(D') in S) (1 - d) <= P(F M(D') in S), by the same independence.
@@ -35,7 +35,6 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import noise
 from skdp.privacy.accounting.releases import Gaussian
 from skdp.privacy.accounting.vocabulary import shares_of_words, word_threshold
-from skdp.privacy.adjacency import factor
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number, check_share
 from skdp.privacy.session.parts import Parts
 from skdp.privacy.session.releases import plan_gaussian
@@ -45,6 +44,8 @@ __all__ = ["VocabularyPlan", "plan_vocabulary", "release_vocabulary"]
 
 MOST_WORDS = 10**6
 LEAST_GRID = 2**20  # units of the grid that a unit adds: roundings stay small
+# What a unit can change, over the largest norm of what it adds; rounded up.
+MOVED = {"zero-out": 1.0, "add-remove": 1.0, "replace-one": math.sqrt(2.0) * (1 + 2.0**-50)}
 PART = 0.25  # of the delta that is kept for samplers
 
 
@@ -115,7 +116,7 @@ def plan_vocabulary(
         # Refused before anything is written down.
         multiplier = 1.0 / math.sqrt(share * ledger.mu2) * (1 + 2.0**-40)
         sigma, delta = float(noise.CANONICAL_SIGMA), PART * ledger.delta_slack
-        grid = math.floor(sigma / (multiplier * factor(ledger.adjacency)))
+        grid = math.floor(sigma / (multiplier * MOVED[ledger.adjacency]))
         if not LEAST_GRID <= grid:
             raise PrivacyBudgetExceeded(
                 f"a noise multiplier of {multiplier:.3g} leaves nothing of a vocabulary: ask for a larger epsilon "
@@ -182,7 +183,7 @@ def release_vocabulary(
         noisy = [(word, count + more) for (word, count), more in zip(counts, drawn)]
         unit = 1.0 / plan.grid
         row = Gaussian(
-            noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=factor(ledger.adjacency),
+            noise_multiplier=plan.gaussian.noise_multiplier, sensitivity=MOVED[ledger.adjacency],
             noise_std=sigma * unit, grid=unit,
         )  # fmt: skip
         more_facts = {
