@@ -26,6 +26,7 @@ _FETCHERS = (
     "fetch_rcv1_binary",
     "fetch_reuters_lasvm",
     "fetch_spambase",
+    "fetch_svhn",
 )
 
 __getattr__, __dir__, __all__ = lazy_exports(

@@ -19,6 +19,7 @@ from skdp.datasets.fetchers import fetch_newsgroups20 as fetch_newsgroups20
 from skdp.datasets.fetchers import fetch_rcv1_binary as fetch_rcv1_binary
 from skdp.datasets.fetchers import fetch_reuters_lasvm as fetch_reuters_lasvm
 from skdp.datasets.fetchers import fetch_spambase as fetch_spambase
+from skdp.datasets.fetchers import fetch_svhn as fetch_svhn
 from skdp.datasets.generators import make_sparse_classification as make_sparse_classification
 from skdp.datasets.generators import make_sparse_regression as make_sparse_regression
 from skdp.datasets.rand_hie import load_rand_hie as load_rand_hie

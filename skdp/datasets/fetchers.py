@@ -32,6 +32,7 @@ __all__ = [
     "fetch_rcv1_binary",
     "fetch_reuters_lasvm",
     "fetch_spambase",
+    "fetch_svhn",
 ]
 
 _DOC = """Load {summary}.
@@ -215,3 +216,4 @@ fetch_newsgroups20 = _fetcher("newsgroups20")
 fetch_rcv1_binary = _fetcher("rcv1_binary")
 fetch_reuters_lasvm = _fetcher("reuters_lasvm")
 fetch_spambase = _fetcher("spambase")
+fetch_svhn = _fetcher("svhn")

@@ -33,6 +33,7 @@ __all__ = [
     "read_newsgroups20",
     "read_rcv1_by_sklearn",
     "read_spambase",
+    "read_svhn",
 ]
 
 Paths = Sequence[Path]
@@ -127,13 +128,31 @@ def read_cifar10(paths: Paths, part: str, dataset: Dataset) -> Read:
     """The binary archive of Toronto, or an archive of JPEG copies in one folder a class."""
     read = _read_jpegs if paths[0].suffix == ".xz" else _read_cifar_batches
     images, labels = read(paths[0], part)
-    names = [
+    return {"data": images, "target": labels.astype(np.int64), "feature_names": _colour_names()}
+
+
+def read_svhn(paths: Paths, part: str, dataset: Dataset) -> Read:
+    """A MATLAB file: X of shape (row, column, colour, image), and y with 10 for the digit 0."""
+    from scipy.io import loadmat
+
+    found = loadmat(paths[0], variable_names=["X", "y"])
+    images, labels = np.asarray(found["X"]), np.asarray(found["y"]).ravel()
+    rows = labels.size
+    if images.shape != (32, 32, 3, rows) or images.dtype != np.uint8:
+        raise ValueError(f"{paths[0]} holds no colour images of 32 x 32 pixels with labels.")
+    data = np.ascontiguousarray(images.transpose(3, 2, 0, 1)).reshape(rows, 3072)
+    target = labels.astype(np.int64) % 10
+    return {"data": data, "target": target, "feature_names": _colour_names()}
+
+
+def _colour_names() -> list[str]:
+    """Names of the numbers of a colour image of 32 x 32 pixels."""
+    return [
         f"{colour}_{row}_{column}"
         for colour in ("red", "green", "blue")
         for row in range(32)
         for column in range(32)
     ]
-    return {"data": images, "target": labels.astype(np.int64), "feature_names": names}
 
 
 def _read_cifar_batches(path: Path, part: str) -> tuple[np.ndarray, np.ndarray]:

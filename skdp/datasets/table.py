@@ -5,8 +5,8 @@ forms (the official one, a recompressed one). Each form has its own checksums. A
 address is never downloaded: the user puts it in place, and the number of rows is checked instead.
 
 Checksums of recompressed files are those of the project's own copies. Checksums of official files: a9a, ijcnn1,
-adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, Spambase and Brown were found alike in several independent public
-registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` was found in one registry. Reuters,
+adult, MNIST, Fashion-MNIST, IMDb, CIFAR-10, SVHN, Spambase and Brown were found alike in several independent
+public registries. KDD Cup 99 10 % is the one of scikit-learn. ``corrected.gz`` was found in one registry. Reuters,
 Abalone, Housing and the stop words are those of the copies that their addresses name.
 """
 
@@ -301,6 +301,21 @@ DATASETS: dict[str, Dataset] = {
         "2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship, 9 truck. A folder may hold JPEG "
         "copies (``cifar10_jpeg.tar.xz``, needs pillow) in place of the original archive: their "
         "pixels differ a little, and their rows are sorted by label.",
+        data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
+        "each row by row, 0 to 255",
+        target="int64, 0 to 9",
+    ),
+    "svhn": Dataset(
+        title="SVHN, 32 x 32 colour images of house numbers",
+        home_page="http://ufldl.stanford.edu/housenumbers/",
+        license="non-commercial use only; cite Netzer et al. (2011)",
+        n_features=3072,
+        n_rows={"train": 73257, "test": 26032},
+        files=_FILES["svhn"],
+        read=readers.read_svhn,
+        summary="SVHN: colour images of the digits of house numbers, 32 x 32 pixels",
+        description="73,257 training and 26,032 test images of format 2, a digit in the middle of each. "
+        "Their 531,131 easier images are not loaded. Labels are the digits: 10 in the files is 0 here.",
         data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
         "each row by row, 0 to 255",
         target="int64, 0 to 9",

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.io import savemat
 
 from skdp.datasets import (
     fetch_adult,
@@ -18,6 +19,7 @@ from skdp.datasets import (
     fetch_kddcup99,
     fetch_newsgroups20,
     fetch_spambase,
+    fetch_svhn,
 )
 from skdp.datasets.dataset import DataFile
 from skdp.datasets.table import DATASETS
@@ -221,6 +223,38 @@ def test_cifar10_jpegs(place):
     assert X[0, -1] < 5
     assert X[1, 0] < 5
     assert X[1, -1] > 250
+
+
+def mat(images, labels):
+    stream = io.BytesIO()
+    savemat(stream, {"X": images, "y": labels}, do_compression=True)
+    return stream.getvalue()
+
+
+def test_svhn(place):
+    """Labels of the file are 1 to 10, and 10 is the digit 0."""
+    images = np.random.default_rng(0).integers(0, 256, (32, 32, 3, 4)).astype(np.uint8)
+    contents = {
+        "train": ("svhn/a.mat", mat(images, np.array([[1], [10], [9], [2]], dtype=np.uint8))),
+        "test": ("svhn/b.mat", mat(images[..., :1], np.array([[10]], dtype=np.uint8))),
+    }
+    home = place("svhn", contents, {"train": 4, "test": 1})
+    data = fetch_svhn(data_home=home)
+    assert data.target.tolist() == [1, 0, 9, 2]
+    assert data.target.dtype == np.int64
+    assert data.data.dtype == np.uint8
+    for name, row, column, colour in (
+        ("red_0_0", 0, 0, 0),
+        ("green_3_31", 3, 31, 1),
+        ("blue_31_2", 31, 2, 2),
+    ):
+        at = data.feature_names.index(name)
+        assert data.data[:, at].tolist() == images[row, column, colour].tolist()
+    assert fetch_svhn(data_home=home, subset="all").target.tolist() == [1, 0, 9, 2, 0]
+    contents = {"train": ("svhn/c.mat", mat(images[..., 0], np.ones((1, 1))))}
+    home = place("svhn", contents, {"train": 1})
+    with pytest.raises(ValueError, match="no colour images"):
+        fetch_svhn(data_home=home)
 
 
 def test_newsgroups20(place):
