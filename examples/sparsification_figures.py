@@ -19,6 +19,8 @@ that are named::
   and by ranking gradients without noise, which is not private.
 * ``sparsified-gradients.csv``: the assumptions of its theorems on the gradients of these runs.
 * ``sparsified-inversion.csv``: the error of an image that least squares compute from one noisy gradient.
+* ``sparsified-bytes.csv``: what three owners and three servers send for one secure sum of the kept entries of
+  "dp-cnn-s", with its noise. All know the mask, so no places are sent.
 """
 
 import csv
@@ -26,10 +28,13 @@ import math
 import sys
 from pathlib import Path
 
+import multiparty_costs
 import numpy as np
 from sklearn.datasets import load_digits
 
+from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.nn import CrossEntropy, Dense, RandomSparsification, Sequential, Tanh
+from skdp.nn.architectures import ARCHITECTURES
 from skdp.nn.inputs import Inputs
 from skdp.nn.optimizers import Rule
 from skdp.nn.sparsification import Masks
@@ -265,7 +270,21 @@ def inversion():
     write("sparsified-inversion.csv", head, rows)
 
 
+def sent():
+    """Bytes of one step of secure computation, where all parties know the mask."""
+    rows, size = [], ARCHITECTURES["dp-cnn-s"].n_parameters
+    with LoopbackEngine(3) as engine:
+        multiparty_costs.opening(engine, "gaussian", 1, 1)  # loads kernels
+        for rate in (0.0, 0.5, 0.9):
+            kept = size - math.floor(rate * size)
+            found = multiparty_costs.opening(engine, "gaussian", kept, 3)
+            rows.append([rate, kept, found[5], found[8]])
+    head = ["rate", "numbers", "MB for the noise, before the data", "MB for the sum"]
+    write("sparsified-bytes.csv", head, rows)
+
+
 MADE = {
+    "bytes": sent,
     "inversion": inversion,
     "gradients": assumptions,
     "masks": histograms,
