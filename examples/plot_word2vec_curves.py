@@ -3,8 +3,9 @@ Word vectors by DP-SGD and by sparse selection
 ==============================================
 
 Training and test loss of `DPWord2Vec` on the Brown corpus, by step: Figure 1 of Zhang, Mironov and Hejazinia
-(2021). There are six methods: no privacy, DP-SGD at epsilon 30 and 3, and three ways of choosing the numbers that
-a step changes, at epsilon 30. The unit is one window, and the vocabulary is taken as public.
+(2021). There are seven methods: no privacy, DP-SGD at epsilon 30 and 3, and four ways of choosing the numbers that
+a step changes, at epsilon 30. The last one, AdaFEST, is not in the paper. The unit is one window, and the
+vocabulary is taken as public.
 
 ``python examples/word2vec_brown.py --curves`` writes the table that is drawn here. It has all settings, reads the
 folder that ``SKDP_DATA`` names, and takes some minutes.
@@ -32,8 +33,11 @@ methods = list(dict.fromkeys(row["method"] for row in rows))
 
 def draw(tables):
     """A panel for each method; all have the same axes."""
-    _, panels = plt.subplots(2, 3, figsize=(9, 5.5), sharex=True, sharey=True, layout="constrained")
-    for axes, method in zip(panels.flat, methods, strict=True):
+    _, panels = plt.subplots(
+        2, 4, figsize=(11, 5.5), sharex=True, sharey=True, layout="constrained"
+    )
+    panels[1, 3].remove()
+    for axes, method in zip(panels.flat, methods):
         for loss, line in (("training loss", "-"), ("test loss", "--")):
             points = [
                 (int(row["step"]), float(row[loss]))
@@ -42,7 +46,7 @@ def draw(tables):
             ]
             axes.plot(*np.transpose(points), line, label=loss)
         axes.set_title(method)
-    for axes in panels[1]:
+    for axes in (*panels[1, :3], panels[0, 3]):
         axes.set_xlabel("steps")
     for axes in panels[:, 0]:
         axes.set_ylabel("loss of a window")

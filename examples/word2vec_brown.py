@@ -65,6 +65,12 @@ CURVES = {
         "AdaFEST, epsilon 30": {"select": AdaFEST(), "learning_rate": 100.0},
     },
 }  # fmt: skip
+# At epsilon 3 all step sizes are the default ones.
+LOW = {
+    "exponential, epsilon 3": {"epsilon": 3.0, "select": SparseSelection(0.5)},
+    "uniform, epsilon 3": {"epsilon": 3.0, "select": SparseSelection(0.5, "uniform")},
+    "AdaFEST, epsilon 3": {"epsilon": 3.0, "select": AdaFEST()},
+}
 EVERY = 10  # steps between two points of a curve
 N_SENTENCES = 4000  # of each part, for the losses of a curve
 
@@ -134,10 +140,10 @@ def curve(model, train, test):
         yield step, model.loss(train[:N_SENTENCES]), model.loss(test[:N_SENTENCES])
 
 
-def compared():
-    """Names, tables and models of all methods, without a seed."""
+def compared(more):
+    """Names, tables and options of all methods."""
     for tables, methods in CURVES.items():
-        for name, options in methods.items():
+        for name, options in {**methods, **more}.items():
             options = {"epsilon": 30.0, "batch_size": 4000, "max_iter": 150, **options}
             yield name, tables, {"tied": tables == 1, "unit": "record", **options}
 
@@ -145,7 +151,7 @@ def compared():
 def all_curves(words, train, test):
     """Losses by step of one seed."""
     rows = []
-    for name, tables, options in compared():
+    for name, tables, options in compared({}):
         model = DPWord2Vec(vocabulary=words, random_state=SEEDS[0], **options)
         for step, *losses in curve(model, train, test):
             found = dict(zip(("training loss", "test loss"), (f"{loss:.4f}" for loss in losses)))
@@ -157,7 +163,7 @@ def all_curves(words, train, test):
 def last_of_selection(words, train, test):
     """Losses after the last step: means and standard errors of seeds."""
     rows = []
-    for name, tables, options in compared():
+    for name, tables, options in compared(LOW):
         models = [DPWord2Vec(vocabulary=words, random_state=s, **options).fit(train) for s in SEEDS]
         losses = np.array([[m.loss(train), m.loss(test)] for m in models])
         mean, error = losses.mean(axis=0), losses.std(axis=0, ddof=1) / math.sqrt(len(SEEDS))

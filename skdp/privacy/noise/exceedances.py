@@ -1,66 +1,89 @@
-"""Compiled search: which of very many rounded normal numbers reach a limit. Most are not drawn to the last bit.
+"""Compiled search: which of very many rounded normal numbers reach a limit > 0. Most of them are never drawn.
 
 Privacy
 -------
 The places that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly. That is
-the law of the samplers, and not that of ideal normal numbers. A number is drawn as in
-`skdp.privacy.noise.samplers`: a sign and a bin from one word, then an offset within the bin from further words.
-Sign and bin decide nearly every number. The offset is drawn where they do not: in the bin of the limit, and in bin
-0 with a minus sign, because a "minus zero" starts again. An offset that was not drawn would have changed nothing.
-So the error that is proven for `rounded_gaussian` holds here, and `gaussian_slack` counts it.
+the law of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
+sign, a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191,
+and a sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
 
-Words that a call leaves over belong to no value. A value begins only if all words are there that it may need.
+* U < a: plus, and a bin beyond that of the limit. The limit is reached. (a is the sum of these bins' masses.)
+* a <= U < b: plus, and the bin of the limit. Its offset is drawn, and decides. (b - a is the mass of this bin.)
+* b <= U < c: minus, and bin 0. The offset is drawn. If it is 0 the number starts again; else the limit is not
+  reached. (c - b is the mass of bin 0.)
+* c <= U: every other sign and bin. The limit is not reached.
+
+U is drawn from its first bits on. If the first 16 are above those of c, then U >= c whatever the others are. If
+not, the other 176 bits are drawn. So nothing is rounded, and the error that is proven for `rounded_gaussian` holds
+here; `gaussian_slack` counts it. A number starts 40 times at most, which fails with a probability below 2^-360.
+
+Stopping. A number begins only if all words are there that it may need, before any of its bits is looked at. So the
+end of a buffer does not depend on the number in progress.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels import jit
-from skdp.privacy.noise.samplers import WORDS_PER_DRAW, break_tie, draw_offset
+from skdp.privacy.noise.samplers import WORDS_PER_DRAW, draw_offset
 
 __all__ = ["find_above"]
 
 U64 = np.uint64
-Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
+_AGAIN = 40  # starts of one number; each has a probability below 2^-9, and the last one counts as not reached
+
+
+@jit
+def _below(first: np.uint64, second: np.uint64, third: np.uint64, bound: Words) -> bool:
+    """Whether an integer of three words is below another."""
+    if first != bound[0]:
+        return first < bound[0]
+    if second != bound[1]:
+        return second < bound[1]
+    return third < bound[2]
 
 
 @jit
 def find_above(
-    words: Words, high: Words, low: Words, alias: NDArray[np.uint16], cell_bits: int,
-    rules: tuple[int, float, float, np.int64, np.int64], limit: int, start: int, stop: int, at: Integers,
+    heads: Words, words: Words, bounds: Words, rules: tuple[int, float, float, np.int64, np.int64],
+    limit: int, start: int, stop: int, out: NDArray[np.int64],
 ) -> tuple[int, int]:  # fmt: skip
-    """Go on from ``start``; returns how many values are decided, and how many places ``at`` holds."""
-    offset_bits = rules[0]
-    shift = U64(64 - cell_bits)
-    mask = (U64(1) << U64(63 - cell_bits)) - U64(1)
-    edge = U64(abs(limit)) >> U64(offset_bits)
-    # Which values reach the limit. Bits: plus before its bin, plus beyond it, minus before it, minus beyond it.
-    reached = U64(0b0111) if limit <= 0 else U64(0b0010)
-    w, count, i = 0, 0, start
-    while i < stop:
-        if w + WORDS_PER_DRAW > words.size:
-            break
-        word = words[w]
+    """Go on from ``start``; returns how many numbers are decided, and how many places ``out`` holds.
+
+    ``heads`` has the first 16 bits of four numbers in each word, and ``words`` all other bits. ``bounds`` has a, b
+    and c, a row of three words each, and ``rules`` what offsets need.
+    """
+    top = bounds[2, 0] >> U64(48)
+    edge = limit >> rules[0]
+    w, count = 0, 0
+    for i in range(start, stop):
+        if w + WORDS_PER_DRAW * _AGAIN > words.size:
+            return i, count
+        k = i - start
+        head = (heads[k >> 2] >> U64(16 * (k & 3))) & U64(0xFFFF)
+        if head > top:
+            continue
+        first = (head << U64(48)) | (words[w] >> U64(16))
         w += 1
-        cell = word >> shift
-        rest = (word >> U64(1)) & mask
-        threshold = high[cell]
-        # Both are below 2^63, so the sign of the difference tells which one is smaller.
-        smaller = U64(0) - ((rest - threshold) >> U64(63))
-        other = U64(alias[cell])
-        j = other ^ ((cell ^ other) & smaller)
-        minus = word & U64(1)
-        hit = (reached >> ((minus << U64(1)) + U64(j > edge))) & U64(1)
-        if U64(rest == threshold) | U64(j == edge) | (minus & U64(j == 0)):
-            of = np.int64(j)
-            if rest == threshold:
-                of, w = break_tie(words, w, np.int64(cell), low, alias)
-            m, w = draw_offset(words, w, of, rules, True)
-            if m == 0 and minus:
-                continue
-            hit = U64((-m if minus else m) >= limit)
-        at[count] = i
-        count += np.int64(hit)
-        i += 1
-    return i, count
+        for _ in range(_AGAIN):
+            second, third = words[w], words[w + 1]
+            w += 2
+            if not _below(first, second, third, bounds[2]):
+                break
+            if _below(first, second, third, bounds[0]):
+                out[count] = i
+                count += 1
+                break
+            if _below(first, second, third, bounds[1]):
+                m, w = draw_offset(words, w, edge, rules, True)
+                if m >= limit:
+                    out[count] = i
+                    count += 1
+                break
+            m, w = draw_offset(words, w, 0, rules, True)
+            if m != 0:
+                break
+            first = words[w]
+            w += 1
+    return stop, count

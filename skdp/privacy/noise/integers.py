@@ -1,6 +1,8 @@
 """Integer noise from exact tables: rounded Gaussian and discrete Laplace."""
 
+import math
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -15,7 +17,7 @@ from skdp.privacy.noise.checks import (
     stream_of,
 )
 from skdp.privacy.noise.keystream import KeyStream, Seed
-from skdp.privacy.noise.tables import Table, gaussian_table, laplace_table
+from skdp.privacy.noise.tables import Table, bin_masses, gaussian_table, laplace_table
 
 __all__ = [
     "BLOCK",
@@ -41,6 +43,11 @@ _WAVE = 8
 _SPARE_WORDS = 72
 # No value that can be drawn is as large.
 _LARGEST = 2**62
+# Values per call of the search for large ones, and more words than its last value can need.
+_SEARCHED = 1 << 17
+# Part of the values that two bytes do not decide, above which it is as fast to draw all of them.
+_RARE = 1 / 8
+_SPARE_SEARCHED = 1 << 12
 
 
 def rounded_gaussian(
@@ -125,8 +132,8 @@ def rounded_gaussian_above(
 
     Notes
     -----
-    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly, in less than half of
-    the time. The last bits of a value are drawn where they decide (`skdp.privacy.noise.exceedances`).
+    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly. Where few values
+    reach the limit, two bytes are drawn of most (`skdp.privacy.noise.exceedances`).
 
     Examples
     --------
@@ -139,23 +146,36 @@ def rounded_gaussian_above(
     size = check_count(size, "size")
     stream = stream_of(random_state, b"rounded_gaussian_above " + sigma.hex().encode())
     table = gaussian_table(sigma)
-    if not table.offset_bits:  # a word is a value
+    searched = limit > 0 and table.offset_bits > 0
+    bounds, rare = _bounds_above(sigma, limit >> table.offset_bits) if searched else (None, 1.0)
+    if bounds is None or rare > _RARE:
         return np.flatnonzero(_draw(table, True, size, stream) >= limit)
     from skdp.privacy.noise.exceedances import find_above
     from skdp.privacy.noise.samplers import quick_accept
 
     quick = quick_accept(table.offset_bits, table.slope, True)
-    cells = (table.high, table.low, table.alias, table.cell_bits)
     offset = (table.offset_bits, table.slope, table.curve, *quick)
-    found, done = np.empty(BLOCK, dtype=np.int64), 0
+    found, done = np.empty(_SEARCHED, dtype=np.int64), 0
     parts = [found[:0]]
     while done < size:
-        stop = min(size, done + BLOCK)
-        # One value in a hundred takes more than a word.
-        words = stream.words(stop - done + (stop - done) // 16 + _SPARE_WORDS)
-        done, count = find_above(words, *cells, offset, limit, done, stop, found)
+        stop = min(size, done + _SEARCHED)
+        # Words for those whose first bits do not decide: three, and now and then more.
+        words = stream.words(math.ceil(5 * rare * (stop - done)) + _SPARE_SEARCHED)
+        heads = stream.words(-(-(stop - done) // 4))
+        done, count = find_above(heads, words, bounds, offset, limit, done, stop, found)
         parts.append(found[:count].copy())
     return np.concatenate(parts)
+
+
+@lru_cache(maxsize=32)
+def _bounds_above(sigma: float, edge: int) -> tuple[Words, float]:
+    """The bounds a, b and c of `skdp.privacy.noise.exceedances`, and how often the first bits do not decide."""
+    masses = bin_masses(gaussian_table(sigma))
+    beyond = sum(masses[edge + 1 :])
+    b = beyond + (masses[edge] if edge < len(masses) else 0)
+    c = b + masses[0]
+    words = [[(n >> shift) & (2**64 - 1) for shift in (128, 64, 0)] for n in (beyond, b, c)]
+    return np.array(words, dtype=np.uint64), ((c >> 176) + 1) / 2**16
 
 
 def discrete_laplace(

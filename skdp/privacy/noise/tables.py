@@ -44,6 +44,7 @@ __all__ = [
     "CANONICAL_SIGMA",
     "TABLE_FILE",
     "Table",
+    "bin_masses",
     "build_gaussian",
     "build_laplace",
     "gaussian_table",
@@ -182,6 +183,17 @@ def alias_cells(masses: list[int]) -> tuple[int, list[int], list[int]]:
             if rest[j] < cell:
                 small.append(j)
     return cell_bits, [0 if m == cell else m for m in rest], aliases
+
+
+def bin_masses(table: Table) -> list[int]:
+    """Masses of the bins of a table, which add up to 2^191; the last ones may be 0."""
+    cell = 1 << (TOTAL_BITS - table.cell_bits)
+    masses = [0] * table.high.size
+    for i, (high, low, alias) in enumerate(zip(table.high, table.low, table.alias, strict=True)):
+        threshold = int(high) << 128 | int(low[0]) << 64 | int(low[1])
+        masses[i] += threshold
+        masses[int(alias)] += cell - threshold
+    return masses
 
 
 def _pack(masses: list[int], offset_bits: int, slope: Fraction, curve: Fraction) -> Table:

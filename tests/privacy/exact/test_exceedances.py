@@ -1,5 +1,6 @@
-"""Where noisy entries reach a limit: the same decisions as of whole values, the same law, the same cost."""
+"""Where noisy entries reach a limit: the law of whole values, to the last bit of its bounds, and the same cost."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
@@ -13,56 +14,84 @@ from skdp.privacy.noise.tables import gaussian_table
 ALARM = 1e-7  # of one test, over all of its comparisons
 
 
-def shape_of(sigma):
-    """What both samplers read of a table."""
+def searched(sigma, limit):
+    """What the search reads: offsets' rules, and its bounds as words and as integers."""
     table = gaussian_table(sigma)
-    cells = table.high, table.low, table.alias, table.cell_bits
     quick = samplers.quick_accept(table.offset_bits, table.slope, True)
-    return cells, (table.offset_bits, table.slope, table.curve), quick
+    rules = (table.offset_bits, table.slope, table.curve, *quick)
+    bounds, _ = integers._bounds_above(sigma, limit >> table.offset_bits)
+    return rules, bounds, [int(r[0]) << 128 | int(r[1]) << 64 | int(r[2]) for r in bounds]
 
 
-@pytest.mark.parametrize("sigma", [2.0**30, 1500.0, 777.3])
-def test_each_decision_is_that_of_the_whole_value(sigma):
-    """A value and its decision are made of the same words. Limits are at it, next to it and far away."""
-    cells, offset, quick = shape_of(sigma)
-    stream, (value, at) = KeyStream(int(sigma)), np.empty((2, 1), dtype=np.int64)
-    width = 1 << offset[0]
-    undecided = 0
-    for run in range(1500):
-        words = stream.words(3 * WORDS_PER_DRAW)
-        if run % 5 == 0:  # bin 0, with both signs
-            words[0] = words[0] & np.uint64(2 ** (63 - cells[3]) - 1) | np.uint64(run % 2)
-        assert samplers.fill_offset(words, *cells, *offset, True, value) == 1
-        v = int(value[0])
-        start = abs(v) // width * width
-        near = [v - 1, v, v + 1, -v, 1 - v, start, -start, start - 1, start + width, -start - width]
-        for limit in (*near, 0, 1, -1, round(sigma), -round(sigma), 2**62, -(2**62)):
-            _, count = exceedances.find_above(words, *cells, (*offset, *quick), limit, 0, 1, at)
-            assert count == (v >= limit), (v, limit)
-            undecided += start <= abs(limit) < start + width
-    assert undecided > 3000
+def whole(value):
+    """An integer below 2^192 as 16 bits and three words. The first word has 48 bits, and others behind them."""
+    words = [(value >> shift) % 2**64 for shift in (128, 64, 0)]
+    return value >> 176, [words[0] % 2**48 << 16 | 12345, *words[1:]]
 
 
-def test_ties_with_a_threshold_are_compared_to_the_last_bit():
-    """A word that equals the first bits of its cell's threshold takes two more, as in the sampler."""
-    cells, offset, quick = shape_of(2.0**30)
-    high, low, _, cell_bits = cells
-    rng, (value, at) = np.random.default_rng(0), np.empty((2, 1), dtype=np.int64)
-    for cell in rng.choice(high.size, 300, replace=False):
-        words = KeyStream(int(cell)).words(3 * WORDS_PER_DRAW)
-        words[0] = np.uint64(int(cell) << (64 - cell_bits) | int(high[cell]) << 1 | int(cell) % 2)
-        words[1] = low[cell, 0]
-        for part in (-1, 0, 1):
-            words[2] = np.uint64((int(low[cell, 1]) + part) % 2**64)
-            assert samplers.fill_offset(words, *cells, *offset, True, value) == 1
-            for limit in (int(value[0]), int(value[0]) + 1, 2**30):
-                _, count = exceedances.find_above(words, *cells, (*offset, *quick), limit, 0, 1, at)
-                assert count == (value[0] >= limit)
+@pytest.mark.parametrize("sigma", [777.3, 1500.0, 2.0**30])
+@pytest.mark.parametrize("bin_", [1, 40, 250, 1000, 2000])
+def test_the_bounds_are_those_of_the_normal_law(sigma, bin_):
+    """At the first number of a bin every offset reaches the limit. So b is the probability, before new starts."""
+    offset_bits = gaussian_table(sigma).offset_bits
+    limit = bin_ << offset_bits
+    _, _, (a, b, c) = searched(sigma, limit)
+    following = searched(sigma, (bin_ + 1) << offset_bits)[2]
+    assert following[1] == a  # what is beyond a bin begins with the next one
+    with mpmath.workdps(60):
+
+        def mass(low, high):
+            return mpmath.ncdf(high / mpmath.mpf(sigma)) - mpmath.ncdf(low / mpmath.mpf(sigma))
+
+        half = mpmath.mpf(1) / 2
+        twice = 1 + mass(-half, half)  # a table counts magnitude 0 with both signs
+        for number, truth in (
+            (b, mpmath.ncdf((half - limit) / mpmath.mpf(sigma))),
+            (c - b, mass(-half, (1 << offset_bits) - half)),
+        ):
+            assert abs(mpmath.log(number * twice / mpmath.mpf(2) ** 192 / truth)) < 2.0**-50
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("limit", [5, 2**30, 3 * 2**30 + 77])
+def test_the_last_bit_of_each_bound_decides(limit, place):
+    """U next to each bound, as the number ``place`` of four; the others have the largest first bits."""
+    sigma = 2.0**30
+    rules, bounds, (a, b, c) = searched(sigma, limit)
+    width, edge = 1 << rules[0], limit >> rules[0]
+    quickly = (2**64 - 1) % 2 ** (64 - rules[0])  # bits with which an offset is accepted at once
+    found = np.empty(4, dtype=np.int64)
+
+    def reached(value, offset=0, then=None):
+        head, words = whole(value)
+        heads = np.array(
+            [sum((head if k == place else 2**16 - 1) << 16 * k for k in range(4))], dtype=np.uint64
+        )
+        more = [*words, offset << (64 - rules[0]) | quickly]
+        if then is not None:  # from the beginning, with all 192 bits
+            more += [(then >> shift) % 2**64 for shift in (128, 64, 0)]
+        words = np.array(more + [0] * 3000, dtype=np.uint64)
+        done, count = exceedances.find_above(heads, words, bounds, rules, limit, 100, 104, found)
+        assert done == 104
+        assert count == 0 or found[0] == 100 + place
+        return count
+
+    inside = limit - edge * width
+    assert reached(a - 1) == reached(0) == 1
+    for value in (a, b - 1):  # in the bin of the limit
+        assert reached(value, inside) == reached(value, width - 1) == 1
+        if inside:
+            assert reached(value, inside - 1) == reached(value, 0) == 0
+    for value in (b, c - 1):  # bin 0 and minus
+        assert reached(value, 1) == reached(value, width - 1) == 0
+        assert reached(value, 0, then=a - 1) == 1  # "minus zero" starts again
+        assert reached(value, 0, then=c) == 0
+    assert reached(c) == reached(2**192 - 1) == 0
 
 
 @pytest.mark.parametrize("sigma", [0.5, 100.0, 513.0, 1500.5, 2.0**30, 2.0**40])
 def test_places_have_the_law_of_normal_numbers_that_reach_the_limit(sigma):
-    n, limits = 300_000, (-3.0, -0.7, 0.0, 0.3, 2.0, 4.0)
+    n, limits = 300_000, (-3.0, -0.7, 0.0, 0.3, 1.3, 2.0, 4.0)
     for limit in limits:
         whole = round(limit * sigma)
         places = rounded_gaussian_above(sigma, whole, n, 7)
@@ -77,15 +106,20 @@ def test_places_have_the_law_of_normal_numbers_that_reach_the_limit(sigma):
             assert ((parts - even) ** 2).sum() / (even * (1 - p)) < chi2.isf(ALARM, 29)
 
 
-def test_a_block_that_runs_out_of_words_goes_on_with_new_ones(monkeypatch):
-    monkeypatch.setattr(integers, "_SPARE_WORDS", WORDS_PER_DRAW)
-    monkeypatch.setattr(
-        integers, "BLOCK", 8
-    )  # a block has 64 words, and ends where 64 are not left
-    n, p = 4000, norm.sf(1.0)
-    found = rounded_gaussian_above(2.0**30, 2**30, n, 3)
-    assert (np.diff(found) > 0).all()
-    assert binom.ppf(ALARM / 2, n, p) <= found.size <= binom.ppf(1 - ALARM / 2, n, p)
+def test_a_call_whose_words_run_out_does_not_depend_on_the_number_in_progress():
+    """Words for a few numbers in each call. A number that is drawn anew because of its own bits would be rarer."""
+    rules, bounds, _ = searched(2.0**30, 2**30)
+    stream, found, places, done, n = KeyStream(3), np.empty(60, dtype=np.int64), [], 0, 40_000
+    least, calls = WORDS_PER_DRAW * 40, 0
+    while done < n:
+        stop, calls = min(n, done + 60), calls + 1
+        heads, words = stream.words(15), stream.words(least + 8)
+        done, count = exceedances.find_above(heads, words, bounds, rules, 2**30, done, stop, found)
+        places.extend(found[:count])
+    assert calls > 1500
+    p = norm.sf(1.0)
+    assert binom.ppf(ALARM / 2, n, p) <= len(places) <= binom.ppf(1 - ALARM / 2, n, p)
+    assert (np.diff(places) > 0).all()
 
 
 @pytest.mark.parametrize(
