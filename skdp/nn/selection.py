@@ -50,6 +50,7 @@ METHODS = ("exponential", "sparse vector", "uniform")
 COMMON = (
     0.1  # part of the records of a batch above which a token is very common; a choice, not tuned
 )
+LARGEST_THRESHOLD = 1e9  # of DP-AdaFEST, in standard deviations
 
 
 def _check_share(share: float) -> None:
@@ -168,8 +169,12 @@ class AdaFEST:
 
     def __post_init__(self) -> None:
         check_number("threshold", self.threshold, Real)
-        if not math.isfinite(self.threshold):
-            raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
+        # Times a standard deviation, it must be a number.
+        if not abs(self.threshold) <= LARGEST_THRESHOLD:
+            raise ValueError(
+                f"threshold must be a number between -{LARGEST_THRESHOLD:g} and {LARGEST_THRESHOLD:g}, got "
+                f"{self.threshold!r}"
+            )
         _check_share(self.share)
 
 

@@ -10,11 +10,12 @@ The twins are the shipped code with one thing replaced.
 import copy
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import beta, chi2
+from scipy.stats import beta, binom, chi2
 
 from skdp import DPNetworkClassifier, DPNetworkRegressor
 from skdp.exceptions import PrivacyAccountingError
@@ -266,7 +267,7 @@ def best_adversary(rates, moves, delta, draws=400_000):
 
 @pytest.fixture
 def shown_by_batches(monkeypatch):
-    """The lower bound of epsilon from the batches, moves and noise of fits; false alarms below 1e-6."""
+    """The lower bound of epsilon from batches, moves and noise, and whether batches are fair; alarms < 1e-6."""
     units, honest = [], MinibatchSampler.units
 
     def drawn(sampler, plan, count):
@@ -282,6 +283,7 @@ def shown_by_batches(monkeypatch):
         expected = np.array([FIRST] + [BATCH] * (STEPS - 1))
         scale = np.array([C1] + [RADIUS] * (STEPS - 1)) / expected
         squares, sizes, moved = [], np.zeros(STEPS), [[] for _ in range(STEPS)]
+        own, shared = np.zeros(STEPS), np.zeros(STEPS - 1)
         for seed in range(runs):
             units.clear()
             model = DPNetworkClassifier(
@@ -291,6 +293,8 @@ def shown_by_batches(monkeypatch):
             )  # fmt: skip
             tape.fit(model, many(0.0, 0), playing=False)
             assert len(units) == STEPS
+            own += [0 in found for found in units]
+            shared += [len(np.intersect1d(a, b)) for a, b in itertools.pairwise(units)]
             sizes += [len(found) for found in units]
             before = tape.exact
             squares += [(z / s) ** 2 for z, s in zip(tape.noises(), scale, strict=True)]
@@ -301,17 +305,26 @@ def shown_by_batches(monkeypatch):
                 if change[t]:
                     moved[t].append(change[t] / scale[t])
         z = np.sqrt(np.sum(squares) / chi2.ppf(audit.ALARM / 2, runs * STEPS * START.size))
-        # All records are drawn alike, and all batches after the first one are.
+        # This record is drawn as often as all others, and batches are drawn apart.
+        together = expected[1:] * expected[:-1] / MANY**2
+        fair = all(
+            (binom.ppf(audit.ALARM / (4 * STEPS), n, rate) <= count).all()
+            and (count <= binom.isf(audit.ALARM / (4 * STEPS), n, rate)).all()
+            for count, n, rate in ((own, runs, expected / MANY), (shared, runs * MANY, together))
+        )
+        # All batches after the first one are.
         parts = np.array([sizes[0], *[sizes[1:].sum()] * (STEPS - 1)])
         trials = runs * MANY * np.array([1] + [STEPS - 1] * (STEPS - 1))
         rates = beta.ppf(audit.ALARM / 4, parts, trials - parts + 1)
-        return best_adversary(rates, [min(each) / z for each in moved], HIGH_DELTA)
+        return best_adversary(rates, [min(each) / z for each in moved], HIGH_DELTA), fair
 
     return bound
 
 
 def test_poisson_batches_come_near_the_claim_and_stay_below(shown_by_batches):
-    assert 0.6 * LOW_EPSILON <= shown_by_batches() <= LOW_EPSILON
+    found, fair = shown_by_batches()
+    assert fair
+    assert 0.6 * LOW_EPSILON <= found <= LOW_EPSILON
 
 
 def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypatch):
@@ -319,7 +332,24 @@ def test_half_the_noise_on_poisson_batches_is_caught(shown_by_batches, monkeypat
     monkeypatch.setattr(
         mechanisms, "gaussian_grid", lambda bounded, z, *rest: honest(bounded, z / 2, *rest)
     )
-    assert shown_by_batches() > LOW_EPSILON
+    assert shown_by_batches()[0] > LOW_EPSILON
+
+
+@pytest.mark.parametrize("way", ["always", "one batch"])
+def test_unfair_batches_are_caught(way, shown_by_batches, monkeypatch):
+    """The record is in every batch, or each step has the batch of the one before."""
+    honest, last = sampler.draw_units, []
+
+    def draw_units(*given):
+        found = honest(*given)
+        if way == "always":
+            return np.union1d(found, 0)
+        if not Tape.last.exact:  # the first step of a fit
+            last[:] = [found]
+        return last[0]
+
+    monkeypatch.setattr(sampler, "draw_units", draw_units)
+    assert not shown_by_batches(runs=20)[1]
 
 
 def test_batches_twice_as_large_as_paid_for_are_caught(shown_by_batches, monkeypatch):
@@ -328,4 +358,4 @@ def test_batches_twice_as_large_as_paid_for_are_caught(shown_by_batches, monkeyp
         sampler, "draw_units",
         lambda plan, *rest: honest(dataclasses.replace(plan, batch_size=2 * plan.batch_size), *rest),
     )  # fmt: skip
-    assert shown_by_batches() > LOW_EPSILON
+    assert shown_by_batches()[0] > LOW_EPSILON

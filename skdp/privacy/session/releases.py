@@ -7,6 +7,7 @@ release stays charged.
 """
 
 import math
+import sys
 from collections.abc import Callable
 from numbers import Real
 from typing import TypeVar
@@ -170,8 +171,8 @@ def gaussian_above(
     """
     if isinstance(limit, bool) or not isinstance(limit, Real):
         raise TypeError(f"limit must be a number, got {type(limit).__name__}")
-    if not math.isfinite(limit):
-        raise ValueError(f"limit must be finite, got {limit!r}")
+    if not -sys.float_info.max <= limit <= sys.float_info.max:
+        raise ValueError("limit must be a finite float64")
     limit = float(limit)
     return _released(
         parts,

@@ -77,7 +77,13 @@ class Watch:
     """Takes note of how large the integers of every choice are, against the exact statistic."""
 
     def __init__(self, monkeypatch):
-        self.seen = {"gumbel_top_k": 0, "numeric_sparse": 0, "gaussian": 0, "laplace": 0}
+        self.seen = {
+            "gumbel_top_k": 0,
+            "numeric_sparse": 0,
+            "gaussian": 0,
+            "laplace": 0,
+            "gaussian_above": 0,
+        }
         self.largest = 0.0
         for name in self.seen:
             monkeypatch.setattr(mechanisms, name, self.around(name, getattr(mechanisms, name)))

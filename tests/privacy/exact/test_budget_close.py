@@ -51,6 +51,11 @@ def draw(session):
     return lambda: session.draw(plan, records)
 
 
+def gaussian_above(session):
+    plan = session.plan_gaussian(1)
+    return lambda: session.gaussian_above(Bounded(VALUES, l2=1.0), plan, 0.0)
+
+
 def objective_perturbation(session):
     records = PrivateRecords(np.eye(100, 3), np.arange(100) % 2.0)
     made = records.perturbed_minimizer(LogisticLoss(), penalty=5.0, row_norm=1.0)
@@ -61,6 +66,7 @@ def objective_perturbation(session):
 # What each release calls when it has been checked, and before anything leaves.
 RELEASES = {
     "gaussian": gaussian,
+    "gaussian_above": gaussian_above,
     "laplace": lambda s: lambda: s.laplace(Bounded(VALUES, l1=1.0), 0.1),
     "gumbel_top_k": lambda s: lambda: s.gumbel_top_k(Bounded(VALUES, linf=1.0), 1, 0.1),
     "numeric_sparse": numeric_sparse,

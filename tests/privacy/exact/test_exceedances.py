@@ -7,6 +7,7 @@ from scipy.stats import binom, chi2, norm
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy import BatchGroup, Bounded, PrivacySession, PrivateRecords, SparseRows, mechanisms
+from skdp.privacy.bounded import Source
 from skdp.privacy.noise import KeyStream, exceedances, integers, rounded_gaussian_above, samplers
 from skdp.privacy.noise.samplers import WORDS_PER_DRAW
 from skdp.privacy.noise.tables import gaussian_table
@@ -122,6 +123,51 @@ def test_a_call_whose_words_run_out_does_not_depend_on_the_number_in_progress():
     assert (np.diff(places) > 0).all()
 
 
+def test_a_number_begins_only_if_all_its_words_are_there():
+    rules, bounds, (_, _, c) = searched(2.0**30, 2**30)
+    least, found = WORDS_PER_DRAW * 40, np.empty(40, dtype=np.int64)
+    head, rest = whole(c)  # three words each, and the limit is not reached
+    heads = np.full(10, sum(head << 16 * k for k in range(4)), dtype=np.uint64)
+    for spare in (-least, -1, 0, 2, 3, 7):
+        words = np.array((rest * least)[: least + spare], dtype=np.uint64)
+        done, _ = exceedances.find_above(heads, words, bounds, rules, 2**30, 0, 40, found)
+        assert done == max(0, spare // 3 + 1)
+
+
+@pytest.mark.parametrize("limit", [0.0, 1.3, 2.0])
+def test_numbers_near_each_other_are_independent(limit):
+    """How often both of two reach the limit, in pairs that do not overlap."""
+    n, p = 1 << 20, norm.sf(limit)
+    hit = np.zeros(n, dtype=bool)
+    hit[rounded_gaussian_above(2.0**30, round(limit * 2**30), n, 1)] = True
+    lags = (1, 2, 3, 4, 8, 1 << 14, 1 << 17)
+    for lag in lags:
+        pairs = hit[: n // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
+        both, alarm = int((pairs[:, 0] & pairs[:, 1]).sum()), ALARM / (2 * len(lags))
+        trials = pairs.size // 2
+        assert binom.ppf(alarm, trials, p**2) <= both <= binom.isf(alarm, trials, p**2)
+
+
+@pytest.mark.parametrize("listed", [slice(0, 8), slice(0, 8, 2), slice(0, 0)])
+def test_entries_of_one_release_have_noise_of_their_own(listed):
+    """Two of eight entries, listed or not, agree as often as two coins; 84 comparisons."""
+    integers_ = np.zeros(8, dtype=np.int64)
+    integers_[listed] = 1
+    at = np.flatnonzero(integers_)
+    source = Source(
+        lambda unit: integers_, lambda: integers_ * 1.0, 0, 1.0, sparse=lambda unit: (at, integers_[at])
+    )  # fmt: skip
+    bounded, stream = Bounded.from_source(source, (8,), l2=1.0), KeyStream(0)
+    drawn_with, runs = mechanisms.Noise(2.0**-20, 2.0**30, 1.0), 1500
+    hit = np.zeros((runs, 8), dtype=bool)
+    for run in range(runs):
+        hit[run, mechanisms.gaussian_above(bounded, drawn_with, stream, 0.0)[0]] = True
+    for j in range(8):
+        for k in range(j):
+            same = int((hit[:, j] == hit[:, k]).sum())
+            assert binom.ppf(ALARM / 84, runs, 0.5) <= same <= binom.isf(ALARM / 84, runs, 0.5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -235,7 +281,8 @@ def test_a_dense_statistic_and_no_privacy():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("limit", "error"),
-    [("a", TypeError), (None, TypeError), (True, TypeError), (np.nan, ValueError), (np.inf, ValueError)],
+    [("a", TypeError), (None, TypeError), (True, TypeError), (np.nan, ValueError), (np.inf, ValueError),
+     (10**400, ValueError)],
 )  # fmt: skip
 def test_a_wrong_limit_spends_nothing(limit, error):
     records, session, plan = fresh()

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 import math
 import pickle
 from dataclasses import replace
@@ -133,6 +134,31 @@ def test_a_replaced_unit_moves_the_counts_by_at_most_the_sensitivity(adjacency):
         change = [found[0].get(w, 0) - found[1].get(w, 0) for w in {*found[0], *found[1]}]
         largest = max(largest, math.sqrt(sum(c * c for c in change)) / plan.grid)
     assert 0.99 * moved < largest <= moved
+
+
+def test_what_a_unit_adds_follows_from_it_alone():
+    """Also where its words are equally frequent, and which of them it keeps is a matter of ties."""
+    shares = shares_of_words(1000, 2).tolist()
+    units = [["x", "y", "z", "z"], ["y"], ["y", "x"], ["z", "y", "x"], []]
+    for unit, other in itertools.product(units, units):
+        alone, rest = (PrivateWords([one])._counts(shares) for one in (unit, other))
+        for both in (PrivateWords([unit, other]), PrivateWords([other, unit])):
+            counts = both._counts(shares)
+            change = {w: counts[w] - rest.get(w, 0) for w in counts if counts[w] != rest.get(w, 0)}
+            assert change == alone
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "add-remove", "replace-one"])
+def test_the_row_has_the_noise_and_the_sensitivity_of_what_was_drawn(adjacency):
+    session = opened(adjacency=adjacency)
+    plan = session.plan_vocabulary(0.5, 5)
+    public = {"n_public": 1200} if adjacency == "add-remove" else {}
+    session.release_vocabulary(PrivateWords(UNITS, **public), plan)
+    (line,) = session.report().mechanisms
+    moved = math.sqrt(2.0) if adjacency == "replace-one" else 1.0
+    assert line["noise_std"] == SIGMA / plan.grid
+    assert moved <= line["sensitivity"] <= moved * (1 + 1e-12)
+    assert line["noise_std"] / moved >= plan.gaussian.noise_multiplier
 
 
 def released(units, seed, adjacency="zero-out", epsilon=2.0, lower=None):
