@@ -48,6 +48,7 @@ def draw(tables):
         axes.set_title(method)
     for axes in (*panels[1, :3], panels[0, 3]):
         axes.set_xlabel("steps")
+        axes.tick_params(labelbottom=True)
     for axes in panels[:, 0]:
         axes.set_ylabel("loss of a window")
     panels[0, 0].legend()

@@ -9,7 +9,8 @@ that mechanism holds, and no released bit depends on unrounded values. `skdp.pri
 functions give what this error adds to epsilon and delta.
 
 The samplers are not constant-time. Their running time depends on the noise; that of a choice among listed scores
-(`sparse_top_k`) depends on their number, too.
+(`sparse_top_k`) depends on their number, and that of a search for large values (`rounded_gaussian_above`) on how
+many are found.
 
 References
 ----------

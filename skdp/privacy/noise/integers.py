@@ -175,7 +175,9 @@ def _bounds_above(sigma: float, edge: int) -> tuple[Words, float]:
     b = beyond + (masses[edge] if edge < len(masses) else 0)
     c = b + masses[0]
     words = [[(n >> shift) & (2**64 - 1) for shift in (128, 64, 0)] for n in (beyond, b, c)]
-    return np.array(words, dtype=np.uint64), ((c >> 176) + 1) / 2**16
+    bounds = np.array(words, dtype=np.uint64)
+    bounds.flags.writeable = False
+    return bounds, ((c >> 176) + 1) / 2**16
 
 
 def discrete_laplace(

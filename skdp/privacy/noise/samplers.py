@@ -166,7 +166,7 @@ def draw_offset(
     offset_bits, slope, curve, quick, quick_step = rules
     rest_bits = U64(64 - offset_bits)
     near = j << offset_bits
-    m = near
+    m: int | np.int64 = near
     for _ in range(_ATTEMPTS):
         second = words[w]
         w += 1
