@@ -2,8 +2,8 @@
 
 Privacy
 -------
-The places that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly. That is
-the law of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
+The places that are found have the law of ``flatnonzero(rounded_gaussian(sigma, size) >= limit)``. That is the law
+of the samplers, and not that of ideal normal numbers. `skdp.privacy.noise.samplers` draws a number as a
 sign, a bin and an offset within the bin, and starts again at "minus zero". Bin j has probability mass_j / 2^191,
 and a sign 1 / 2. So the integers below 2^192 can be divided into four parts. A uniform one, U, says enough:
 

@@ -132,8 +132,9 @@ def rounded_gaussian_above(
 
     Notes
     -----
-    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, exactly. Where few values
-    reach the limit, two bytes are drawn of most (`skdp.privacy.noise.exceedances`).
+    The law is that of ``numpy.flatnonzero(rounded_gaussian(sigma, size) >= limit)``, up to a probability of
+    2^-360 for each value. Where few values reach the limit, two bytes are drawn for most values
+    (`skdp.privacy.noise.exceedances`).
 
     Examples
     --------

@@ -155,7 +155,7 @@ def gaussian_above(
     plan : GaussianPlan, BatchPlan or BatchPart
         As for `gaussian`.
     limit : float
-        Public and finite, in units of the statistic.
+        Public and finite, in units of the statistic. It is rounded up to the grid of the noise.
 
     Returns
     -------

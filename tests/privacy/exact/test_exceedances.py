@@ -187,6 +187,67 @@ def test_few_values(size):
     assert not rounded_gaussian_above(2.0**30, 2**60, size, 0).size
 
 
+@pytest.mark.parametrize("limit", [1.0, 0.5])
+def test_listed_and_other_entries_reach_a_limit_by_the_same_rule(limit):
+    """On a grid as wide as two sigma a unit is not small: > in place of >=, or rounding down, is seen."""
+    n = 4000
+    integers_ = np.zeros(n, dtype=np.int64)
+    integers_[::2] = np.resize([1, 2, -1], n // 2)
+    at = np.flatnonzero(integers_)
+    source = Source(
+        lambda unit: integers_,
+        lambda: integers_ * 1.0,
+        0,
+        1.0,
+        sparse=lambda unit: (at, integers_[at]),
+    )
+    bounded = Bounded.from_source(source, (n,), l2=1.0)
+    found = mechanisms.gaussian_above(
+        bounded, mechanisms.Noise(1.0, 0.5, 1.0), KeyStream(0), limit
+    )[0]
+    hit = np.zeros(n, dtype=bool)
+    hit[found] = True
+    for value in (0, 1, 2, -1):
+        here = hit[integers_ == value]
+        p = norm.sf((1 - value - 0.5) / 0.5)
+        assert binom.ppf(ALARM, here.size, p) <= here.sum() <= binom.isf(ALARM, here.size, p)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 17, (1 << 17) + 1])
+def test_every_number_has_bits_of_its_own(size, monkeypatch):
+    """Heads of their own for all numbers, also where four do not divide their number, and no word twice."""
+    honest, seen = exceedances.find_above, []
+
+    def spied(heads, words, *rest):
+        start, stop = rest[3], rest[4]
+        assert 4 * heads.size >= stop - start
+        assert not np.shares_memory(heads, words)
+        seen.append((heads.size, words.size))
+        return honest(heads, words, *rest)
+
+    monkeypatch.setattr(exceedances, "find_above", spied)
+    stream = KeyStream(1)
+    rounded_gaussian_above(2.0**30, 2**31, size, stream)
+    assert seen
+    assert stream.counter == sum(map(sum, seen))
+
+
+def test_a_search_goes_on_where_its_words_ran_out(monkeypatch):
+    honest, calls = exceedances.find_above, []
+
+    def short(heads, words, *rest):
+        calls.append(rest[3])
+        return honest(heads, words[: WORDS_PER_DRAW * 40 + 900], *rest)
+
+    monkeypatch.setattr(exceedances, "find_above", short)
+    n, p = 300_000, norm.sf(1.5)
+    places = rounded_gaussian_above(2.0**30, 3 << 29, n, 2)
+    assert len(calls) > 30
+    assert (np.diff(calls) > 0).all()
+    assert (np.diff(places) > 0).all()
+    assert binom.ppf(ALARM, n, p) <= places.size <= binom.isf(ALARM, n, p)
+
+
 # ------------------------------------------------------------------ a release of a session
 
 ROWS, TOUCHED = 3000, (0, 7, 8, 2999)
