@@ -34,11 +34,11 @@ warnings.filterwarnings("ignore", "random_state is a seed")
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "nets" / "sparsified.csv"
 DELTA, HELD_OUT = 1e-5, 10_000
-# The fetcher of a data set, and the shape of its images.
+# The fetcher of a data set, and the shape of its images: height, width and channels.
 DATA = {
     "fashion_mnist": (fetch_fashion_mnist, (28, 28)),
-    "cifar10": (fetch_cifar10, (3, 32, 32)),
-    "svhn": (fetch_svhn, (3, 32, 32)),
+    "cifar10": (fetch_cifar10, (32, 32, 3)),
+    "svhn": (fetch_svhn, (32, 32, 3)),
 }
 # Test accuracies of Zhu & Blaschko (2023), Table 2, in percent, at (data, epsilon, net): without and with.
 PUBLISHED = {
@@ -57,6 +57,15 @@ PUBLISHED = {
 }
 
 
+def pixels_of(X, shape):
+    """Rows of pixels, each with its channels side by side; the fetchers give one channel after the other."""
+    if len(shape) == 2:
+        return X
+    height, width, channels = shape
+    images = X.reshape(len(X), channels, height, width).transpose(0, 2, 3, 1)
+    return images.reshape(len(X), -1)
+
+
 def parts_of(part, data, architecture):
     """Inputs and targets to train on and to score, and what a fit has to know of them."""
     fetch, shape = DATA[data]
@@ -67,10 +76,10 @@ def parts_of(part, data, architecture):
         if data != "fashion_mnist"
         else slice(None)
     )
-    X, y = train.data[order], train.target[order]
+    X, y = pixels_of(train.data[order], shape), train.target[order]
     if part == "test":
         test = fetch(subset="test")
-        images, targets = [X, test.data], [y, test.target]
+        images, targets = [X, pixels_of(test.data, shape)], [y, test.target]
     else:
         images, targets = [X[:-HELD_OUT], X[-HELD_OUT:]], [y[:-HELD_OUT], y[-HELD_OUT:]]
     about = {"image_shape": shape, "input_range": (0, 255)}

@@ -302,7 +302,8 @@ DATASETS: dict[str, Dataset] = {
         "copies (``cifar10_jpeg.tar.xz``, needs pillow) in place of the original archive: their "
         "pixels differ a little, and their rows are sorted by label.",
         data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
-        "each row by row, 0 to 255",
+        "each row by row, 0 to 255. Nets and `ScatteringTransform` take the channels last: "
+        "``data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)`` of an array",
         target="int64, 0 to 9",
     ),
     "svhn": Dataset(
@@ -317,7 +318,8 @@ DATASETS: dict[str, Dataset] = {
         description="73,257 training and 26,032 test images of format 2, a digit in the middle of each. "
         "Their 531,131 easier images are not loaded. Labels are the digits: 10 in the files is 0 here.",
         data="ndarray or DataFrame of shape (n_rows, 3072), uint8: the red, green and blue image, "
-        "each row by row, 0 to 255",
+        "each row by row, 0 to 255. Nets and `ScatteringTransform` take the channels last: "
+        "``data.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)`` of an array",
         target="int64, 0 to 9",
     ),
     "newsgroups20": Dataset(
