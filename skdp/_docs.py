@@ -289,7 +289,8 @@ input_range : tuple of (low, high), default=None
     "y_bounds.net": """\
 y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
-    distances from it.""",
+    distances from it. It needs a spread of at least about a ten-thousandth of the targets' size: of targets from
+    99,998 to 100,002 subtract 100,000, or give the range.""",
     "parameters_init": """\
 parameters_init : str, path or array-like of shape (n_parameters,), default=None
     Where to start: parameters of a released model of the same net, or the file that ``save`` wrote. It costs no

@@ -191,6 +191,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         return self.unit
 
     @property
+    def _record_is(self) -> str:
+        """What a record is, for the report and the accountant's ledger."""
+        return "record"
+
+    @property
     def _session_epsilon(self) -> float:
         """The epsilon of the whole fit, where the parameter means a part of it."""
         return self.epsilon
@@ -242,6 +247,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             adjacency=self.adjacency,
             unit=self._session_unit,
             group_is="owner" if self.unit == "owner" else "group",
+            record_is=self._record_is,
             accountant=self._payer(),
             random_state=self.random_state,
             estimator=type(self).__name__,
@@ -276,6 +282,15 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
                 UserWarning,
             )
 
+    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
+        """The public numbers of a shape, for the report."""
+        return {
+            "n_features": shape.n_features,
+            "n_records": shape.n_records,
+            "n_groups": shape.n_groups,
+            "n_public": shape.n_public,
+        }
+
     def _public_facts(self, problem: ProblemT) -> dict[str, object]:
         """Public quantities for the report, besides the counts of the shape."""
         return {}
@@ -289,13 +304,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         return ()
 
     def _report(self, session: PrivacySession, problem: ProblemT) -> PrivacyReport:
-        shape = problem.records.shape
-        counts = {
-            "n_features": shape.n_features,
-            "n_records": shape.n_records,
-            "n_groups": shape.n_groups,
-            "n_public": shape.n_public,
-        }
+        counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
         around = around_this_fit()
         seen = any("learnt from these records" in line for _, line in around)

@@ -61,7 +61,7 @@ def _check_share(share: float) -> None:
 
 @dataclass(frozen=True)
 class SparseSelection:
-    """Noise on floor(fraction p) of the p parameters, which each step chooses anew.
+    """Noise on floor(fraction p) of the p parameters, at least one, which each step chooses anew.
 
     **It lowers the accuracy of ordinary nets**, often to that of guessing. It is for nets with a wide `Embedding`,
     and for comparisons with the paper. Fits that are likely to lose by it warn.
@@ -119,8 +119,12 @@ class SparseSelection:
             if getattr(self, name) == math.inf:
                 raise ValueError(f"{name} must be finite; None is no clip")
         check_number("threshold", self.threshold, Real, none=True)
-        if (self.threshold is not None) != (self.method == "sparse vector"):
-            raise ValueError('threshold goes with method="sparse vector", and only with it')
+        if self.method == "sparse vector" and self.threshold is None:
+            raise ValueError(
+                'method="sparse vector" needs threshold=, above which entries of the mean gradient are found'
+            )
+        if self.method != "sparse vector" and self.threshold is not None:
+            raise ValueError('threshold goes with method="sparse vector" only')
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number, got {self.threshold!r}")
         _check_share(self.share)
@@ -227,7 +231,8 @@ class SelectedMean(ClippedMean):
     ) -> BatchGroup:
         select = self.select
         if isinstance(select, AdaFEST):
-            return BatchGroup(n_iter, batch_size, parts=(select.share, 1.0 - select.share))
+            parts = (select.share, 1.0 - select.share)
+            return BatchGroup(n_iter, batch_size, parts=parts, purpose="counts and steps")
         if select.method == "uniform":
             return BatchGroup(n_iter, batch_size)
         choices = select.count(size)
@@ -238,10 +243,20 @@ class SelectedMean(ClippedMean):
         if plan.noise_multiplier <= 0:
             return
         if isinstance(self.select, AdaFEST):
-            _warn_of_counts(self.select, plan, network, factor(adjacency))
+            n_tokens = math.prod(network.shapes[0])
+            warn_of_counts(self.select, plan, n_tokens, factor(adjacency), "token", "record")
         else:
             moved = self.clipping.together * factor(adjacency) * self.clipping.norm
-            _warn_of_choice(self.select, plan, network, moved, self.clipping.norm)
+            plain = not isinstance(network.sequential.layers[0], Embedding)
+            warn_of_choice(
+                self.select,
+                plan,
+                network.n_trainable,
+                moved,
+                self.clipping.norm,
+                "parameters",
+                plain,
+            )
 
     def begin(
         self,
@@ -292,16 +307,30 @@ def selected_by(select: SparseSelection, session: PrivacySession, plan: BatchPla
     return uniform
 
 
-def _warn_of_choice(
-    select: SparseSelection, plan: BatchPlan, network: Network, moved: float, norm: float
-) -> None:
-    """Warn where the choice can hardly be better than chance, or where nets have lost by it."""
-    size = network.n_trainable
+def warn_of_choice(
+    select: SparseSelection, plan: BatchPlan, size: int, moved: float, norm: float,
+    what: str, plain: bool = False,
+) -> None:  # fmt: skip
+    """Warn where the choice can hardly be better than chance, or where nets have lost by it.
+
+    Parameters
+    ----------
+    size : int
+        Number of parameters.
+    moved : float
+        The most that one unit changes the sum of a batch.
+    norm : float
+        Clip norm.
+    what : str
+        What the parameters are called.
+    plain : bool, default=False
+        Whether they are those of a net without an Embedding.
+    """
     count = select.count(size)
     if count == size:
         return
     reason = ""
-    if not isinstance(network.sequential.layers[0], Embedding):
+    if plain:
         reason = "nets without an Embedding learnt less with it than without"
     elif select.method == "uniform":
         reason = 'method="uniform" does not look for the ones that matter'
@@ -314,22 +343,34 @@ def _warn_of_choice(
             reason = "the noise of the choice is so large that the choice is nearly random"
     if reason:
         warn_user(
-            f"select=SparseSelection changes {count} of {size} parameters in a step, and {reason}: leave select "
-            "out, or compare both on public data",
+            f"select=SparseSelection changes {count} of {size} {what} in a step, and {reason}: leave select out, "
+            "or compare both on public data",
             UtilityWarning,
         )
 
 
-def _warn_of_counts(select: AdaFEST, plan: BatchPlan, network: Network, moved: float) -> None:
-    """Warn where only very common tokens can pass the threshold."""
+def warn_of_counts(
+    select: AdaFEST, plan: BatchPlan, n_tokens: int, moved: float, token: str, unit: str
+) -> None:
+    """Warn where only very common tokens can pass the threshold.
+
+    Parameters
+    ----------
+    n_tokens : int
+        How many different tokens a unit has, at most, or a number below that.
+    moved : float
+        The most that one unit changes the counts of a batch, of norm 1 each.
+    token, unit : str
+        What these are called.
+    """
     std = plan.noise_multiplier / math.sqrt(select.share) * moved
-    # A record of k different tokens counts 1 / sqrt(k) for each.
-    wanted = math.ceil(select.threshold * std * math.sqrt(math.prod(network.shapes[0])))
+    # A unit of k different tokens counts 1 / sqrt(k) for each.
+    wanted = math.ceil(select.threshold * std * math.sqrt(n_tokens))
     if wanted > COMMON * plan.batch_size:
         warn_user(
-            f"select=AdaFEST changes the vector of a token only where about {wanted} records of a batch have it "
-            f"(if all tokens of a record differ), and a batch has {plan.batch_size}: give a smaller threshold, "
-            "such as 0, or a larger batch_size, or leave select out",
+            f"select=AdaFEST changes the vector of a {token} only where about {wanted} {unit}s of a batch have it "
+            f"(for {n_tokens} different {token}s in each), and a batch has {plan.batch_size}: give a smaller "
+            "threshold, such as 0, or a larger batch_size, or leave select out",
             UtilityWarning,
         )
 

@@ -14,8 +14,12 @@ def save_word2vec(
     path: str | PathLike[str], vocabulary: Mapping[str, int], vectors: NDArray[np.float32]
 ) -> None:
     """Write words and vectors as text, a line each, with the digits that float32 needs."""
-    if not all(word and word.split() == [word] for word in vocabulary):
-        raise ValueError("a word is empty or holds white space, which the format cannot say")
+    for word in vocabulary:  # public or released, so it may be named
+        if word.split() != [word]:
+            raise ValueError(
+                f"the format cannot hold the word {word!r}, which is empty or has white space: fit with another "
+                "form of it, such as 'New_York'"
+            )
     lines = [f"{len(vocabulary)} {vectors.shape[1]}"]
     lines += [
         " ".join([word, *(f"{x:.9g}" for x in vectors[row].tolist())])

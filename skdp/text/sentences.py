@@ -28,6 +28,10 @@ def read_sentences(X: Any) -> list[Sequence[str]]:
     >>> read_sentences([["a", "b"], []])
     [['a', 'b'], []]
     """
+    if hasattr(X, "columns"):
+        raise TypeError(
+            f"{FORM}; got a table: give the column that holds the lists, as in X['words']"
+        )
     X = X.tolist() if hasattr(X, "tolist") else X
     if isinstance(X, Iterator):
         raise TypeError(
@@ -48,7 +52,7 @@ def _sentence(sentence: Any) -> Sequence[str]:
     if not isinstance(sentence, (list, tuple)):
         raise TypeError(f"{FORM}; a sentence is neither a list nor a tuple")
     if not all(isinstance(word, str) for word in sentence):
-        raise TypeError(f"{FORM}; a word is no str")
+        raise TypeError(f"{FORM}; a word is not a str: convert numbers, and drop missing values")
     return sentence
 
 

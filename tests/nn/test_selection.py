@@ -385,7 +385,7 @@ def test_the_plan_pays_for_counts_and_gradients():
         epsilon=4.0, vocabulary_size=20, max_length=5, n_features=3, n_units=3, classes=(0, 1), select=AdaFEST(),
         max_iter=4, batch_size=50, random_state=0,
     ).fit(list(ids), ids[:, 0] > 10)  # fmt: skip
-    rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "steps"]
+    rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "counts and steps"]
     assert sum(row["count"] for row in rows) == 4
     assert model.privacy_.epsilon <= 4.0
 

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -103,10 +104,16 @@ def test_it_learns_with_privacy_and_a_private_vocabulary():
 
 def test_the_report_says_what_a_record_is():
     model = made(unit="record", window=3).fit(SENTENCES)
-    assert "up to 7" in model.privacy_.public["a record is"]
-    assert model.privacy_.public["n_records"] == len(windows_of(SENTENCES, model.vocabulary_, 3)[0])
+    assert model.privacy_.unit == "window"
+    assert "protects    one window" in str(model.privacy_)
+    public = model.privacy_.public
+    assert public["most_windows_of_a_word"] == 7
+    assert public["n_windows"] == len(windows_of(SENTENCES, model.vocabulary_, 3)[0])
+    assert (public["n_words"], public["vector_size"], public["n_tables"]) == (6, 3, 2)
+    assert not {"n_records", "n_features"} & public.keys()
     grouped = made().fit(SENTENCES, groups=GROUPS)
-    assert "n_records" not in grouped.privacy_.public
+    assert grouped.privacy_.unit == "group"
+    assert "n_windows" not in grouped.privacy_.public
     assert grouped.privacy_.public["n_groups"] == 600
 
 
@@ -187,7 +194,7 @@ def test_counts_of_a_unit_have_norm_one_however_many_words_it_has(monkeypatch):
 def test_the_plan_pays_for_counts_and_gradients():
     model = made(select=AdaFEST(), vocabulary="private", batch_size=300)
     model.fit(SENTENCES, groups=GROUPS)
-    rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "steps"]
+    rows = [row for row in model.privacy_.mechanisms if row["purpose"] == "counts and steps"]
     assert sum(row["count"] for row in rows) == 5
     assert model.privacy_.epsilon <= 8.0
     assert "AdaFEST" in model.privacy_.public["select"]
@@ -246,9 +253,9 @@ WRONG_DATA = [
     ({"a": 1}, TypeError, "got dict"),
     (iter([["a"]]), TypeError, "an iterator"),
     (3, TypeError, "got int"),
-    ([["a", 1]], TypeError, "a word is no str"),
+    ([["a", 1]], TypeError, "a word is not a str: convert numbers"),
     ([["a"], None], TypeError, "neither a list nor a tuple"),
-    ([[["a"]]], TypeError, "a word is no str"),
+    ([[["a"]]], TypeError, "a word is not a str"),
     ([], ValueError, "no sentence at all"),
     ([["x", "y"], ["oak"]], ValueError, "there is no window"),
 ]
@@ -274,7 +281,7 @@ WRONG_PARAMETERS = [
     ({"negative_weights": "released"}, ValueError, "needs vocabulary='private'"),
     ({"negative_weights": "counts"}, ValueError, "None, numbers or"),
     ({"negative_weights": [1.0]}, ValueError, "6 numbers"),
-    ({"negative_weights": [0.0] * 6}, ValueError, "not all 0"),
+    ({"negative_weights": [0.0] * 6}, ValueError, "negative_weights must be finite .* not all 0"),
     (
         {"negative_weights": [1.0], "vocabulary": "private", "unit": "group"},
         ValueError,
@@ -318,7 +325,7 @@ def test_groups_go_with_their_unit():
 
 
 def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
-    with pytest.raises(ValueError, match="stays paid for"):
+    with pytest.raises(ValueError, match="stays charged in full"):
         made(vocabulary="private").fit([["a", "b"], ["c"]], groups=[0, 1])
 
 
@@ -334,6 +341,54 @@ def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spen
         ):
             model.fit(SENTENCES[:60], groups=range(60))
     assert accountant.spent() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("select", "part"),
+    [
+        (AdaFEST(1e6), "only where about .* windows of a batch have it"),
+        (AdaFEST(-1.0), None),
+        (
+            SparseSelection(0.2, score_clip=1e-6),
+            "changes 7 of 36 numbers of the table in a step, and the noise",
+        ),
+        (SparseSelection(0.5, "uniform"), "changes 18 of 36 numbers of the table in a step"),
+        (None, None),
+    ],
+)
+def test_selection_that_noise_decides_warns(select, part):
+    model = made(epsilon=0.5, unit="record", select=select, batch_size=20, random_state=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(SENTENCES)
+    told = [str(w.message) for w in caught if "select=" in str(w.message)]
+    assert len(told) == (part is not None)
+    assert all(re.search(part, text) for text in told)
+
+
+def test_the_released_size_of_a_private_vocabulary_warns():
+    model = made(vocabulary="private", epsilon=20.0, max_words_per_group=6, vector_size=2000)
+    with pytest.warns(UtilityWarning, match="few for a table of 24000 numbers"):
+        model.fit(SENTENCES, groups=GROUPS)
+
+
+def test_windows_and_records_do_not_share_a_ledger():
+    accountant = BudgetAccountant(epsilon=10.0, delta=1e-3)
+    X, y = RNG.normal(size=(200, 3)), np.arange(200) % 2
+    fit = {"epsilon": 1.0, "accountant": accountant}
+    skdp.DPMLPClassifier(classes=(0, 1), max_iter=2, **fit).fit(X, y)
+    left = accountant.remaining()
+    with pytest.raises(PrivacyBudgetExceeded, match=r"unit='window'.*do not add up"):
+        made(unit="record", random_state=None, **fit).fit(SENTENCES)
+    assert accountant.remaining() == left
+
+
+def test_tables_of_sentences_are_refused():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"words": SENTENCES[:4]})
+    with pytest.raises(TypeError, match=r"got a table: give the column .* X\['words'\]"):
+        made(unit="record").fit(frame)
+    assert made(unit="record").fit(frame["words"]).vectors_.shape == (6, 3)
 
 
 def test_few_documents_and_seeds_warn():
@@ -356,6 +411,8 @@ def test_cosines_are_sorted_and_leave_the_word_out():
     for word, cosine in found:
         assert word != "oak"
         assert cosine == pytest.approx(wanted[model.vocabulary_[word]], abs=1e-5)
+    with pytest.raises(TypeError, match="word must be a str, got list"):
+        model.most_similar(["oak", "elm"])
     with pytest.raises(KeyError, match="'unknown' is not among the 6 words"):
         model.most_similar("unknown")
     with pytest.raises(ValueError, match="topn"):
@@ -375,7 +432,7 @@ def test_the_file_is_word2vecs_text_format(tmp_path):
     for word, vector in read.items():
         np.testing.assert_array_equal(vector, model.vectors_[model.vocabulary_[word]])
     spaced = made(unit="record", vocabulary=["sun", "moon", "two words"]).fit(SENTENCES)
-    with pytest.raises(ValueError, match="white space"):
+    with pytest.raises(ValueError, match="white space: fit with another form"):
         spaced.save_word2vec_format(tmp_path / "other.txt")
 
 

@@ -76,7 +76,7 @@ class PrivacyReport:
         The claim. It is that of the plan, also if fewer releases were made. `epsilon` is inf if `guarantee` is not
         "proven".
     adjacency : {"replace-one", "zero-out", "add-remove"}
-    unit : {"record", "group", "owner"}, default="record"
+    unit : {"record", "group", "owner", "window"}, default="record"
         Whose change the claim protects.
     guarantee : {"proven", "none", "unproven"}, default="proven"
     accountant, noise : str
@@ -315,8 +315,10 @@ def _check_state(state: ReportState) -> None:
         raise ValueError(
             f"adjacency must be one of {list(ADJACENCY_TEXTS)}, got {state['adjacency']!r}."
         )
-    if state["unit"] not in ("record", "group", "owner"):
-        raise ValueError(f"unit must be 'record', 'group' or 'owner', got {state['unit']!r}.")
+    if state["unit"] not in ("record", "group", "owner", "window"):
+        raise ValueError(
+            f"unit must be 'record', 'group', 'owner' or 'window', got {state['unit']!r}."
+        )
     if not state["epsilon"] >= 0.0:
         raise ValueError(f"epsilon must be >= 0, got {state['epsilon']!r}.")
     if (state["guarantee"] == "proven") != (state["epsilon"] < math.inf):

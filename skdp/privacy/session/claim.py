@@ -20,6 +20,7 @@ _ONCE = {
     "group": "all rows of one person carry one group: resampling, oversampling or augmentation before fit "
     "must not give a person's rows to other groups",
     "owner": "all records of one owner carry one label: no owner's records are with another owner",
+    "window": "each sentence appears once: one that is repeated adds its windows again",
 }
 
 

@@ -77,6 +77,8 @@ class PrivacySession:
     group_is : {"group", "owner"}, default="group"
         With unit="group": what a group is, for the report and the accountant's ledger. A ledger of one kind takes
         no fit of the other, since persons and owners are different promises.
+    record_is : {"record", "window"}, default="record"
+        With unit="record": what a record is, likewise. "window" is a window of words of a text.
     minibatches : bool, default=False
         Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
         without a mu: none is proven for sampled releases.
@@ -118,6 +120,7 @@ class PrivacySession:
         context: bytes = b"",
         set_aside: float = 0.0,
         group_is: str = "group",
+        record_is: str = "record",
         minibatches: bool = False,
     ) -> None:
         check_budget(epsilon, delta)
@@ -125,6 +128,8 @@ class PrivacySession:
         check_unit(unit)
         if group_is not in ("group", "owner"):
             raise ValueError(f"group_is must be 'group' or 'owner', got {group_is!r}")
+        if record_is not in ("record", "window"):
+            raise ValueError(f"record_is must be 'record' or 'window', got {record_is!r}")
         check_seed(random_state)
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
@@ -134,7 +139,7 @@ class PrivacySession:
         )
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
         self.adjacency, self.unit = adjacency, unit
-        ledger.protects = group_is if unit == "group" else unit
+        ledger.protects = group_is if unit == "group" else record_is
         # Without noise no context is needed, and a non-private estimator draws the same batches.
         drawn_for = b"" if self.exact else context + repr((epsilon, delta, adjacency)).encode()
         self._keys = Keys(random_state, drawn_for)
