@@ -57,6 +57,7 @@ ADAM_STEP = 0.01
 # Signal below which a fit warns. Made-up texts of 4 topics of 100 words, 2 tables of 4 or 16 columns: at 4 to 15 a
 # word's nearest neighbours were of its topic with .26 to .49 (chance .25), at 44 with 16 columns with .89 to .94.
 FEW = 20.0
+HARDLY = 2.0  # standard deviations of the noise that a fit does not rely on to release a word
 KEYS = 0x9E3779B97F4A7C15  # between the keys of two steps
 
 
@@ -415,7 +416,16 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         self._warn_of_select(plan, size)
         if known is None:
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
-            self._warn_of_threshold(words.threshold / words.grid, data.shape.n_units)
+            threshold, n_units = words.threshold / words.grid, data.shape.n_units
+            # The best case: each group has one word, and it is the same.
+            noise = words.gaussian.noise_multiplier * factor(self.adjacency)
+            if threshold > n_units + HARDLY * noise:
+                raise ValueError(
+                    f"no word could be released: it needs about {threshold:.0f} groups, and there are {n_units}. "
+                    "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more "
+                    "groups"
+                )
+            self._warn_of_threshold(threshold, n_units)
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
             self._warn_of_size(data.shape, len(known))

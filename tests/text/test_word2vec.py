@@ -325,8 +325,14 @@ def test_groups_go_with_their_unit():
 
 
 def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
+    accountant = BudgetAccountant(epsilon=10.0, delta=1e-3)
+    model = made(vocabulary="private", accountant=accountant, random_state=None)
+    with pytest.raises(ValueError, match=r"no word could be released: .* there are 2\. Nothing"):
+        model.fit([["a", "b"], ["c"]], groups=[0, 1])
+    assert accountant.spent() == (0, 0)
     with pytest.raises(ValueError, match="stays charged in full"):
-        made(vocabulary="private").fit([["a", "b"], ["c"]], groups=[0, 1])
+        model.fit([[f"w{i}", f"v{i}"] for i in range(600)], groups=range(600))
+    assert accountant.spent()[0] == pytest.approx(8.0)
 
 
 def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spent():
