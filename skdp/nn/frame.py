@@ -200,6 +200,12 @@ class NetFit(PrivateFit[Problem]):
                 "fits one public input_range=",
                 UtilityWarning,
             )
+        if self.recursive is not None and self.solver == "sgd" and self.momentum > 0:
+            warn_user(
+                f"recursive has a momentum of its own, and momentum={self.momentum:g} on top of it does harm: "
+                "give momentum=0",
+                UtilityWarning,
+            )
         shape = problem.records.shape
         network = self._built(problem)
         check_table(self.select, network.sequential)

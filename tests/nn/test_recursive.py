@@ -312,6 +312,17 @@ def test_other_nets_fit(name):
     assert again.get_params()["recursive"] == RecursiveMomentum(momentum=0.5)
 
 
+@pytest.mark.parametrize(
+    ("more", "told"), [({}, True), ({"momentum": 0.0}, False), ({"solver": "adam"}, False)]
+)
+def test_a_second_momentum_warns(more, told):
+    model = DPMLPClassifier(recursive=RecursiveMomentum(), **{**SETTINGS, **more})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(*data())
+    assert any("a momentum of its own" in str(w.message) for w in caught) == told
+
+
 def test_groups_may_be_the_unit():
     X, y = data(80)
     groups = np.arange(80) // 4
