@@ -20,6 +20,13 @@ def save_word2vec(
                 f"the format cannot hold the word {word!r}, which is empty or has white space: fit with another "
                 "form of it, such as 'New_York'"
             )
+        try:
+            word.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"the word {word!r} has half of a pair of surrogates, which UTF-8 cannot hold: fit with texts "
+                "that were decoded in full"
+            ) from None
     lines = [f"{len(vocabulary)} {vectors.shape[1]}"]
     lines += [
         " ".join([word, *(f"{x:.9g}" for x in vectors[row].tolist())])

@@ -28,7 +28,8 @@ def read_sentences(X: Any) -> list[Sequence[str]]:
     >>> read_sentences([["a", "b"], []])
     [['a', 'b'], []]
     """
-    if hasattr(X, "columns"):
+    # A Series has an attribute for each label of its index.
+    if hasattr(X, "columns") and len(getattr(X, "shape", (0, 0))) == 2:
         raise TypeError(
             f"{FORM}; got a table: give the column that holds the lists, as in X['words']"
         )

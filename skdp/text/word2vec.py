@@ -116,7 +116,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         Whose change the claim protects. "group" is a document or a person: all sentences with one of ``groups``
         in `fit`; their summed gradient is clipped as one. "record" is one window, and needs a public vocabulary. A
         word of a text is in up to ``2 * window + 1`` windows, so this protects less than one word. The number of
-        windows is then public.
+        windows is then public: words of the vocabulary that have another one near them. Fits with other
+        vocabularies show other such numbers, and no epsilon covers them; ``n_public`` keeps them private.
     {n_public} {accountant} {random_state} {verbose} {callback.net}
 
     Attributes
@@ -370,17 +371,25 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     def _warn_before(self, session: PrivacySession, problem: SentenceProblem) -> None:
         super()._warn_before(session, problem)
-        known = self._known()
+        known, shape = self._known(), problem.records.shape
         if known is not None:
-            self._warn_of_size(problem.records.shape, len(known))
+            self._warn_of_size(shape, len(known))
+        else:  # a window has two words or more; this is before anything is spent
+            self._warn_of_size(shape, 2, "even ")
 
-    def _warn_of_size(self, shape: PublicShape, n_words: int) -> None:
-        """Warn where the table is large for the number of units: public numbers, or released ones."""
+    def _is_large(self, shape: PublicShape, n_words: int) -> bool:
         size = self._n_rows(n_words) * int(self.vector_size)
-        if signal(self.epsilon, self.delta, shape.n_units, size) < FEW:
+        return signal(self.epsilon, self.delta, shape.n_units, size) < FEW
+
+    def _warn_of_size(self, shape: PublicShape, n_words: int, even: str = "") -> None:
+        """Warn where the table is large for the number of units: public numbers, or released ones."""
+        if self._is_large(shape, n_words):
+            units = shape.counted().replace("record", "window")
+            size = self._n_rows(n_words) * int(self.vector_size)
+            words = f"{n_words} word" if n_words == 1 else f"{n_words} words"
             warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} are few for a table of {size} numbers: most of "
-                "what it learns may be noise; use fewer words, a smaller vector_size or a larger epsilon",
+                f"{units} at epsilon={self.epsilon:g} are few for {even}a table of {words} and {size} numbers: "
+                "most of what it learns may be noise; use fewer words, a smaller vector_size or a larger epsilon",
                 UtilityWarning,
             )
 
@@ -418,8 +427,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             words = session.plan_vocabulary(share, int(self.max_words_per_group))
             threshold, n_units = words.threshold / words.grid, data.shape.n_units
             # The best case: each group has one word, and it is the same.
-            noise = words.gaussian.noise_multiplier * factor(self.adjacency)
-            if threshold > n_units + HARDLY * noise:
+            if threshold > n_units + HARDLY * words.noise_std:
                 raise ValueError(
                     f"no word could be released: it needs about {threshold:.0f} groups, and there are {n_units}. "
                     "Nothing was spent. Give a public vocabulary, a larger epsilon or vocabulary_share, or more "
@@ -428,7 +436,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
             self._warn_of_threshold(threshold, n_units)
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
             known, counts = self._kept(*session.release_vocabulary(data.words(), words))
-            self._warn_of_size(data.shape, len(known))
+            if not self._is_large(data.shape, 2):  # which was warned of before
+                self._warn_of_size(data.shape, len(known))
         else:
             session.require_feasible_batches(size, (plan,), scans=self._method().scans)
         return self._trained(session, data.records(known), plan, known, counts)

@@ -16,7 +16,7 @@ from skdp import BudgetAccountant, DPWord2Vec
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning, UtilityWarning
 from skdp.nn import AdaFEST, SparseSelection
 from skdp.privacy import PrivateRecords
-from skdp.text.sentences import windows_of
+from skdp.text.sentences import read_sentences, windows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -335,6 +335,77 @@ def test_a_vocabulary_of_no_words_is_an_error_that_says_what_was_spent():
     assert accountant.spent()[0] == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace-one", "add-remove"])
+def test_a_vocabulary_is_refused_two_standard_deviations_below_its_threshold(adjacency):
+    # The noise is read from the report of a fit that spends: it has another sensitivity under each adjacency.
+    size = 400
+    params = {"vocabulary": "private", "adjacency": adjacency, "epsilon": 1.0, "vector_size": 1}
+    public = {"n_public": size} if adjacency == "add-remove" else {}
+    model = made(**params, **public).fit([["a", "b"]] * size, groups=range(size))
+    row = next(row for row in model.privacy_.mechanisms if row["purpose"] == "vocabulary")
+    limit = row["threshold"] - 2 * row["noise_std"]
+    for n_units, refused in ((math.floor(limit), True), (math.ceil(limit), False)):
+        public = {"n_public": n_units} if adjacency == "add-remove" else {}
+        accountant = BudgetAccountant(epsilon=1.0, delta=1e-3)
+        # No group has a word, so that an accepted fit releases none.
+        with pytest.raises(
+            ValueError, match="could be released" if refused else "in enough groups"
+        ):
+            made(**params, **public, accountant=accountant, random_state=None).fit(
+                [[]] * n_units, groups=range(n_units)
+            )
+        assert (accountant.spent()[0] == 0) is refused
+
+
+def test_a_table_too_large_for_the_smallest_vocabulary_warns_before_anything_is_spent():
+    accountant = BudgetAccountant(epsilon=10.0, delta=1e-3)
+    model = made(
+        vocabulary="private", epsilon=4.0, vector_size=100, accountant=accountant, random_state=None
+    )
+    sentences = [["a", "b"]] * 400
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        with pytest.raises(UtilityWarning, match="even a table of 2 words and 400 numbers"):
+            model.fit(sentences, groups=range(400))
+    assert accountant.spent() == (0, 0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model.fit(sentences, groups=range(400))
+    assert ["a table of" in str(each.message) for each in seen].count(True) == 1
+
+
+def test_windows_are_called_windows_and_counted_only_if_their_number_is_public():
+    with pytest.warns(UtilityWarning, match=r"^\d+ windows at epsilon"):
+        model = made(unit="record", epsilon=0.1, vector_size=50).fit(SENTENCES)
+    assert model.privacy_.public["n_windows"] > 0
+    for sentences in (SENTENCES, [["x"]]):
+        model = made(unit="record", n_public=100).fit(sentences)
+        assert "n_windows" not in model.privacy_.public
+
+
+@pytest.mark.parametrize("weights", [[1, "x"], [1, None], [1, 1j], [1, float("nan")], [0, 0]])
+def test_negative_weights_that_are_no_weights_are_named(weights):
+    with pytest.raises(ValueError, match=r"^negative_weights must be finite numbers >= 0"):
+        made(vocabulary=["a", "b"], negative_weights=weights).fit(SENTENCES, groups=GROUPS)
+
+
+def test_a_series_of_sentences_may_have_any_labels():
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([["a", "b"], ["c"]], index=["columns", "x"])
+    assert read_sentences(series) == [["a", "b"], ["c"]]
+    with pytest.raises(TypeError, match="got a table"):
+        read_sentences(pd.DataFrame({"words": series}))
+
+
+def test_a_word_that_utf8_cannot_hold_leaves_an_older_file_alone(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("older", encoding="utf-8")
+    model = made(vocabulary=["a", "b\ud800"]).fit(SENTENCES, groups=GROUPS)
+    with pytest.raises(ValueError, match="surrogates"):
+        model.save_word2vec_format(path)
+    assert path.read_text(encoding="utf-8") == "older"
+
+
 def test_a_threshold_above_the_number_of_documents_warns_before_anything_is_spent():
     accountant = BudgetAccountant(1.0, 1e-5)
     model = made(
@@ -374,7 +445,7 @@ def test_selection_that_noise_decides_warns(select, part):
 
 def test_the_released_size_of_a_private_vocabulary_warns():
     model = made(vocabulary="private", epsilon=20.0, max_words_per_group=6, vector_size=2000)
-    with pytest.warns(UtilityWarning, match="few for a table of 24000 numbers"):
+    with pytest.warns(UtilityWarning, match="few for a table of 6 words and 24000 numbers"):
         model.fit(SENTENCES, groups=GROUPS)
 
 
@@ -398,7 +469,7 @@ def test_tables_of_sentences_are_refused():
 
 
 def test_few_documents_and_seeds_warn():
-    with pytest.warns(UtilityWarning, match="few for a table of 1200 numbers"):
+    with pytest.warns(UtilityWarning, match="few for a table of 6 words and 1200 numbers"):
         made(vector_size=100, epsilon=0.1).fit(SENTENCES, groups=GROUPS)
     with pytest.warns(PrivacyLeakWarning, match="random_state"):
         made().fit(SENTENCES, groups=GROUPS)

@@ -73,6 +73,11 @@ class VocabularyPlan:
     grid: int
     threshold: int
 
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise of a count; 0 where the session is exact."""
+        return float(noise.CANONICAL_SIGMA) / self.grid if self.gaussian.noise_multiplier else 0.0
+
 
 def plan_vocabulary(
     parts: Parts, share: float, max_words: int, *, purpose: str = "vocabulary"

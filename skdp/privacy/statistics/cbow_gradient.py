@@ -55,10 +55,19 @@ class Negatives:
         Returns
         -------
         Negatives
+
+        Raises
+        ------
+        ValueError
+            If they are no such numbers.
         """
-        given = np.array(weights, dtype=np.float64)
+        wanted = "weights must be finite numbers >= 0, one for each word, not all 0"
+        try:
+            given = np.array(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(wanted) from None
         if given.ndim != 1 or not (np.isfinite(given).all() and (given >= 0).all() and given.any()):
-            raise ValueError("weights must be finite numbers >= 0, one for each word, not all 0")
+            raise ValueError(wanted)
         left = given / given.max()
         left *= left.size / left.sum()
         keep, alias = np.ones(left.size), np.arange(left.size)
