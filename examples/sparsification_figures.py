@@ -79,7 +79,7 @@ def net():
     return NetTask(network, CrossEntropy(10), inputs, Targets(), start)
 
 
-def run(clip, noise, sparsify, seed, *, look=None, control=False, rule=None, step=None):
+def run(clip, noise, sparsification, seed, *, look=None, control=False, rule=None, step=None):
     """Train, and return the training accuracy and how often each parameter rested.
 
     Parameters
@@ -95,7 +95,7 @@ def run(clip, noise, sparsify, seed, *, look=None, control=False, rule=None, ste
     task, rng = net(), np.random.default_rng(seed)
     epoch = math.ceil(X.shape[0] / BATCH)
     n_iter, size = EPOCHS * epoch, task.network.n_trainable
-    masks = Masks(sparsify, sparsify.rate, size, epoch, n_iter, rng)
+    masks = Masks(sparsification, sparsification.rate, size, epoch, n_iter, rng)
     rests = np.zeros(size)
     with PrivacySession(
         epsilon=math.inf, delta=1e-5, adjacency="zero-out", random_state=seed
@@ -197,8 +197,8 @@ def histograms():
         "ranked without noise": (True, True),
     }
     for title, (ranked, control) in kinds.items():
-        sparsify = RandomSparsification(0.9, ranked=ranked)
-        accuracy, rests = run(CLIP, 4.0, sparsify, 0, control=control)
+        sparsification = RandomSparsification(0.9, ranked=ranked)
+        accuracy, rests = run(CLIP, 4.0, sparsification, 0, control=control)
         low, median, high = np.percentile(rests, [5, 50, 95])
         spread = [
             f"{rests.mean():.1f}",

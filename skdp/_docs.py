@@ -269,8 +269,8 @@ n_projections : int, default=20
 recursive : RecursiveMomentum, default=None
     Recursive momentum (DP-SRM) with the numbers of this `skdp.nn.RecursiveMomentum`: each batch also says how its
     gradients changed in the last step. A step then computes two gradients of a record. None is DP-SGD.""",
-    "sparsify": """\
-sparsify : RandomSparsification, default=None
+    "sparsification": """\
+sparsification : RandomSparsification, default=None
     Which part of the parameters rests in each epoch, such as ``RandomSparsification(rate=0.5)``: a random part,
     whose gradients are left out before clipping and get no noise. Not with "ghost" and "projections".""",
     "select": """\
@@ -329,7 +329,7 @@ learning_rate_ : float
     Size of the first step.""",
     "sparsity_": """\
 sparsity_ : float
-    Part of the parameters that rests in the last epoch; 0 without ``sparsify``.""",
+    Part of the parameters that rests in the last epoch; 0 without ``sparsification``.""",
     "calibration_": """\
 calibration_ : ndarray of shape (n_scores + 1, n_scores), or None
     Released: the matrix by which the scores of the net are multiplied, and in its last row what is added. There is

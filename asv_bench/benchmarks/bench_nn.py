@@ -57,11 +57,11 @@ class Sparsified:
     param_names = ("rate",)
 
     def setup(self, rate):
-        self.sparsify = RandomSparsification(rate, cooling=False)
+        self.sparsification = RandomSparsification(rate, cooling=False)
         self.time_steps(rate)  # compiles
 
     def time_steps(self, rate):
-        fitted(DPCNNClassifier, image_shape=(28, 28), sparsify=self.sparsify)
+        fitted(DPCNNClassifier, image_shape=(28, 28), sparsification=self.sparsification)
 
 
 class Dense:

@@ -20,7 +20,11 @@ __all__ = ["check_clipping", "check_validation", "public_data"]
 
 FORM = "validation must be None or a pair (X, y) of public data"
 
-WAYS = ("recursive", "sparsify", "select")  # how a step releases its gradient, if not as DP-SGD
+WAYS = (
+    "recursive",
+    "sparsification",
+    "select",
+)  # how a step releases its gradient, if not as DP-SGD
 
 
 def check_clipping(model: Any) -> None:
@@ -32,7 +36,7 @@ def check_clipping(model: Any) -> None:
     check_number("microbatch_size", model.microbatch_size, Integral, low=1)
     check_number("n_projections", model.n_projections, Integral, low=1)
     _check_one_way(model)
-    _check_sparsify(model)
+    _check_sparsification(model)
     _check_sampling(model)
     if model.clipping == "projections":
         check_projected(model.adjacency, int(model.n_projections), math.inf)
@@ -48,22 +52,22 @@ def _check_one_way(model: Any) -> None:
     given_ways = [name for name in WAYS if getattr(model, name) is not None]
     if len(given_ways) > 1:
         raise ValueError(f"give one of {' and '.join(f'{name}=' for name in given_ways)}, not both")
-    if model.sampling == "partition" and given_ways not in ([], ["sparsify"]):
+    if model.sampling == "partition" and given_ways not in ([], ["sparsification"]):
         raise ValueError(f"{given_ways[0]}= is proven for Poisson batches: use sampling='poisson'")
 
 
-def _check_sparsify(model: Any) -> None:
-    if model.sparsify is None:
+def _check_sparsification(model: Any) -> None:
+    if model.sparsification is None:
         return
-    if not isinstance(model.sparsify, RandomSparsification):
+    if not isinstance(model.sparsification, RandomSparsification):
         raise TypeError(
-            "sparsify must be None or a skdp.nn.RandomSparsification, such as RandomSparsification(rate=0.5), got "
-            f"{type(model.sparsify).__name__}"
+            "sparsification must be None or a skdp.nn.RandomSparsification, such as "
+            f"RandomSparsification(rate=0.5), got {type(model.sparsification).__name__}"
         )
     if model.clipping in ("ghost", "projections"):
         raise ValueError(
-            f"clipping={model.clipping!r} takes the norms of whole gradients, and sparsify clips some of their "
-            "entries: use clipping='auto', 'materialized', 'microbatch' or 'one-by-one'"
+            f"clipping={model.clipping!r} takes the norms of whole gradients, and sparsification clips some of "
+            "their entries: use clipping='auto', 'materialized', 'microbatch' or 'one-by-one'"
         )
 
 

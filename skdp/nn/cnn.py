@@ -69,7 +69,7 @@ class DPCNNClassifier(ConvolutionalNet):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {input_range.image}
     {classes}
     {parameters_init}
@@ -133,7 +133,7 @@ class DPCNNClassifier(ConvolutionalNet):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         input_range=None,
         classes=None,
@@ -167,7 +167,7 @@ class DPCNNClassifier(ConvolutionalNet):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.input_range = input_range
         self.classes = classes

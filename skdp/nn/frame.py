@@ -71,7 +71,7 @@ class NetFit(PrivateFit[Problem]):
     microbatch_size: int
     n_projections: int
     recursive: Any
-    sparsify: Any
+    sparsification: Any
     select: Any
     input_range: Any
     max_rows_per_group: Any
@@ -349,8 +349,8 @@ class NetFit(PrivateFit[Problem]):
         """How the steps release their gradients."""
         if self.recursive is not None:
             return RecursiveMean(clipping, self.recursive)
-        if self.sparsify is not None:
-            return SparsifiedMean(clipping, self.sparsify)
+        if self.sparsification is not None:
+            return SparsifiedMean(clipping, self.sparsification)
         if self.select is not None:
             return SelectedMean(clipping, self.select)
         return ClippedMean(clipping)
@@ -389,7 +389,7 @@ class NetFit(PrivateFit[Problem]):
         layers = ("ghost" if whole else "materialized",) * depth
         if method == "auto":
             # Ghost norms are those of whole gradients.
-            whole_gradients = self.recursive is None and self.sparsify is None
+            whole_gradients = self.recursive is None and self.sparsification is None
             layers = usual_clipping(network) if whole_gradients else layers
             method = "ghost" if "ghost" in layers else "materialized"
         return Clipping(
@@ -422,8 +422,8 @@ class NetFit(PrivateFit[Problem]):
             facts["sensitivity"] = f"{clipping.moves(self.adjacency):g} clip_norm"
         if clipping.method == "projections":
             facts["n_projections"] = self._projections()
-        if self.sparsify is not None:
-            facts["sparsify"] = repr(self.sparsify)
+        if self.sparsification is not None:
+            facts["sparsification"] = repr(self.sparsification)
         if self.select is not None:
             facts["select"] = repr(self.select)
         if self.max_rows_per_group is not None:

@@ -62,7 +62,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -123,7 +123,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         input_range=None,
         classes=None,
@@ -157,7 +157,7 @@ class DPMLPClassifier(DenseNet, NetClassifier):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.input_range = input_range
         self.classes = classes
@@ -191,7 +191,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -253,7 +253,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         input_range=None,
         y_bounds="adaptive",
@@ -287,7 +287,7 @@ class DPMLPRegressor(DenseNet, NetRegressor):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds

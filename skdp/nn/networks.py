@@ -86,7 +86,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {input_range}
     {classes}
     {parameters_init}
@@ -147,7 +147,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         input_range=None,
         classes=None,
@@ -181,7 +181,7 @@ class DPNetworkClassifier(GivenNet, NetClassifier):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.input_range = input_range
         self.classes = classes
@@ -216,7 +216,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {input_range}
     {y_bounds.net}
     {parameters_init}
@@ -279,7 +279,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         input_range=None,
         y_bounds="adaptive",
@@ -313,7 +313,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.input_range = input_range
         self.y_bounds = y_bounds

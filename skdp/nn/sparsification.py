@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RandomSparsification:
-    """In each epoch a random part of the parameters rests: give it to an estimator as ``sparsify=``.
+    """In each epoch a random part of the parameters rests: give it to an estimator as ``sparsification=``.
 
     An epoch is so many steps as take n records: n / batch_size, rounded up. It has one mask. A gradient is masked
     before it is clipped, so the kept entries fill the clip norm alone. They alone get noise. Momentum and Adam go
@@ -79,7 +79,7 @@ class RandomSparsification:
     >>> from skdp.nn import RandomSparsification
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(3000, 2))
     >>> model = DPMLPClassifier(
-    ...     epsilon=4.0, classes=(0, 1), input_range=(-1, 1), sparsify=RandomSparsification(0.5)
+    ...     epsilon=4.0, classes=(0, 1), input_range=(-1, 1), sparsification=RandomSparsification(0.5)
     ... ).fit(X, X[:, 0] > 0)
     >>> model.sparsity_
     0.5
@@ -124,7 +124,7 @@ class Masks:
 
     Parameters
     ----------
-    sparsify : RandomSparsification
+    sparsification : RandomSparsification
     rate : float
         Part of the entries that rests in the last epoch.
     size : int
@@ -143,13 +143,13 @@ class Masks:
     """
 
     def __init__(
-        self, sparsify: RandomSparsification, rate: float, size: int, epoch: int, n_iter: int,
+        self, sparsification: RandomSparsification, rate: float, size: int, epoch: int, n_iter: int,
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
-        self._cooling, self._rate, self._size = sparsify.cooling, rate, size
+        self._cooling, self._rate, self._size = sparsification.cooling, rate, size
         self._epoch, self._epochs = epoch, math.ceil(n_iter / epoch)
         self._rng = rng
-        self._seen = np.zeros(size) if sparsify.ranked else None
+        self._seen = np.zeros(size) if sparsification.ranked else None
         self.kept: NDArray[np.int64] | None = None
 
     def rate_of(self, epoch: int) -> float:
@@ -189,14 +189,14 @@ class SparsifiedMean(ClippedMean):
 
     Attributes
     ----------
-    sparsify : RandomSparsification
+    sparsification : RandomSparsification
     """
 
-    sparsify: RandomSparsification
+    sparsification: RandomSparsification
 
     def sparsity(self, plan: BatchPlan, adjacency: str, size: int) -> float:
-        if not isinstance(self.sparsify.rate, str):
-            return float(self.sparsify.rate)
+        if not isinstance(self.sparsification.rate, str):
+            return float(self.sparsification.rate)
         noise, _ = self.noise((plan,), self.clipping.moves(adjacency))
         return chosen_sparsity(noise, self.norm, size)
 
@@ -204,7 +204,7 @@ class SparsifiedMean(ClippedMean):
         (plan,) = plans
         epoch = math.ceil(plan.n_units / plan.batch_size)
         rate = self.sparsity(plan, adjacency, network.n_trainable)
-        if self.sparsify.cooling and rate > 0 and plan.releases <= epoch:
+        if self.sparsification.cooling and rate > 0 and plan.releases <= epoch:
             warn_user(
                 "all steps are one epoch, in which cooling leaves the rate of sparsification at 0: use more "
                 "epochs, or RandomSparsification(cooling=False)",
@@ -224,7 +224,7 @@ class SparsifiedMean(ClippedMean):
         rate = self.sparsity(plan, session.adjacency, size)
         epoch = math.ceil(plan.n_units / plan.batch_size)
         rng = np.random.default_rng(session.integers(2**62, 4).tolist())
-        masks = Masks(self.sparsify, rate, size, epoch, plan.releases, rng)
+        masks = Masks(self.sparsification, rate, size, epoch, plan.releases, rng)
 
         def gradient(t: int, theta: NDArray[np.float32]) -> Vector:
             masks.begin_step(t)
@@ -232,7 +232,7 @@ class SparsifiedMean(ClippedMean):
             mean = self.mean(
                 records, gradients_at(theta), plan, batch, size=size, entries=masks.kept
             )
-            noise_std = session.noise_std(mean, plan) if self.sparsify.ranked else 0.0
+            noise_std = session.noise_std(mean, plan) if self.sparsification.ranked else 0.0
             released = session.gaussian(mean, plan)
             if masks.kept is not None:
                 found = np.zeros(size)

@@ -148,7 +148,7 @@ class DPLSTMClassifier(SequenceNet):
     {batch_size.net} {max_iter.net} {n_epochs} {sampling.net} {learning_rate.net} {schedule.net}
     {momentum.net} {solver.net}
     {smoothing.net} {average.net} {clip_norm.net} {clipping} {microbatch_size} {n_projections}
-    {recursive} {sparsify} {select}
+    {recursive} {sparsification} {select}
     {classes}
     {parameters_init}
     {adjacency.net} {unit} {max_rows_per_group} {n_public} {validation} {accountant} {random_state} {verbose}
@@ -220,7 +220,7 @@ class DPLSTMClassifier(SequenceNet):
         microbatch_size=8,
         n_projections=20,
         recursive=None,
-        sparsify=None,
+        sparsification=None,
         select=None,
         classes=None,
         parameters_init=None,
@@ -257,7 +257,7 @@ class DPLSTMClassifier(SequenceNet):
         self.microbatch_size = microbatch_size
         self.n_projections = n_projections
         self.recursive = recursive
-        self.sparsify = sparsify
+        self.sparsification = sparsification
         self.select = select
         self.classes = classes
         self.parameters_init = parameters_init

@@ -308,17 +308,17 @@ def rig(monkeypatch):
         yield Rig(monkeypatch)
 
 
-HIGH = {"sparsify": RandomSparsification(0.8, cooling=False)}
-KINDS = [RandomSparsification(0.8), HIGH["sparsify"], RandomSparsification(0.8, ranked=True)]
+HIGH = {"sparsification": RandomSparsification(0.8, cooling=False)}
+KINDS = [RandomSparsification(0.8), HIGH["sparsification"], RandomSparsification(0.8, ranked=True)]
 
 quietly = pytest.mark.filterwarnings("ignore")
 
 
 @quietly
-@pytest.mark.parametrize("sparsify", KINDS, ids=["cooling", "constant", "ranked"])
-def test_zero_out_comes_near_the_claim_and_stays_below(rig, sparsify):
+@pytest.mark.parametrize("sparsification", KINDS, ids=["cooling", "constant", "ranked"])
+def test_zero_out_comes_near_the_claim_and_stays_below(rig, sparsification):
     assert START.size <= 100
-    assert 0.6 * EPSILON <= rig.bound(table(0), table(1), sparsify=sparsify) <= EPSILON
+    assert 0.6 * EPSILON <= rig.bound(table(0), table(1), sparsification=sparsification) <= EPSILON
 
 
 @quietly
@@ -394,7 +394,7 @@ def test_the_raw_velocity_of_the_published_ranked_variant_is_caught(rig, monkeyp
         return bounded._value.plain()
 
     monkeypatch.setattr(PrivacySession, "gaussian", raw)
-    found = rig.bound(table(0), table(1), sparsify=RandomSparsification(0.8, ranked=True))
+    found = rig.bound(table(0), table(1), sparsification=RandomSparsification(0.8, ranked=True))
     assert found > EPSILON
 
 
@@ -411,10 +411,14 @@ def xor(n=400):
 @pytest.mark.parametrize(
     ("params", "error", "word"),
     [
-        ({"sparsify": 0.5}, TypeError, "RandomSparsification"),
-        ({"sparsify": RandomSparsification(), "clipping": "ghost"}, ValueError, "whole gradients"),
+        ({"sparsification": 0.5}, TypeError, "RandomSparsification"),
         (
-            {"sparsify": RandomSparsification(), "clipping": "projections"},
+            {"sparsification": RandomSparsification(), "clipping": "ghost"},
+            ValueError,
+            "whole gradients",
+        ),
+        (
+            {"sparsification": RandomSparsification(), "clipping": "projections"},
             ValueError,
             "whole gradients",
         ),
@@ -430,17 +434,17 @@ def test_estimators_refuse_and_spend_nothing(params, error, word):
 
 @quietly
 def test_the_loop_gets_zeros_where_parameters_rest(rig):
-    found = rig.fit(table(1), False, 0, START, sparsify=RandomSparsification(0.8))
+    found = rig.fit(table(1), False, 0, START, sparsification=RandomSparsification(0.8))
     assert [np.count_nonzero(step) for step in found] == [50, 40, 30, 20, 10]
 
 
 @quietly
 def test_a_report_says_what_was_done():
     model = DPMLPClassifier(
-        epsilon=4.0, max_iter=10, sparsify=RandomSparsification(0.25), **XOR
+        epsilon=4.0, max_iter=10, sparsification=RandomSparsification(0.25), **XOR
     ).fit(*xor())
     assert model.sparsity_ == 0.25
-    assert model.privacy_.public["sparsify"] == repr(RandomSparsification(0.25))
+    assert model.privacy_.public["sparsification"] == repr(RandomSparsification(0.25))
     row = next(row for row in model.privacy_.mechanisms if row["purpose"] == "steps")
     assert row["count"] == 10
     plain = DPMLPClassifier(epsilon=4.0, max_iter=10, **XOR).fit(*xor())
@@ -452,7 +456,7 @@ def test_a_report_says_what_was_done():
 def test_automatic_rates_are_0_without_noise_and_grow_with_it():
     found = [
         DPMLPClassifier(
-            epsilon=epsilon, max_iter=10, batch_size=10, sparsify=RandomSparsification(),
+            epsilon=epsilon, max_iter=10, batch_size=10, sparsification=RandomSparsification(),
             **XOR | {"hidden_layer_sizes": (64,)},
         ).fit(*xor()).sparsity_
         for epsilon in (math.inf, 4.0, 1.0)
@@ -462,7 +466,7 @@ def test_automatic_rates_are_0_without_noise_and_grow_with_it():
 
 def test_a_run_of_one_epoch_warns_that_cooling_leaves_no_rate():
     model = DPMLPClassifier(
-        epsilon=4.0, max_iter=2, batch_size=200, sparsify=RandomSparsification(0.5), **XOR
+        epsilon=4.0, max_iter=2, batch_size=200, sparsification=RandomSparsification(0.5), **XOR
     )
     with pytest.warns(UtilityWarning, match="one epoch"):
         model.fit(*xor())
@@ -477,7 +481,7 @@ def test_without_noise_a_step_is_the_clipped_mean_of_kept_entries():
     model = DPNetworkClassifier(
         epsilon=math.inf, max_iter=1, batch_size=N, clip_norm=0.1, learning_rate=1.0, momentum=0.0,
         schedule="constant", network=NET, classes=(0, 1), input_range=(0, 1), random_state=0,
-        parameters_init=NEUTRAL, sparsify=RandomSparsification(0.6, cooling=False),
+        parameters_init=NEUTRAL, sparsification=RandomSparsification(0.6, cooling=False),
         callback=lambda t, theta: received.append(theta.copy()),
     ).fit(X, y)  # fmt: skip
     kept = np.flatnonzero(received[0])

@@ -89,7 +89,7 @@ def test_recursive_momentum_costs_no_more_than_the_claim(adjacency, drawn):
 @pytest.mark.parametrize(
     "way",
     [
-        {"sparsify": RandomSparsification(0.5, cooling=False)},
+        {"sparsification": RandomSparsification(0.5, cooling=False)},
         {"sampling": "partition"},
         {"select": SparseSelection(0.5, "uniform")},
     ],

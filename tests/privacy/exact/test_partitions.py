@@ -172,7 +172,7 @@ PARTS = {"sampling": "partition", "batch_size": 4, "max_iter": 4}  # two passes 
 EPSILON = 12.0
 
 
-HALF = {"sparsify": RandomSparsification(0.5, cooling=False)}
+HALF = {"sparsification": RandomSparsification(0.5, cooling=False)}
 
 
 @pytest.mark.parametrize("more", [{}, HALF], ids=["plain", "sparsified"])

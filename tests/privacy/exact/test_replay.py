@@ -295,7 +295,7 @@ VARIANTS = [
     ("DPMLPRegressor", {"clipping": "microbatch", "batch_size": 20, "y_bounds": (-2, 2)}, {}),
     (
         "DPMLPClassifier",
-        {"batch_size": 20, "sparsify": RandomSparsification(0.5), "input_range": (-2, 2)},
+        {"batch_size": 20, "sparsification": RandomSparsification(0.5), "input_range": (-2, 2)},
         {},
     ),
     ("DPMLPRegressor", {"batch_size": 20, "y_bounds": (-2, 2), "sampling": "partition"}, {}),
@@ -303,7 +303,7 @@ VARIANTS = [
         "DPCNNClassifier",
         {
             "batch_size": 20,
-            "sparsify": RandomSparsification(0.8, ranked=True),
+            "sparsification": RandomSparsification(0.8, ranked=True),
             "image_shape": (5, 8),
         },
         {},
