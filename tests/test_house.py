@@ -22,6 +22,7 @@ FLOORS = [
     {"base"},
     {"privacy"},
     {"losses", "kernels", "datasets"},
+    {"around"},
     {"exceptions", "_compat", "_docs", "_lazy", "_version", "registry"},
 ]
 FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}

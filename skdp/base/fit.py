@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from skdp._compat import around_this_fit, paid_before_this_fit, warn_user
+from skdp._compat import warn_user
+from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.parameters import check_groups, check_privacy
-from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     AmbientAccountantMixin,
     BudgetAccountant,
@@ -166,6 +167,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             The result is discarded.
         """
         self._check_before_data(groups)
+        notice(self)
         with self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
@@ -174,6 +176,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             solution = self._run(session, problem)
             self._warn_after(solution)
             report = self._report(session, problem)
+        forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
@@ -306,22 +309,19 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     def _report(self, session: PrivacySession, problem: ProblemT) -> PrivacyReport:
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
-        around = around_this_fit()
-        seen = any("learnt from these records" in line for _, line in around)
-        paid = ", ".join(paid_before_this_fit())
+        around = lines_around(self)
+        paid = ", ".join(paid_before(self))
         but = f", but for {paid}, whose own report has the cost" if paid else ""
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
-            *([] if seen else [f"earlier pipeline steps did not learn from these records{but}"]),
+            *([] if around else [f"earlier pipeline steps did not learn from these records{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
             *self._assumptions(problem),
-            *(line for _, line in around),
+            *around,
             *self._starts_from(),
         )
-        for message, _ in around:
-            warn_user(message, PrivacyLeakWarning)
         if not session.exact and not session.released:
             raise PrivacyAccountingError(
                 "solve released nothing through the session, so no epsilon covers what it returned; release a "
