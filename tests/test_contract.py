@@ -835,7 +835,7 @@ def test_add_remove_needs_a_public_n(name):
 # ------------------------------------------------------------------ with the rest of scikit-learn
 
 
-# tests/test_around.py looks for the warnings of what wraps a fit.
+# tests/around looks for the warnings of what wraps a fit.
 @pytest.mark.filterwarnings("ignore:.* around this fit")
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
 def test_meta_estimators(cls):

@@ -42,7 +42,11 @@ Y = np.arange(60) % 3
 WAYS_OUT = r"(?s)accountant=\.\.\..*accountant=False.*copy_context\(\)\.run"
 
 
-pytestmark = pytest.mark.usefixtures("fresh_workers")
+pytestmark = [
+    pytest.mark.usefixtures("fresh_workers"),
+    # tests/around looks for the warnings of what wraps a fit.
+    pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning"),
+]
 
 
 @pytest.fixture

@@ -29,7 +29,11 @@ if HERE not in sys.path:
 
 import dummy_estimator as dummy  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("fresh_workers")
+pytestmark = [
+    pytest.mark.usefixtures("fresh_workers"),
+    # tests/around looks for the warnings of what wraps a fit.
+    pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning"),
+]
 
 
 @pytest.fixture(scope="module")
