@@ -257,7 +257,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     perturbation of [Redberg2023]_, sharpened in the user guide. The computed point gets
     a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
     composition: 98 % of epsilon for the first, or 93 % if the row norm is adaptive. There is no proof for
-    several classes; use ``OneVsRestClassifier``, which costs one fit a class.
+    several classes; use `DPLogisticRegression` or `DPIGHTClassifier`.
 
     Erratum of [Iyengar2019]_: Algorithm 1 calibrates the noise on the computed point to its
     distance from the exact minimiser. Two such points may be twice as far apart, so twice that is used here.
@@ -331,7 +331,7 @@ def require_two(count: int) -> None:
         # The first two sentences are scikit-learn's own.
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass. For "
-            f"{count} classes use OneVsRestClassifier, each class of which costs a fit, or DPIGHTClassifier"
+            f"{count} classes use DPLogisticRegression or DPIGHTClassifier"
         )
 
 
