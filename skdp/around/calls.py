@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 
 from skdp._compat import warn_user
 from skdp.around.callers import Finding, about_call, about_function, named, steps_before
-from skdp.around.kinds import is_a, own
+from skdp.around.kinds import is_a, nested, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -73,8 +73,9 @@ def _process_name() -> str:
     return f"{os.getpid()}-{_PROCESS}"
 
 
-def _frames() -> Iterator[FrameType]:
-    frame: FrameType | None = sys._getframe(1)
+def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
+    """The frames of a stack from its top, or of this thread's."""
+    frame: FrameType | None = top or sys._getframe(1)
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -125,19 +126,43 @@ def _findings_in(frame: FrameType, inner: Any) -> Iterator[Finding] | None:
     return None
 
 
-def _on_stack(inner: Any) -> tuple[dict[str, str], FrameType | None]:
+def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
+    """What one frame does; a caller whose parameters cannot be read is named for that, and no fit breaks."""
+    try:
+        return list(findings)
+    except Exception as error:
+        line = (
+            f"{frame.f_code.co_qualname} around this fit has parameters that skdp cannot read "
+            f"({type(error).__name__}), so it is not known to be safe: no epsilon covers what it does"
+        )
+        return [(line, f"{line}; the report says so")]
+
+
+def _on_stack(inner: Any, top: FrameType | None = None) -> tuple[dict[str, str], FrameType | None]:
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []
     outermost = None
-    for frame in _frames():
+    for frame in _frames(top):
         findings = _findings_in(frame, inner)
         if findings is None:
             continue
-        outer, outermost = list(findings), frame
+        outer, outermost = _read(findings, frame), frame
         # How a caller that is named works inside, by folds or by other wrappers, is no news.
         caller = _caller_of(frame, inner)
         found = outer if caller is not None and named(caller, inner) else [*outer, *found]
     return dict(found), outermost
+
+
+def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | None]:
+    """The same of a caller that holds this estimator in its parameters and runs in another thread."""
+    for thread, top in sys._current_frames().items():
+        if thread == threading.get_ident():
+            continue
+        for frame in _frames(top):
+            caller = _caller_of(frame, estimator)
+            if caller is not None and any(held is estimator for held in nested(caller)):
+                return _on_stack(estimator, top)
+    return {}, None
 
 
 def _call_of(frame: FrameType) -> _Call:
@@ -155,13 +180,8 @@ def _runs(name: str) -> bool:
     call = _RUNNING.get(name)
     if call is None:
         return False
-    for top in sys._current_frames().values():
-        frame: FrameType | None = top
-        while frame is not None:
-            if id(frame) == call.frame_id:
-                return True
-            frame = frame.f_back
-    return False
+    tops = sys._current_frames().values()
+    return any(id(frame) == call.frame_id for top in tops for frame in _frames(top))
 
 
 def _record_of(estimator: object) -> Record | None:
@@ -174,7 +194,7 @@ def _counts(record: Record) -> bool:
     return (here and _runs(record["call"])) or _in_worker()
 
 
-def notice(estimator: object) -> None:
+def notice(estimator: object, *, original: object = None, leaves: bool = False) -> None:
     """Warn of what is around an estimator that is fitted, cloned or asked for its tags, once for each outer call.
 
     The estimator gets a record of it for a worker.
@@ -182,6 +202,10 @@ def notice(estimator: object) -> None:
     Parameters
     ----------
     estimator : private estimator
+    original : private estimator, default=None
+        Of which the estimator is a clone.
+    leaves : bool, default=False
+        Whether the estimator is pickled: a thread that does that for a wrapper is not the wrapper's.
     """
     if getattr(_BUSY, "looking", False):  # looking asks the callers for their parameters and tags
         return
@@ -192,6 +216,9 @@ def notice(estimator: object) -> None:
         if record is not None and not _counts(record):
             forget(estimator)
             record = None
+        if frame is None and record is None and (leaves or _in_worker()):
+            # A wrapper that never looked at the estimator has handed it to this thread.
+            found, frame = _in_other_threads(estimator if original is None else original)
         if frame is None or not found:
             return
         call = _call_of(frame)
@@ -215,15 +242,19 @@ def hand_on(estimator: object, copy: object) -> None:
     record = _record_of(estimator)
     if record is not None and _counts(record):
         vars(copy)[_RECORD] = record
-    notice(copy)
+    notice(copy, original=estimator)
 
 
-def carried(state: dict[str, object]) -> dict[str, object]:
+def carried(estimator: object, state: dict[str, object]) -> dict[str, object]:
     """The state of an estimator for a pickle: with its record while the call runs, without it afterwards."""
-    record: Any = state.get(_RECORD)
-    if record is None or record["process"] != _process_name() or _runs(record["call"]):
-        return state
-    return {name: value for name, value in state.items() if name != _RECORD}
+    foreign = _record_of(estimator)
+    if foreign is None or foreign["process"] == _process_name():
+        notice(estimator, leaves=True)
+    record = _record_of(estimator)
+    rest = {name: value for name, value in state.items() if name != _RECORD}
+    if record is None or (record["process"] == _process_name() and not _runs(record["call"])):
+        return rest
+    return {**rest, _RECORD: record}
 
 
 def forget(estimator: object) -> None:

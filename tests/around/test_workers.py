@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from joblib import parallel_config
+from joblib import Parallel, delayed, parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import BaggingClassifier
 from sklearn.multiclass import OneVsRestClassifier
@@ -114,6 +114,46 @@ class Keeper(ClassifierMixin, BaseEstimator):
         self.clone_ = clone(self.estimator)
         self.pickle_ = pickle.dumps(self.clone_)
         return self
+
+
+class Joblib(ClassifierMixin, BaseEstimator):
+    """Fits in workers what it never looked at: neither its `fit` nor its tags, and no clone."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        (self.model_,) = Parallel(2)(delayed(fit_there)(each, X, y) for each in [self.estimator])
+        return self
+
+
+def fit_there(estimator, X, y):
+    return clone(estimator).fit(X, y)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_wrapper_that_never_looks_at_its_estimator_is_seen(backend):
+    """In threads by its running method, in processes when the estimator is pickled."""
+    wrapper = Joblib(classifier())
+    with parallel_config(backend):
+        (text,) = leaks(lambda: wrapper.fit(X, Y))
+    assert text.startswith("Joblib around this fit is not known")
+    assert text.removesuffix("; the report says so") in wrapper.model_.privacy_.assumptions
+
+
+def test_parameters_that_cannot_be_read_break_no_fit():
+    class Broken(Keeper):
+        @property
+        def cv(self):
+            raise RuntimeError("not yet")
+
+        def fit(self, X, y):
+            self.model_ = clone(self.estimator).fit(X, y)
+            return self
+
+    broken = Broken(classifier())
+    (text,) = leaks(lambda: broken.fit(X, Y))
+    assert "has parameters that skdp cannot read (RuntimeError)" in text
 
 
 def test_a_clone_that_outlives_the_call_has_no_line():

@@ -189,7 +189,7 @@ class AmbientAccountantMixin(PrivateKind):
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__() or {})  # type: ignore[call-overload]
         state.pop("_ambient_accountant", None)
-        state = carried(state)
+        state = carried(self, state)
         stamp = _stamp_of_copy(self, leaves=True)
         return state if stamp is None else {**state, "_ambient_accountant": stamp}
 
