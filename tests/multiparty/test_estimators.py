@@ -340,12 +340,12 @@ def test_the_noise_of_predictions_is_as_large_as_said(options):
 class Toy:
     """Adds in one process, with noise of its own seed."""
 
-    name = "a toy that nobody should trust"
+    name, surplus = "a toy that nobody should trust", 1.0
 
     def __init__(self):
         self.counts = []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def slack(self, n_values, noise_multiplier):

@@ -23,7 +23,7 @@ FAULTS = pytest.mark.parametrize("fault", ["raises", "dtype"])
 class ToyEngine:
     """Three servers hold additive shares; each is a uniform integer by itself. The noise is shared as well."""
 
-    name = "three toy servers"
+    name, surplus = "three toy servers", 1.0
 
     def __init__(self, seed=0, factor=1.0):
         self.stream, self.rng, self.factor = (
@@ -33,7 +33,7 @@ class ToyEngine:
         )
         self.asked = []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def slack(self, n_values, noise_multiplier):
@@ -259,8 +259,9 @@ def test_the_engines_error_is_charged():
 @pytest.mark.parametrize("what", ["statistic", "engine"])
 def test_what_fails_before_anything_leaves_costs_nothing(what):
     class Absent(ToyEngine):
-        def ready(self, n_owners, n_values, noise, scale):
-            assert (n_owners, n_values, noise, scale) == (3, 4, "gaussian", 2.0**30)
+        def ready(self, opening):
+            assert (opening.n_owners, opening.n_values) == (3, 4)
+            assert (opening.noise, opening.scale, opening.releases) == ("gaussian", 2.0**30, 1)
             raise RuntimeError("not ready")
 
     def broken(unit):
@@ -287,7 +288,7 @@ def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
         return accountant.ledger()[0]["state"]
 
     class Watching(ToyEngine):
-        def ready(self, *asked):
+        def ready(self, opening):
             seen.append(("ready", state()))
 
         def open(self, integers, sigma):
@@ -310,7 +311,7 @@ def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
 @pytest.mark.parametrize("what", ["closes", "releases"])
 def test_an_engine_that_gets_ready_cannot_act_before_the_charge(what):
     class Meddling(ToyEngine):
-        def ready(self, n_owners, n_values, noise, scale):
+        def ready(self, opening):
             if what == "closes":
                 s.close()
             else:
