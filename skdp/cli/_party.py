@@ -110,14 +110,18 @@ def _check(arguments: argparse.Namespace) -> None:
     print(f"plan  {plan.id}\nhash  {plan.hash}")
     print(
         f"skdp  {found['skdp']}\nestimator  {found['estimator']}\n"
-        f"epsilon  {found['epsilon']:g}, delta {found['delta']:g}, for one {found['unit']} ({found['adjacency']})\n"
+        f"epsilon  {found['epsilon']:g}, delta {found['delta']:g}, for one {found['unit']} "
+        f"({found['adjacency']})\n"
         f"noise  {found['noise']['text']}\n"
-        f"servers  {', '.join(found['servers'])}; {found['threshold']} of them may look beyond what it should see\n"
+        f"servers  {', '.join(found['servers'])}; {found['threshold']} of them may look beyond what they "
+        "should see\n"
         f"trust  {found['trust']}"
     )
     for index, one in enumerate(plan.parties):
         print(f"{index:4d}  {one.name}  {one.n_units} units  {one.fingerprint}")
-    print("\nEvery party must see this hash and this skdp, and its own fingerprint behind its name.")
+    print(
+        "\nEvery party must see this hash and this skdp, and its own fingerprint behind its name."
+    )
     for hint in hints(plan):
         print(f"hint: {hint}")
 
@@ -154,4 +158,6 @@ def _example(arguments: argparse.Namespace) -> None:
         return
     print(f"plan {plan.id}, hash {plan.hash[:12]}. Now, each in a terminal of its own:")
     print("\n".join(commands))
-    print("--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them.")
+    print(
+        "--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them."
+    )

@@ -64,8 +64,8 @@ class OwnRecords:
         Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``.
         Public.
     index : int or None
-        Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a fit
-        plans what the owners' fits do, and its sums have nobody's records.
+        Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a
+        fit plans what the owners' fits do, and its sums have nobody's records.
     """
 
     sizes: tuple[int, ...]
@@ -159,7 +159,8 @@ class Owners:
             mine = self.own.index
             if mine is not None and sizes[0] != self.own.sizes[mine]:
                 raise ValueError(
-                    f"owner {mine} holds {sizes[0]} {unit}s here, but its plan says {self.own.sizes[mine]}: every owner's number of {unit}s is public, so "
+                    f"owner {mine} holds {sizes[0]} {unit}s here, but its plan says {self.own.sizes[mine]}: "
+                    f"every owner's number of {unit}s is public, so "
                     "correct the plan"
                 )
             sizes = self.own.sizes

@@ -95,8 +95,9 @@ class LoopbackEngine:
     def name(self) -> str:
         """Who draws the noise, and whom one trusts for it."""
         return (
-            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; with Laplace noise "
-            f"{UNNOTICED}; loopback processes of one machine: a test of the protocol, no protection from this machine"
+            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; with Laplace "
+            f"noise {UNNOTICED}; loopback processes of one machine: a test of the protocol, no protection from "
+            "this machine"
         )
 
     # ---------------------------------------------------------------- life

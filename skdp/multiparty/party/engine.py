@@ -109,8 +109,9 @@ class NetworkEngine:
 
     Notes
     -----
-    `terms` is what this party announced; None before that. Every wait has a deadline: of the data until all parties are ready, of a round afterwards. The keys of the
-    shares and of this party's part of the noise come from the operating system.
+    `terms` is what this party announced; None before that. Every wait has a deadline: of the data until all
+    parties are ready, of a round afterwards. The keys of the shares and of this party's part of the noise come from
+    the operating system.
     """
 
     def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:
@@ -159,7 +160,9 @@ class NetworkEngine:
         return gaussian_shares_slack(n_values, noise_multiplier, honest)
 
     def ready(self, opening: Opening) -> None:
-        """Wait until every party has checked its data and has the same terms, and lay the noise: see `Engine.ready`.
+        """Wait until all parties have checked their data and have the same terms, and lay the noise.
+
+        See `Engine.ready`.
 
         Nobody is charged before all terms were compared and the noise of the first round is laid.
 
@@ -239,8 +242,14 @@ class NetworkEngine:
     def _check(self, n_values: int, noise: str, scale: float) -> None:
         """Refuse an opening that the parties have not agreed on."""
         agreed = None if self.terms is None else self.terms.opening
-        if agreed is None or (agreed.n_values, agreed.noise, agreed.scale) != (n_values, noise, scale):
-            raise ValueError("all openings must be those that `ready` announced to the other parties")
+        if agreed is None or (agreed.n_values, agreed.noise, agreed.scale) != (
+            n_values,
+            noise,
+            scale,
+        ):
+            raise ValueError(
+                "all openings must be those that `ready` announced to the other parties"
+            )
 
     async def _round(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]

@@ -96,7 +96,6 @@ class PlanLedger(BudgetAccountant):
                 return str(fit["time"])
         return None
 
-
     def what_was_spent(self) -> str:
         """Whether the plan is charged, in words: what this process did, and what the file says now.
 
@@ -118,9 +117,9 @@ class PlanLedger(BudgetAccountant):
             )
         if "reserved" in states:
             return (
-                f"{_DONE[done]}, and the ledger {self.path} shows a reservation of the plan that nobody has handed "
-                "back. A process that runs the plan now may still spend it; if there is none, the next plan on this "
-                "ledger hands it back"
+                f"{_DONE[done]}, and the ledger {self.path} shows a reservation of the plan that nobody has "
+                "handed back. A process that runs the plan now may still spend it; if there is none, the next plan "
+                "on this ledger hands it back"
             )
         return f"nothing was spent, and the plan can run again: the ledger {self.path} does not charge it"
 
@@ -138,8 +137,8 @@ _DONE = {
     "spent": "this process charged the plan, and may have sent shares of its data",
 }
 _LOOK = (
-    "look at the ledger before anything runs again (`skdp ledger FILE`): bring back the file as it was, and take the "
-    "plan for spent until the file says otherwise. The plan must not run on a new ledger or on an older copy"
+    "look at the ledger before anything runs again (`skdp ledger FILE`): bring back the file as it was, and take "
+    "the plan for spent until the file says otherwise. The plan must not run on a new ledger or on an older copy"
 )
 
 
@@ -214,8 +213,8 @@ def _opened(
         return PlanLedger(*kept, path=path, plan=plan)
     if ceiling is None:
         raise ValueError(
-            "there is none yet, and a new one needs --ceiling EPSILON DELTA: what all plans of this owner may cost "
-            f"together. This plan costs epsilon {plan.parameters['epsilon']:g}, delta "
+            "there is none yet, and a new one needs --ceiling EPSILON DELTA: what all plans of this owner may "
+            f"cost together. This plan costs epsilon {plan.parameters['epsilon']:g}, delta "
             f"{plan.parameters['delta']:g}. If this owner has a ledger elsewhere, give it as --ledger FILE"
         )
     _check_new(ceiling, plan)

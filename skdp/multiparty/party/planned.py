@@ -6,7 +6,7 @@ So what is printed before a run is what the run announces to the others and what
 
 import warnings
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def planned_opening(plan: Plan) -> Opening:
     """
     from skdp.multiparty import OwnRecords
 
-    engine = _Asked(Bridge(), Network(-1), plan)
+    engine = _Asked(cast(Bridge, None), Network(-1), plan)  # it is stopped before it calls anybody
     row, label = np.zeros((1, len(plan.features))), (plan.classes or (0.0,))[0]
     more: dict[str, Any] = {"groups": [0]} if plan.group is not None else {}
     owners = OwnRecords(tuple(party.n_units for party in plan.parties), None)

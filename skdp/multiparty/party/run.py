@@ -4,8 +4,8 @@ The order is the guarantee. Plan and keys come first. Connections and hellos fol
 same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
 party's own ledger, computes its first statistic, and waits until all parties are ready and the servers have laid
 noise. Then it commits the charge to disk, and only then lets the first share of its input go. Before that commit
-a failure of whatever kind spends nothing. After it the whole plan is spent, output or not. Whoever stops learns which
-of the two it was, from what this process did and from the file together (`PlanLedger.what_was_spent`).
+a failure of whatever kind spends nothing. After it the whole plan is spent, output or not. Whoever stops learns
+which of the two it was, from what this process did and from the file together (`PlanLedger.what_was_spent`).
 """
 
 import json
@@ -141,6 +141,7 @@ def _prepared(options: Options, say: Callable[[str], None]) -> tuple[Plan, PlanL
     check_file_type(options.data)
     check_installed(plan, options.index)
     planned_opening(plan)
+    _check_identity(options, plan)
     return plan, _open_ledger(options, plan)
 
 
@@ -151,8 +152,8 @@ def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
     if error.reason in (Reason.VERSION, Reason.TERMS):
         error.add_note(
             f"here runs skdp {software()}, and the plan gives {Terms(planned_opening(plan))}\n"
-            "to compare: each party runs `skdp party check PLAN`. All must have the same skdp; if they have, install "
-            "the same versions of Python, NumPy and SciPy"
+            "to compare: each party runs `skdp party check PLAN`. All must have the same skdp; if they have, "
+            "install the same versions of Python, NumPy and SciPy"
         )
     if error.reason is not Reason.PLAN:
         return
@@ -186,7 +187,7 @@ def _take_part(
                 raise
             raise cause from None
         bridge.call(_close(network))
-    path = _write(out, plan, options.index, model)
+    path = _write(out, plan, options.index, model, _compared(plan, engine))
     say(f"model: {path}\nreport: {path.with_name(path.name.replace('.model.', '.report.'))}")
     spent = f"epsilon {model.privacy_.epsilon:g}, delta {model.privacy_.delta:g}"
     say(f"{me}: {ledger.what_was_spent()} ({spent})")
@@ -234,25 +235,29 @@ def _key(options: Options, plan: Plan) -> Path:
     return Path(options.key or Path(options.config).resolve().parent / f"{name}.key")
 
 
-@contextmanager
-def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
-    """This party's checked key and certificate; every certificate of the plan must be valid now."""
+def _check_identity(options: Options, plan: Plan) -> None:
+    """Check this party's key and certificate; every certificate of the plan must be valid now."""
     me = plan.parties[options.index]
     for party in plan.parties:
         check_dates(party.certificate, party.name)
-    key = _key(options, plan)
     if options.certificate is not None and _shown(options.certificate) != me.fingerprint:
         raise CertificateError(
             f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
         )
-    check_key(key, me.certificate, me.name)
+    check_key(_key(options, plan), me.certificate, me.name)
+
+
+@contextmanager
+def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
+    """This party's key and certificate, as the connections need them."""
+    me = plan.parties[options.index]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "certificate.pem")  # the ssl module reads files only
         path.write_text(me.certificate)
         yield Identity(
             index=options.index,
             certificate_path=path,
-            key_path=key,
+            key_path=_key(options, plan),
             hello=Hello(PROTOCOL, software(), plan.hash),
             deadline=options.timeout or plan.connect,
             limit=plan.max_payload,
@@ -289,10 +294,10 @@ def _folder(out: str | os.PathLike[str]) -> Path:
         return folder
 
 
-def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
+def _write(folder: Path, plan: Plan, index: int, model: Any, compared: str) -> Path:
     """Write the model and its report; a reader never sees half a file."""
     name = f"{plan.id}.{plan.parties[index].name}"
-    _replace(folder / f"{name}.report.json", _report(plan, model))
+    _replace(folder / f"{name}.report.json", _report(plan, model, compared))
     document = {
         "plan": plan.id,
         "plan_hash": plan.hash,
@@ -311,7 +316,7 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     return path
 
 
-def _report(plan: Plan, model: Any) -> dict[str, Any]:
+def _report(plan: Plan, model: Any, compared: str) -> dict[str, Any]:
     """The report of the fit, and what this party's ledger cannot know."""
     unit = plan.parameters["unit"]
     report: dict[str, Any] = model.privacy_.to_dict()
@@ -319,15 +324,16 @@ def _report(plan: Plan, model: Any) -> dict[str, Any]:
         f"the ledger of each owner is charged for one {unit}. A person with records at h owners is one unit in "
         "each of h ledgers, and no ledger adds them up"
     )
-    return {**report, "assumptions": [*report["assumptions"], _compared(plan, model), charged]}
+    return {**report, "assumptions": [*report["assumptions"], compared, charged]}
 
 
-def _compared(plan: Plan, model: Any) -> str:
+def _compared(plan: Plan, engine: NetworkEngine) -> str:
     """The noise on which the parties agreed before any of them was charged."""
-    terms = model.engine.terms
+    terms = engine.terms
+    assert terms is not None  # the fit has opened something
     return (
-        f"all {len(plan.parties)} parties announced the same noise, grid and software before any of them was charged: "
-        f"{noise_text(plan, terms.opening)}; skdp {software()}"
+        f"all {len(plan.parties)} parties announced the same noise, grid and software before any of them was "
+        f"charged: {noise_text(plan, terms.opening)}; skdp {software()}"
     )
 
 

@@ -1,12 +1,12 @@
 """What the parties compare before anything is charged: the noise and the grid that each of them would use.
 
-The plan's hash says that all parties read the same text. What follows from that text is computed by each party, so it
-is compared, too: a party whose software or whose mathematical library computes something else would count other noise
-than the servers draw. Each party announces its terms to the servers, and each server to all owners, when the data are
-read and before the first noise is laid.
+The plan's hash says that all parties read the same text. What follows from that text is computed by each party, so
+it is compared, too: a party whose software or mathematical library computes something else would count other noise
+than the servers draw. Each party announces its terms to the servers, and each server to all owners, when the data
+are read and before the first noise is laid.
 
-Two machines may differ in the last digits of a logarithm. So the width of the grid, the scale and the sensitivity may
-differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced: each
+Two machines may differ in the last digits of a logarithm. So the width of the grid, the scale and the sensitivity
+may differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced: each
 party's claim, which counts its own scale, holds. All other terms must be equal.
 """
 
@@ -29,7 +29,9 @@ TOLERANCE = 2.0**-40
 
 _FORM = struct.Struct("<BIQQddd")
 _SOURCES = (".py", ".npz")  # code, and the table of the sampler
-_LETTERS = 16  # of the digest of the sources: 64 bits find every mistake; nobody is kept out by them
+_LETTERS = (
+    16  # of the digest of the sources: 64 bits find every mistake; nobody is kept out by them
+)
 
 
 @cache
@@ -70,9 +72,7 @@ class Terms:
         """The payload of the frame."""
         o = self.opening
         kind = NOISES.index(o.noise)
-        return _FORM.pack(
-            kind, o.n_owners, o.n_values, o.releases, o.scale, o.grid, o.sensitivity
-        )
+        return _FORM.pack(kind, o.n_owners, o.n_values, o.releases, o.scale, o.grid, o.sensitivity)
 
     @staticmethod
     def unpack(payload: bytes) -> "Terms":

@@ -15,7 +15,14 @@ from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
 from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "LaplaceEngine", "Opening", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
+__all__ = [
+    "Engine",
+    "LaplaceEngine",
+    "Opening",
+    "gaussian_by_engine",
+    "laplace_by_engine",
+    "sum_of_owners",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +146,8 @@ def gaussian_by_engine(
     rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
     as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
     sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
-    ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the engine's, and
-    the report lists it as an assumption; its `slack` is charged beside that of the package's own sampler.
+    ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the engine's,
+    and the report lists it as an assumption; its `slack` is charged beside that of the package's own sampler.
 
     **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has left
     this process until then: what fails there costs nothing. The row is written before the engine opens
@@ -164,7 +171,10 @@ def gaussian_by_engine(
             return total._value.plain()
         drawn_with = ledger.noise(total, plan)
         unit, sigma, sensitivity = drawn_with
-        theirs, surplus = _checked(engine.slack(total.size, plan.noise_multiplier)), _surplus(engine)
+        theirs, surplus = (
+            _checked(engine.slack(total.size, plan.noise_multiplier)),
+            _surplus(engine),
+        )
         own = noise.gaussian_slack(total.size, plan.noise_multiplier)
         slack = own[0] + theirs[0], own[1] + theirs[1]
         _check_slacks(ledger, slack, releases)
