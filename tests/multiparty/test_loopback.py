@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV
 
 from skdp import MPCGradientPerturbationClassifier
 from skdp.multiparty.engine.control import read_greeting
+from skdp.multiparty.engine.laplace_bits import UNNOTICED
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.privacy import Bounded, Opening, PrivacySession
@@ -88,6 +89,10 @@ def test_a_session_releases_through_it(engine):
     assert abs(released - 45).max() < 2 * plan.noise_multiplier * 1.3 * 5.5
     report = session.report()
     assert any("1 of 3 semi-honest servers" in line for line in report.assumptions)
+    assert any(UNNOTICED in line for line in report.assumptions)  # of Laplace noise
+    (row,) = report.mechanisms
+    counted = row["noise_multiplier"] * row["sensitivity"]
+    assert row["noise_std"] == pytest.approx(1.5**0.5 * counted, rel=1e-12)
     alone = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     alone.gaussian(made[0], alone.plan_gaussian(2))
     assert report.slack[0] > 2 * alone.report().slack[0]

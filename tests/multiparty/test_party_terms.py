@@ -104,7 +104,7 @@ def states(study, index):
     [
         {"row_norm": 1.0},
         {"max_iter": 4},
-        {"epsilon": 20.0},
+        {"epsilon": 9.0},
         {"noise": "laplace"},
         {"fit_intercept": False},
     ],

@@ -110,8 +110,8 @@ class NetworkEngine:
     Notes
     -----
     `terms` is what this party announced; None before that. Every wait has a deadline: of the data until all
-    parties are ready, of a round afterwards. The keys of the shares and of this party's part of the noise come from
-    the operating system.
+    parties are ready, of a round afterwards. The keys of the shares and of this party's part of the noise come
+    from the operating system.
     """
 
     def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:

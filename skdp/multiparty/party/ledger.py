@@ -112,14 +112,15 @@ class PlanLedger(BudgetAccountant):
             return f"the plan is charged to the ledger {self.path}"
         if done == "spent":
             return (
-                f"{_DONE[done]}, but the ledger {self.path} does not show it: somebody restored or changed it\n"
+                f"{_DONE[done]}, but the ledger {self.path} does not show it: the write failed, or somebody "
+                "restored or changed the file\n"
                 f"{_LOOK}"
             )
         if "reserved" in states:
             return (
                 f"{_DONE[done]}, and the ledger {self.path} shows a reservation of the plan that nobody has "
-                "handed back. A process that runs the plan now may still spend it; if there is none, the next plan "
-                "on this ledger hands it back"
+                "handed back. A process that runs the plan now may still spend it; if there is none, the next "
+                "plan on this ledger hands it back"
             )
         return f"nothing was spent, and the plan can run again: the ledger {self.path} does not charge it"
 

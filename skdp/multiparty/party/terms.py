@@ -6,8 +6,8 @@ than the servers draw. Each party announces its terms to the servers, and each s
 are read and before the first noise is laid.
 
 Two machines may differ in the last digits of a logarithm. So the width of the grid, the scale and the sensitivity
-may differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced: each
-party's claim, which counts its own scale, holds. All other terms must be equal.
+may differ by `TOLERANCE`, relatively. The servers then draw noise of the largest scale that anybody announced:
+each party's claim, which counts its own scale, holds. All other terms must be equal.
 """
 
 import hashlib
