@@ -265,6 +265,7 @@ def test_parties_that_are_ended_while_they_connect_say_so_in_one_line(tmp_path):
     codes, said = finish(processes)
     assert codes == [130, 130], said
     for index, name in enumerate(("hospital_a", "hospital_b")):
-        cost = f"{name}: nothing was spent, and the plan can run again"
+        unspent = "nothing was spent, and the plan can run again"
+        cost = f"{name}: {unspent}: the ledger {study.ledger(index)} does not charge it"
         assert said[index] == f"skdp party: ended by Ctrl-C or a signal; {cost}\n"
         assert read_ledger(study.ledger(index))["fits"] == []

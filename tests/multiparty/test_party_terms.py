@@ -77,7 +77,7 @@ def test_the_software_is_the_version_and_its_sources(tmp_path, monkeypatch):
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(text)
-        monkeypatch.setattr(module.skdp, "__file__", str(root / "__init__.py"))
+        monkeypatch.setattr(module, "_ROOT", root)
         found.append(module.software.__wrapped__())
         return found[-1]
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import skdp
 from skdp._version import __version__
 from skdp.multiparty.release import NOISES
 from skdp.privacy import Opening
@@ -28,10 +27,9 @@ TOLERANCE = 2.0**-40
 """Relative difference that different mathematical libraries may make: a root is found to 2^-50 or so."""
 
 _FORM = struct.Struct("<BIQQddd")
+_ROOT = Path(__file__).parents[2]  # skdp
 _SOURCES = (".py", ".npz")  # code, and the table of the sampler
-_LETTERS = (
-    16  # of the digest of the sources: 64 bits find every mistake; nobody is kept out by them
-)
+_LETTERS = 16  # of the digest of the sources: 64 bits find every mistake
 
 
 @cache
@@ -43,11 +41,11 @@ def software() -> str:
     str
         Like ``0.1.0+90ab12cd34ef5678``. Line endings do not count.
     """
-    root, digest = Path(skdp.__file__).parent, hashlib.sha256()
-    paths = (path for path in root.rglob("*") if path.suffix in _SOURCES)
-    for path in sorted(paths, key=lambda path: path.relative_to(root).as_posix()):
+    digest = hashlib.sha256()
+    paths = (path for path in _ROOT.rglob("*") if path.suffix in _SOURCES)
+    for path in sorted(paths, key=lambda path: path.relative_to(_ROOT).as_posix()):
         text = path.read_bytes().replace(b"\r\n", b"\n")
-        name = path.relative_to(root).as_posix().encode()
+        name = path.relative_to(_ROOT).as_posix().encode()
         digest.update(struct.pack("<QQ", len(name), len(text)) + name + text)
     return f"{__version__}+{digest.hexdigest()[:_LETTERS]}"
 
