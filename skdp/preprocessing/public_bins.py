@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base.cells import as_table
+from skdp.base.weights import refuse_weights
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 
 __all__ = ["PublicBinsEncoder"]
@@ -130,7 +131,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.crosses = crosses
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> "PublicBinsEncoder":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
 
         Parameters
@@ -139,6 +140,8 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             The records.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -153,6 +156,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             If edges do not increase, categories repeat, ``X`` does not have a named column, a column is named
             twice, or a cross names a column that is not encoded.
         """
+        refuse_weights(more)
         scratch = copy(self)
         scratch._fit(X)
         # Only now, so that a refused fit leaves the encoder as it was.

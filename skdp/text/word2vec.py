@@ -330,7 +330,9 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     # ---------------------------------------------------------------- the fit
 
-    def fit(self, sentences: Any, y: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, sentences: Any, y: Any = None, *, groups: Any = None, **more: Any
+    ) -> Self:
         """Learn the vectors privately.
 
         Parameters
@@ -342,6 +344,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         groups : array-like of shape (n_sentences,), default=None
             The document or person that each sentence belongs to; needed by, and allowed with, ``unit="group"``
             only.
+        **more : dict
+            ``sample_weight=None`` or nothing: windows have no weighted form.
 
         Returns
         -------
@@ -361,7 +365,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
                 "unit='group' needs groups= in fit: the document or person of each sentence. "
                 "groups=range(len(sentences)) makes each sentence a document of its own"
             )
-        return super().fit(sentences, None, groups=groups)
+        return super().fit(sentences, None, groups=groups, **more)
 
     def read(self, X: object, y: object = None, groups: object = None) -> SentenceProblem:
         """Check the sentences and whom they belong to."""

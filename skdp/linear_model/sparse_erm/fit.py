@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.base import check_choice, check_number, encode_groups
 from skdp.base.fit import Solution
+from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.glm import Problem
@@ -80,8 +81,16 @@ class SparseGradientFit:
     _pure_possible = True
     _erratum: str | None = ERRATUM
 
+    @names_weights
     def fit(
-        self, X: Any, y: Any, *, groups: Any = None, batch_groups: Any = None, **weights: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        batch_groups: Any = None,
+        sample_weight: Any = None,
+        **more: Any,
     ) -> Any:
         """Fit the model privately.
 
@@ -96,8 +105,11 @@ class SparseGradientFit:
         batch_groups : array-like of shape (n_samples,), default=None
             Which rows a step takes together, with ``unit="record"``. It shapes batches and protects nobody:
             membership and sizes are **public**. For rows of one person use ``groups``.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
+            constructor. The signature of an instance names them where it is declared.
+        **more : dict
+            Must be empty.
 
         Returns
         -------
@@ -114,15 +126,16 @@ class SparseGradientFit:
         PrivacyAccountingError
             If the ledger costs more than the claim: a bug in skdp. The result is discarded.
         """
+        more["sample_weight"] = sample_weight
         if batch_groups is not None:
             self._check_batch_groups()
-            weights = {**weights, "batch_groups": batch_groups}
+            more["batch_groups"] = batch_groups
         elif self.schedule == "published":
             raise ValueError(
                 "schedule='published' orders the batches of batch_groups=, and fit was given none; give "
                 "batch_groups= or use schedule='cyclic'"
             )
-        return super().fit(X, y, groups=groups, **weights)  # type: ignore[misc]
+        return super().fit(X, y, groups=groups, **more)  # type: ignore[misc]
 
     def _check_batch_groups(self) -> None:
         if self.unit == "group":

@@ -321,7 +321,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
 
     clip_norm = clip_diff_norm = math.inf
 
-    # As for the private fits, where it says why sample_weight is not in the signature.
+    # A class without max_weight in its constructor does not name weights in the signature; it can route them.
     __metadata_request__fit = {"sample_weight": None}
 
     def __init__(
