@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "__version__": "skdp._version",
         "all_estimators": "skdp.registry",
         "show_versions": "skdp.registry",
+        "to_sklearn": "skdp._export",
     },
     modules=(
         "audit",

@@ -22,7 +22,7 @@ FLOORS = [
     {"base"},
     {"privacy"},
     {"losses", "kernels", "datasets"},
-    {"exceptions", "_compat", "_docs", "_lazy", "_version", "registry"},
+    {"exceptions", "_compat", "_docs", "_export", "_lazy", "_version", "registry"},
 ]
 FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = sorted(

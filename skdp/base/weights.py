@@ -10,6 +10,7 @@ The checks of scikit-learn ask a model that takes weights to treat weight 0 as a
 fit may: the number of records is public, and so is what the sums are divided by.
 """
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -22,6 +23,8 @@ UNBOUNDED = (
     "sample_weight is private: declare its public upper bound with max_weight= "
     "in the constructor; weights are clipped to [0, max_weight]"
 )
+
+_ENTRY = re.compile(r"^( *)sample_weight : .*\n(?:\1 +.*\n)*", re.MULTILINE)
 
 Given = ParamSpec("Given")
 SelfT = TypeVar("SelfT")
@@ -39,6 +42,8 @@ class _Fit(Generic[SelfT, Given, Result]):
         told = signature(fit)
         kept = [p for name, p in told.parameters.items() if name != "sample_weight"]
         vars(without)["__signature__"] = told.replace(parameters=kept)
+        if without.__doc__ is not None:  # as with python -OO
+            without.__doc__ = _ENTRY.sub("", without.__doc__)
         self._named, self._without = fit, without
 
     def __get__(self, estimator: SelfT | None, owner: type) -> object:

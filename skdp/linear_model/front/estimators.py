@@ -124,6 +124,16 @@ class TakesMissingValues(GLMModel):
     def _filled(self, X: Any) -> Any:
         return without_missing(X, self.fill_values_)
 
+    def _with_names(self, made: Any) -> Any:
+        """The model behind a step that fills in what `_filled` does: always, as no record may decide that."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+
+        # The mean of one number is this number.
+        filler = SimpleImputer(keep_empty_features=True).fit(self.fill_values_.reshape(1, -1))
+        made.n_features_in_ = self.fill_values_.size
+        return make_pipeline(super()._with_names(filler), made)
+
 
 def without_missing(X: Any, values: np.ndarray) -> Any:
     """X with NaN replaced by a value of the column, in the same type; X itself if there is none."""
