@@ -127,6 +127,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     accountant: BudgetAccountant | Literal[False] | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_public: int | None = None
+    privacy_: PrivacyReport
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone

@@ -26,7 +26,9 @@ def refuse_centering() -> None:
 class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMeta):
     """The transformations of a scaler; a subclass gives `_numbers`."""
 
+    scale_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     @abstractmethod
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:

@@ -118,6 +118,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     ['x0 < 18', 'x0 in [18, 65)', 'x0 >= 65', 'x0 missing']
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_features_out_: int
+    row_norm_: float
+
     def __init__(
         self,
         *,

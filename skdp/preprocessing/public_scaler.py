@@ -67,6 +67,8 @@ class PublicScaler(AffineTransformer, BaseEstimator):
     [[-1.0, -1.0], [1.0, 1.0], [0.0, -0.5]]
     """
 
+    center_: np.ndarray
+
     def __init__(self, *, center: Any = None, scale: Any = None, bounds: Any = None) -> None:
         self.center = center
         self.scale = scale

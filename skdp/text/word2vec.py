@@ -174,6 +174,11 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     True
     """
 
+    clip_norm_: float
+    batch_size_: int
+    learning_rate_: float
+    n_iter_: int
+
     _record_checks = "sentences of words"
 
     def __init__(

@@ -39,6 +39,7 @@ LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 class FrontDoor(LinearFit):
     """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
 
+    solver_: str
     solver: str
     n_nonzero_coefs: int | None
     verbose: Any

@@ -60,6 +60,11 @@ class BatchedProblem(Problem):
 class SparseGradientFit:
     """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `LinearFit`."""
 
+    n_hits_: int
+    n_released_: int
+    threshold_: float
+    learning_rate_: float
+    clip_norm_: float
     n_hits: int | str
     max_iter: int | str
     learning_rate: float | str
@@ -273,6 +278,8 @@ class SparseGradientFit:
 
 class SparseRegressionFit(InTargetUnits, SparseGradientFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    shrinkage_: float
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None

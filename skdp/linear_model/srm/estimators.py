@@ -28,6 +28,11 @@ MOST_STEPS_GIVEN = 10**8
 class _MomentumFit(StochasticRun):
     """What the private and the exact fit share."""
 
+    max_step_norm_: float
+    momentum_: float
+    clip_diff_norm_: float
+    batch_size_: int
+    initial_batch_size_: int
     batch_size: int | str
     initial_batch_size: int | str
     max_iter: int | str

@@ -99,6 +99,11 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
     ['r0c0 k0 mean', 'r0c0 k0 j0a0', 'r0c0 k0 j0a7 j1a7']
     """
 
+    image_shape_: tuple[int, ...]
+    output_shape_: tuple[int, ...]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
     def __init__(
