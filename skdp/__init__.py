@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "all_estimators": "skdp.registry",
         "show_versions": "skdp.registry",
         "to_sklearn": "skdp._export",
+        "trusted_types": "skdp.registry",
     },
     modules=(
         "audit",

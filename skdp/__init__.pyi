@@ -72,4 +72,5 @@ from skdp.privacy import PrivacySession as PrivacySession
 from skdp.privacy import PrivateRecords as PrivateRecords
 from skdp.registry import all_estimators as all_estimators
 from skdp.registry import show_versions as show_versions
+from skdp.registry import trusted_types as trusted_types
 from skdp.text.word2vec import DPWord2Vec as DPWord2Vec

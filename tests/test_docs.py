@@ -160,7 +160,7 @@ def test_attributes_are_those_of_a_fit(name, fitted):
 @pytest.mark.parametrize("name", sorted({**ALL, **OTHERS}))
 def test_attributes_are_annotated_for_type_checkers_and_absent_before_a_fit(name):
     cls = DOCUMENTED[name]
-    annotated = set().union(*(vars(base).get("__annotations__", {}) for base in cls.__mro__))
+    annotated = set().union(*(inspect.get_annotations(base) for base in cls.__mro__))
     computed = {key for key, value in inspect.getmembers(cls) if isinstance(value, property)}
     documented = set(entries(sections(cls.__doc__)["Attributes"]))
     assert documented <= annotated | computed
