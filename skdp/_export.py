@@ -14,15 +14,16 @@ __all__ = ["clipper", "name_features", "scale_clipper", "shifted_and_divided", "
 def to_sklearn(model: Any) -> Any:
     """Return a fitted model as one of scikit-learn, with the same predictions.
 
-    It holds released and public numbers only, no data and nothing of skdp: pickle it and use it where skdp is not
-    installed. Do not fit it again on private records; that fit would not be private.
+    What replaces skdp's steps holds released and public numbers only; scikit-learn's own steps are copied with all
+    that they learnt. Nothing in it needs skdp: pickle it and use it where skdp is not installed. Do not fit it again
+    on private records; that fit would not be private.
 
     Parameters
     ----------
     model : estimator
-        A fitted estimator of skdp that has a method ``to_sklearn``: the linear models, the scalers and nets of
-        dense layers. Or a ``Pipeline``, ``FeatureUnion`` or ``ColumnTransformer`` of them and of scikit-learn's
-        estimators, or a fitted search over one, of which the best estimator is taken. A choice of
+        A fitted estimator of skdp that has a method ``to_sklearn``: the linear models, the scalers, public bins
+        and nets of dense layers. Or a ``Pipeline``, ``FeatureUnion`` or ``ColumnTransformer`` of them and of
+        scikit-learn's estimators, or a fitted search over one, of which the best estimator is taken. A choice of
         ``set_output`` is not kept in the steps that are replaced.
 
     Returns
@@ -33,7 +34,7 @@ def to_sklearn(model: Any) -> Any:
     Raises
     ------
     TypeError
-        If a step has no equal in scikit-learn, as `PublicBinsEncoder` and convolutional nets, if another
+        If a step has no equal in scikit-learn, as `ScatteringTransform` and convolutional nets, if another
         estimator holds one of skdp, or if something cannot be pickled.
 
     Examples

@@ -126,8 +126,9 @@ def trusted_types() -> list[str]:
     """List the types that a file of skops with estimators of skdp may hold.
 
     skops refuses a file with classes that its reader does not trust. Its defaults know Python's, NumPy's, SciPy's
-    and scikit-learn's. Your own layers, losses and callbacks are not in this list: name them yourself after a look
-    at them. A file may name any ledger as that of an accountant.
+    and scikit-learn's. Give the list as ``trusted`` to ``skops.io.load``, or as ``skops_trusted_types`` to
+    ``mlflow.sklearn.log_model``. Your own layers, losses and callbacks are not in this list: name them yourself
+    after a look at them. A file may name any ledger as that of an accountant.
 
     Returns
     -------

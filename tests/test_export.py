@@ -135,6 +135,55 @@ def test_scalers_of_sparse_tables(name):
     same(scaler, made, sp.csr_matrix(WIDE * (WIDE > 0)), methods=("transform",))
 
 
+# ------------------------------------------------------------------ public bins
+
+
+def test_public_bins_of_numbers():
+    table = np.round(RNG.normal(size=(400, 4)) * 3) / 2
+    table[RNG.random(table.shape) < 0.1] = np.nan
+    table[0], table[1] = np.inf, -np.inf
+    settings = {
+        "bins": {0: [-1, 0, 0.5], 1: [0.0]},
+        "categories": {2: [1, 0, -0.5, np.nextafter(1, 2)], 3: [2]},
+        "crosses": [(0, 1), (3, 0, 2)],
+    }
+    encoder = skdp.PublicBinsEncoder(**settings).fit(table)
+    same(encoder, skdp.to_sklearn(encoder), table, methods=("transform",))
+    encoder.set_params(sparse_output=False).fit(table)
+    same(encoder, encoder.to_sklearn(), table.tolist(), methods=("transform",))
+    encoder = skdp.PublicBinsEncoder().fit(table)
+    same(encoder, encoder.to_sklearn(), table, methods=("transform",))
+
+
+def test_public_bins_of_text_and_of_frames():
+    pd = pytest.importorskip("pandas")
+    cells = [
+        ["a", 1.0, None],
+        ["b", 2, np.nan],
+        [None, 3, "x"],
+        [np.nan, "4", "y"],
+        ["1", None, 1],
+        [1, True, "a"],
+    ]
+    table = np.array(cells, dtype=object)
+    settings = {
+        "bins": {1: [2, 3]},
+        "categories": {0: ["b", "a"], 2: ["y", "x"]},
+        "crosses": [(0, 2)],
+    }
+    encoder = skdp.PublicBinsEncoder(**settings).fit(table)
+    same(encoder, encoder.to_sklearn(), table, methods=("transform",))
+    frame = pd.DataFrame({"t": ["a", "b", None, "c"], "n": [1.0, np.nan, 2, 3], "k": [0, 1, 2, 1]})
+    encoder = skdp.PublicBinsEncoder(
+        bins={"n": [2]}, categories={"t": ["b", "a"], "k": [1, 0]}
+    ).fit(frame)
+    made = encoder.to_sklearn()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same(encoder, made, frame, methods=("transform",))
+    assert made.feature_names_in_.tolist() == ["t", "n", "k"]
+
+
 # ------------------------------------------------------------------ nets
 
 CLASSIFIERS = {
@@ -235,6 +284,7 @@ def pipelines():
         "columns": make_pipeline(mixed, logistic()),
         "union": Pipeline([("u", joined), ("m", logistic())]),
         "nested": make_pipeline(make_pipeline(ours), skdp.DPLogisticRegression(classes=(0, 1), random_state=0)),
+        "bins": make_pipeline(skdp.PublicBinsEncoder(crosses=[(0, 1)]), logistic()),
         "net": make_pipeline(ours, CLASSIFIERS["relu"]),
         "search": GridSearchCV(make_pipeline(ours, logistic()), {"dpightclassifier__alpha": [0.0, 0.1]}, cv=2),
         "theirs alone": StandardScaler(),
@@ -259,9 +309,9 @@ def test_pipelines(name):
 
 
 def test_what_cannot_be_exported_is_refused_by_name():
-    bins = make_pipeline(skdp.PublicBinsEncoder(), logistic()).fit(X, Y)
-    with pytest.raises(TypeError, match="Pipeline holds PublicBinsEncoder"):
-        skdp.to_sklearn(bins)
+    images = make_pipeline(skdp.ScatteringTransform(J=1, L=2, image_shape=(2, 2)), logistic())
+    with pytest.raises(TypeError, match="Pipeline holds ScatteringTransform"):
+        skdp.to_sklearn(images.fit(X, Y))
     votes = VotingClassifier([("a", logistic())]).fit(X, Y)
     with pytest.raises(TypeError, match="VotingClassifier holds DPIGHTClassifier"):
         skdp.to_sklearn(votes)

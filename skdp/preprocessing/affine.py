@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._export import clipper, name_features, scale_clipper, shifted_and_divided
@@ -89,6 +88,8 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
             With clipping, a ``Pipeline`` that clips first. It takes CSR matrices where the scaler does, if
             scikit-learn's ``MaxAbsScaler`` has the parameter ``clip``; older versions refuse them.
         """
+        from sklearn.pipeline import make_pipeline
+
         check_is_fitted(self)
         center, scale, bounds = self._numbers()
         scaler = shifted_and_divided(center, scale)

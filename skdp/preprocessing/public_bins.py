@@ -17,9 +17,11 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._export import name_features
 from skdp.base.cells import as_table
 from skdp.base.weights import refuse_weights
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
+from skdp.preprocessing.export import bins_of
 
 __all__ = ["PublicBinsEncoder"]
 
@@ -233,6 +235,20 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         for cross in self._crosses:
             out += [" & ".join(cell) for cell in product(*(names[b.column] for b in cross))]
         return np.array(out, dtype=object)
+
+    def to_sklearn(self) -> Any:
+        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns.
+
+        It is made of scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
+        scikit-learn read them: `pandas.NA` is refused in a column of numbers, and the columns have other names.
+
+        Returns
+        -------
+        ColumnTransformer
+        """
+        check_is_fitted(self)
+        parts = [*((block,) for block in self._blocks), *self._crosses]
+        return name_features(bins_of(parts, self.n_features_in_, bool(self.sparse_output)), self)
 
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
