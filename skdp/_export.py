@@ -15,8 +15,8 @@ def to_sklearn(model: Any) -> Any:
     """Return a fitted model as one of scikit-learn, with the same predictions.
 
     What replaces skdp's steps holds released and public numbers only; scikit-learn's own steps are copied with all
-    that they learnt. Nothing in it needs skdp: pickle it and use it where skdp is not installed. Do not fit it again
-    on private records; that fit would not be private.
+    that they learnt. Nothing in it needs skdp: pickle it and use it where skdp is not installed. Do not fit it
+    again on private records; that fit would not be private.
 
     Parameters
     ----------
@@ -33,9 +33,11 @@ def to_sklearn(model: Any) -> Any:
 
     Raises
     ------
+    NotFittedError
+        If an estimator of skdp is not fitted.
     TypeError
-        If a step has no equal in scikit-learn, as `ScatteringTransform` and convolutional nets, if another
-        estimator holds one of skdp, or if something cannot be pickled.
+        If the model is no estimator, if a step has no equal in scikit-learn, as `ScatteringTransform` and
+        convolutional nets, if another estimator holds one of skdp, or if something cannot be pickled.
 
     Examples
     --------
@@ -51,6 +53,8 @@ def to_sklearn(model: Any) -> Any:
     >>> bool(np.all(plain.predict(X) == model.predict(X)))
     True
     """
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise TypeError(f"model must be a fitted estimator, got {type(model).__name__}")
     made = _converted(model)
     found = _parts_of_skdp(made)
     if found:
@@ -157,7 +161,7 @@ def clipper(low: Any, high: Any, n_features: int) -> Any:
     ends = {"a_min": low, "a_max": high}
     clip: Callable[..., Any] = np.clip
     made = FunctionTransformer(clip, kw_args=ends, validate=True, feature_names_out="one-to-one")
-    return made.fit(np.zeros((1, n_features)))
+    return made.set_output(transform="default").fit(np.zeros((1, n_features)))
 
 
 def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> Any:
@@ -170,6 +174,6 @@ def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> 
     low, high = bounds
     if "clip" not in signature(MaxAbsScaler).parameters or np.any(center) or np.any(low != -high):
         return None
-    made = MaxAbsScaler(clip=True).fit(np.zeros((1, high.size)))
+    made = MaxAbsScaler(clip=True).set_output(transform="default").fit(np.zeros((1, high.size)))
     made.scale_ = made.max_abs_ = np.array(high, dtype=float)
     return made

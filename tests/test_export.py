@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import VotingClassifier
 from sklearn.exceptions import NotFittedError
@@ -308,7 +309,36 @@ def test_pipelines(name):
     )  # the export changed nothing of the model
 
 
+def test_no_setting_of_scikit_learn_changes_an_export():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    models = [
+        FRONT["DPLogisticRegression"],
+        CLASSIFIERS["relu"],
+        REGRESSORS["tanh"],
+        SCALERS["no mean"],
+    ]
+    models += [SCALERS["clip"], skdp.PublicBinsEncoder(crosses=[(0, 1)])]
+    for model in models:
+        model.fit(frame, Y)
+        usual = skdp.to_sklearn(model)
+        method = "predict" if hasattr(model, "predict") else "transform"
+        expected = getattr(usual, method)(frame)
+        with sklearn.config_context(transform_output="pandas", enable_metadata_routing=True):
+            found = [getattr(made, method)(frame) for made in (usual, skdp.to_sklearn(model))]
+        for there in found:
+            if sp.issparse(there):
+                there, expected = (
+                    there.toarray(),
+                    expected.toarray() if sp.issparse(expected) else expected,
+                )
+            assert np.array_equal(np.asarray(there), np.asarray(expected))
+
+
 def test_what_cannot_be_exported_is_refused_by_name():
+    for wrong in (StandardScaler, 3, None):
+        with pytest.raises(TypeError, match="must be a fitted estimator"):
+            skdp.to_sklearn(wrong)
     images = make_pipeline(skdp.ScatteringTransform(J=1, L=2, image_shape=(2, 2)), logistic())
     with pytest.raises(TypeError, match="Pipeline holds ScatteringTransform"):
         skdp.to_sklearn(images.fit(X, Y))

@@ -56,6 +56,8 @@ def test_none_is_no_weights(name):
     table, target = data(name)
     model = make(name).fit(table, target, sample_weight=None)
     assert model.n_features_in_ == 4
+    if hasattr(model, "fit_transform"):
+        assert model.fit_transform(table, target, sample_weight=None).shape[0] == 60
 
 
 def test_none_is_no_weights_of_words(monkeypatch):

@@ -107,6 +107,7 @@ class ExportableNet:
             np.broadcast_to(part, (n,)) for part in (self.inputs_.center, self.inputs_.scale)
         )
         scaler = name_features(shifted_and_divided(center, scale), self)
+        scaler.set_output(transform="default")
         return make_pipeline(scaler, clipper(*self.inputs_.bounds, n), made)
 
 

@@ -33,7 +33,7 @@ def bins_of(parts: list[tuple[Block, ...]], n_features: int, sparse_output: bool
         columns = [block.column for block in part]
         steps.append((f"bins{place}", make_pipeline(*_cells(part), hot), columns))
     made = ColumnTransformer(steps, sparse_threshold=1.0 if sparse_output else 0.0)
-    return made.fit(np.array([row], dtype=object))
+    return made.set_output(transform="default").fit(np.array([row], dtype=object))
 
 
 def _cells(part: tuple[Block, ...]) -> list[Any]:

@@ -131,7 +131,8 @@ class TakesMissingValues(GLMModel):
         from sklearn.pipeline import make_pipeline
 
         # The mean of one number is this number.
-        filler = SimpleImputer(keep_empty_features=True).fit(self.fill_values_.reshape(1, -1))
+        filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
+        filler.fit(self.fill_values_.reshape(1, -1))
         made.n_features_in_ = self.fill_values_.size
         return make_pipeline(super()._with_names(filler), made)
 
