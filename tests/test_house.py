@@ -23,7 +23,7 @@ FLOORS = [
     {"privacy"},
     {"losses", "kernels", "datasets"},
     {"around"},
-    {"exceptions", "_compat", "_docs", "_lazy", "_version", "registry"},
+    {"exceptions", "_compat", "_docs", "_export", "_lazy", "_version", "registry"},
 ]
 FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = sorted(

@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, clone
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before
 from skdp.base.parameters import check_groups, check_privacy
+from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     AmbientAccountantMixin,
@@ -127,6 +128,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     accountant: BudgetAccountant | Literal[False] | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_public: int | None = None
+    privacy_: PrivacyReport
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
@@ -150,7 +152,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared. None is no weights.
 
         Returns
         -------
@@ -158,7 +160,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
@@ -167,6 +169,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             The result is discarded.
         """
         self._check_before_data(groups)
+        more = taken_arguments(self, more)
         notice(self)
         with self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
@@ -348,7 +351,7 @@ class ExactFit(_Fit[ProblemT]):
         y : array-like of shape (n_samples,)
             Targets.
         **more : dict
-            ``sample_weight`` of shape (n_samples,).
+            ``sample_weight`` of shape (n_samples,), or None for no weights.
 
         Returns
         -------
@@ -359,6 +362,7 @@ class ExactFit(_Fit[ProblemT]):
             raise TypeError(
                 "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
             )
+        more = taken_arguments(self, more)
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
         solution = self.solve(session, problem)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
+from skdp.base.weights import UNBOUNDED
 from skdp.kernels.protocols import Matrix, is_cupy
 
 if TYPE_CHECKING:
@@ -253,10 +254,7 @@ def clipped_weights(
 ) -> NDArray[np.float64]:
     """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:
-        raise ValueError(
-            "sample_weight is private: declare its public upper bound with max_weight= "
-            "in the constructor; weights are clipped to [0, max_weight]"
-        )
+        raise ValueError(UNBOUNDED)
     try:
         values = cell_numbers(sample_weight)
     except (TypeError, ValueError):

@@ -107,6 +107,9 @@ def check_within(name: str, value: Any, least: float) -> None:
 class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
+    row_norm_: float
+    alpha_: float
+
     _erratum = ERRATUM
     row_norm: float | str
     alpha: float | str
@@ -178,6 +181,8 @@ class PerturbedFit(LinearFit):
 class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
+    huber_threshold_: float
+    shrinkage_: float
     huber_threshold: float | str
     _needs_reach = True
     _hopeless = 85.0  # only a part of the budget is for Gaussian noise

@@ -63,6 +63,10 @@ class Problem(fit.Problem):
 class TableModel:
     """What models of a table share: how it becomes records, and the scores that a subclass computes."""
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_iter_: int
+
     _missing = False  # whether X may hold NaN
     _poor_score: bool
     fit_intercept: bool
@@ -138,6 +142,7 @@ class LabelModel(TableModel, ClassifierMixin):
     _record_checks = "finite, numeric, label among the classes"
 
     class_weight: Any = None
+    classes_: np.ndarray
 
     def _check_targets(self) -> None:
         check_class_weight(self.class_weight, self._declared_classes())

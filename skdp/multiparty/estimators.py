@@ -29,6 +29,8 @@ __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegresso
 class _GradientFit(MultipartyFit):
     """Gradient perturbation."""
 
+    learning_rate_: float
+    clip_norm_: float
     max_iter: int | str
     learning_rate: float | str
     clip_norm: float | str
@@ -327,6 +329,8 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     >>> model.coef_.shape, model.privacy_.public["n_owners"]
     ((20,), 4)
     """
+
+    prediction_noise_: float
 
     def __init__(
         self,

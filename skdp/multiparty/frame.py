@@ -76,6 +76,8 @@ class MultipartyFit(LinearFit):
             records of one owner only, and that an engine adds those of the others.
         groups : array-like of shape (n_samples,), default=None
             Who each record is about; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            ``sample_weight=None`` or nothing: the multi-party estimators have no weighted form.
 
         Returns
         -------
@@ -83,7 +85,7 @@ class MultipartyFit(LinearFit):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         UnsupportedAccounting
             With ``adjacency="add-remove"``.

@@ -56,6 +56,10 @@ FEW = 6.0
 class NetFit(PrivateFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets."""
 
+    batch_size_: int
+    learning_rate_: float
+    clip_norm_: float
+    sparsity_: float
     batch_size: Any
     max_iter: Any
     n_epochs: Any
@@ -240,7 +244,7 @@ class NetFit(PrivateFit[Problem]):
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            Must be empty: nets have no ``sample_weight``.
+            ``sample_weight=None`` or nothing: nets have no weighted form.
 
         Returns
         -------

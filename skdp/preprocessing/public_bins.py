@@ -17,8 +17,11 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._export import name_features
 from skdp.base.cells import as_table
+from skdp.base.weights import refuse_weights
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
+from skdp.preprocessing.export import bins_of
 
 __all__ = ["PublicBinsEncoder"]
 
@@ -117,6 +120,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     ['x0 < 18', 'x0 in [18, 65)', 'x0 >= 65', 'x0 missing']
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_features_out_: int
+    row_norm_: float
+
     def __init__(
         self,
         *,
@@ -130,7 +138,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.crosses = crosses
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> "PublicBinsEncoder":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
 
         Parameters
@@ -139,6 +147,8 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             The records.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -153,6 +163,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             If edges do not increase, categories repeat, ``X`` does not have a named column, a column is named
             twice, or a cross names a column that is not encoded.
         """
+        refuse_weights(more)
         scratch = copy(self)
         scratch._fit(X)
         # Only now, so that a refused fit leaves the encoder as it was.
@@ -224,6 +235,20 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         for cross in self._crosses:
             out += [" & ".join(cell) for cell in product(*(names[b.column] for b in cross))]
         return np.array(out, dtype=object)
+
+    def to_sklearn(self) -> Any:
+        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns.
+
+        It is made of scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
+        scikit-learn read them: `pandas.NA` is refused in a column of numbers, and the columns have other names.
+
+        Returns
+        -------
+        ColumnTransformer
+        """
+        check_is_fitted(self)
+        parts = [*((block,) for block in self._blocks), *self._crosses]
+        return name_features(bins_of(parts, self.n_features_in_, bool(self.sparse_output)), self)
 
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.base.tables import validate_table
+from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
 
 __all__ = ["ScatteringTransform"]
@@ -98,6 +99,11 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
     ['r0c0 k0 mean', 'r0c0 k0 j0a0', 'r0c0 k0 j0a7 j1a7']
     """
 
+    image_shape_: tuple[int, ...]
+    output_shape_: tuple[int, ...]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
     def __init__(
@@ -115,7 +121,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.n_groups = n_groups
 
-    def fit(self, X: Any, y: Any = None) -> "ScatteringTransform":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "ScatteringTransform":
         """Check the parameters against the shape of the images.
 
         Parameters
@@ -125,6 +131,8 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
             The images.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -138,6 +146,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter is out of its range, or the images do not fit ``image_shape``.
         """
+        refuse_weights(more)
         self._check_parameters()
         scratch = copy(self)
         own = _own_shape(X)
