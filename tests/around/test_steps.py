@@ -283,7 +283,7 @@ LEARN = {
     "CountVectorizer": (CountVectorizer(), TEXT),
     "OneHotEncoder": (OneHotEncoder(), CODES),
     "OneHotEncoder that counts": (OneHotEncoder(categories=[[0, 1]] * 4, min_frequency=2), CODES),
-    "KBinsDiscretizer": (KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), X),
+    "KBinsDiscretizer": (KBinsDiscretizer(3, strategy="uniform"), X),
     "SelectKBest": (SelectKBest(k=2), X),
     "Nystroem": (Nystroem(n_components=5), X),
     "Undeclared": (Undeclared(), X),
