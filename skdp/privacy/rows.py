@@ -46,6 +46,8 @@ class Rows:
         The real number of units: for sums, samplers and a solver's own arithmetic, never for a decision.
     family : object
         The same for all that is derived from the same records: batches and partitions are drawn for a family.
+    averages : bool
+        Whether ``weight`` has the factor 1 / (rows of the group) of every row already, so that a group adds a mean.
 
     Notes
     -----
@@ -63,6 +65,7 @@ class Rows:
     shape: PublicShape
     n_real_units: int
     family: object
+    averages: bool = False
     _of_X: dict[str, Matrix] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
     _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
@@ -116,7 +119,9 @@ class Rows:
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
-        return replace(self, weight=weight, _of_y={}, _norms={})
+        return replace(
+            self, weight=weight, averages=self.groups is not None, _of_y={}, _norms={}
+        )
 
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
         """Norm of every row, with the intercept's feature or without: a function of this row alone."""
@@ -147,15 +152,15 @@ class Rows:
         return self.mapped(linear_scores(self.matrix, weights[:d], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
-        """Rows with other features, of which a group adds its mean."""
+        """Rows with other features, of which a group adds its mean: weighted once, however often they are mapped."""
         from skdp.kernels.inputs import on_host
 
-        balance, weight = self.balance(), on_host(self.weight)
+        balance, weight = None if self.averages else self.balance(), on_host(self.weight)
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
         return replace(
             self, X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
-            intercept_value=1.0,
+            intercept_value=1.0, averages=self.groups is not None,
             shape=replace(
                 self.shape, n_features=features.shape[1], container="dense", dtype="float64",
                 device="cpu",
