@@ -1,13 +1,13 @@
 """The last releases of a net: how far its predictions can be trusted.
 
 Classification: the outputs are the only features of a second, small model, with an intercept for each class and
-one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models. A row of a group
-of m rows weighs 1 / m there.
+one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models. A row of a
+group of m rows weighs 1 / m there.
 
 Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
-(f f, f t, f, t) is released, in which each group counts once, by the mean of its rows. The line of t on f through these moments replaces f. Its slope is shrunk as James and
-Stein (1961) shrink a mean, and is 0 where the moments may be errors of the noise. So a net that has learnt nothing
-predicts about the mean.
+(f f, f t, f, t) is released, in which each group counts once, by the mean of its rows. The line of t on f through
+these moments replaces f. Its slope is shrunk as James and Stein (1961) shrink a mean, and is 0 where the moments
+may be errors of the noise. So a net that has learnt nothing predicts about the mean.
 """
 
 import math
@@ -42,8 +42,8 @@ def released_line(
         return np.column_stack([f * f, f * t, f, t])
 
     plan = session.plan_gaussian(1, share, purpose="calibration")
-    # The norm of such a vector is at most 2, and so is that of a group's mean of them. It has the same bits at every
-    # place, as the net's outputs have.
+    # The norm of such a vector is at most 2, and so is that of a group's mean of them. It has the same bits at
+    # every place, as the net's outputs have.
     total = records.averaged().clipped_sum(moments, 2.0, size=4, rowwise=True)
     mean = total * (1.0 / records.n_units)
     noise = session.noise_std(mean, plan)

@@ -47,7 +47,7 @@ class Rows:
     family : object
         The same for all that is derived from the same records: batches and partitions are drawn for a family.
     averages : bool
-        Whether ``weight`` has the factor 1 / (rows of the group) of every row already, so that a group adds a mean.
+        Whether ``weight`` has each row's factor 1 / (rows of its group) already, so that a group adds a mean.
 
     Notes
     -----
@@ -119,9 +119,7 @@ class Rows:
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
-        return replace(
-            self, weight=weight, averages=self.groups is not None, _of_y={}, _norms={}
-        )
+        return replace(self, weight=weight, averages=self.groups is not None, _of_y={}, _norms={})
 
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
         """Norm of every row, with the intercept's feature or without: a function of this row alone."""
@@ -152,7 +150,7 @@ class Rows:
         return self.mapped(linear_scores(self.matrix, weights[:d], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
-        """Rows with other features, of which a group adds its mean: weighted once, however often they are mapped."""
+        """Rows with other features, of which a group adds its mean: weighted once, however often it is called."""
         from skdp.kernels.inputs import on_host
 
         balance, weight = None if self.averages else self.balance(), on_host(self.weight)
