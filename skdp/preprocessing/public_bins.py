@@ -183,10 +183,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n_rows, column = self._read(X, reset=False)
-        bins = {
-            block.column: block.encode(column(block.column), self._label(block.column))
-            for block in self._blocks
-        }
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            bins = {
+                block.column: block.encode(column(block.column), self._label(block.column))
+                for block in self._blocks
+            }
         parts = [*((block,) for block in self._blocks), *self._crosses]
         largest = max(self.n_features_out_, len(parts) * n_rows)
         index_type = np.int32 if largest <= np.iinfo(np.int32).max else np.int64

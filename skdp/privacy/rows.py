@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from skdp.privacy.noise import KeyStream
 
 __all__ = ["Rows"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -305,8 +308,9 @@ class Rows:
             usual = contribution * shape.usual_units
         needs_public_n = needs_public_n and shape.n_public is None
         return Source(
-            on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, choose, batch,
-            usual, sparse=sparse,
+            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
+            None if choose is None else quiet(choose), batch, usual,
+            sparse=None if sparse is None else quiet(sparse),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals
@@ -357,6 +361,16 @@ def rows_from(
         X.shape[0] if n_groups is None else n_groups,
         object(),
     )
+
+
+def quiet(function: Callable[P, R]) -> Callable[P, R]:
+    """The function without floating-point warnings, which would tell of a record's size."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return called
 
 
 def in_rows(X: Matrix) -> Matrix:
