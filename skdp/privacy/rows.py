@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, issparse
+from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
     from skdp.privacy.noise import KeyStream
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "beside"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,7 +93,7 @@ class Rows:
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
-        few = self.matrix[:, np.array(features, dtype=np.intp)]
+        few = self.matrix[:, beside(self.matrix, np.array(features, dtype=np.int64))]
         if self.shape.n_records is None:
             few = in_rows(few)
         shape = self.shape.with_features(few.shape[1])
@@ -154,7 +154,7 @@ class Rows:
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
         """Rows with other features, of which a group adds its mean: weighted once, however often it is called."""
-        from skdp.kernels.inputs import on_host
+        from skdp.kernels import on_host
 
         balance, weight = None if self.averages else self.balance(), on_host(self.weight)
         if balance is not None:
@@ -371,6 +371,16 @@ def quiet(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return called
+
+
+def beside(X: Matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An array of the host, copied to the device where X lies on one: its library takes no other."""
+    if not is_cupy(X):
+        return values
+    import cupy
+
+    there: NDArray[np.int64] = cupy.asarray(values)
+    return there
 
 
 def in_rows(X: Matrix) -> Matrix:
