@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier
+from sklearn.model_selection import GridSearchCV, KFold
 
 from skdp.exceptions import UnsupportedAccounting
 from skdp.nn import AdaFEST, RandomSparsification, RecursiveMomentum, SparseSelection
@@ -158,3 +159,22 @@ def test_a_device_does_it_or_refuses_it_unspent(compiled, name):
         look(name, {}, {}, cupy, lambda X: cupy.asarray(X.astype(np.float32)))
         look(name, {}, {}, cupy, lambda X: strict_arrays.csr_matrix(sp.csr_matrix(X)))
     print(name, found)
+
+
+def test_a_search_scores_on_a_device(compiled, monkeypatch):
+    """scikit-learn divides rows by NumPy indices, which CuPy brings to the device; strict arrays refuse them."""
+    strict = strict_arrays.ndarray.__getitem__
+
+    def chosen(self, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        return strict(self, tuple(brought(part, strict_arrays.MODULE.asarray) for part in parts))
+
+    X, y = data("DPGDClassifier")
+    model = made("DPGDClassifier", {"max_iter": 3})
+    with strict_arrays.installed(compiled) as cupy, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monkeypatch.setattr(strict_arrays.ndarray, "__getitem__", chosen)
+        for target in (y, cupy.asarray(y)):
+            search = GridSearchCV(model, {"alpha": [0.1, 0.01]}, cv=KFold(2), error_score="raise")
+            found = search.fit(cupy.asarray(X), target).cv_results_["mean_test_score"]
+            assert np.isfinite(found).all()
