@@ -118,11 +118,14 @@ class NetTask:
         return flat
 
     def record_outputs(self, parameters: NDArray[np.float32], X: Any) -> Vector:
-        """Outputs of private rows: every call of the net gets 64 rows, as in the look of `require_places`.
+        """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_places`.
 
         So a call's shapes tell nothing of how many rows there are, which groups keep private.
         """
-        return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
+        from skdp.kernels import one_blas_thread
+
+        with one_blas_thread():
+            return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
 
     def gradients_at(
         self, method: str | Sequence[str]

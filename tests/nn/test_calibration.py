@@ -8,7 +8,10 @@ from sklearn.metrics import log_loss
 
 from skdp import DPCNNClassifier, DPMLPClassifier
 from skdp.exceptions import UtilityWarning
+from skdp.nn import Dense, Sequential, SquaredError, Tanh
 from skdp.nn.calibration import released_line
+from skdp.nn.inputs import Inputs
+from skdp.nn.task import NetTask, Targets
 from skdp.privacy import PrivateRecords
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
@@ -146,6 +149,44 @@ def lines(predictions, targets, noise, seeds=200, rows=None):
     return np.array(
         [released_line(NoisyMoments(noise, s), records, task, None, 0.1) for s in range(seeds)]
     )
+
+
+class Moments(NoisyMoments):
+    """Keeps the sum that is released, in integers of 2**-20."""
+
+    def gaussian(self, value, plan):
+        self.total = value._value.on_grid(2.0**-20)
+        return np.ones(4)
+
+
+def test_a_replaced_group_moves_the_moments_of_a_line_by_at_most_two_bounds():
+    """A net's own numbers, groups of any size, and a group replaced by one of another size."""
+    rng = np.random.default_rng(0)
+    network = Sequential([Dense(3), Tanh(), Dense(1)]).build((2,))
+    flat = network.initialize(rng)
+    inputs = Inputs(np.zeros(()), np.ones(()), (-np.inf, np.inf), (2,))
+    task = NetTask(network, SquaredError(), inputs, Targets(0.0, 1.0), flat)
+    X, y, others = rng.normal(size=(90, 2)), rng.normal(size=90), 1 + np.arange(90) % 7
+
+    def moments(n_rows, value, target):
+        session = Moments(0.01, 0)
+        records = PrivateRecords(
+            np.r_[np.full((n_rows, 2), value), X],
+            np.r_[np.full(n_rows, target), y],
+            groups=np.r_[np.zeros(n_rows, int), others],
+        )
+        with np.errstate(all="ignore"):
+            released_line(session, records, task, flat, 0.1)
+        return session.total
+
+    found = [
+        moments(n_rows, value, target)
+        for n_rows in (1, 3, 64, 200)
+        for value in (0.0, 1e38, -1e308, 5e-324)
+        for target in (1.0, -1e308)
+    ]
+    moved = max(np.linalg.norm((a - b).astype(float)) for a in found for b in found)
+    assert 0.1 < moved * 2.0**-20 <= 2 * 2.0 / 8  # a mean over 8 groups
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])

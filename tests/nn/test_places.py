@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.nn import (
@@ -470,14 +470,18 @@ def test_the_net_gets_64_private_rows_at_once_however_many_there_are():
     flat = network.initialize(np.random.default_rng(0))
     own = task.NetTask(network, CrossEntropy(2), inputs, task.Targets(), flat)
     X = np.random.default_rng(1).normal(size=(130, 5))
-    sizes, forward = [], type(network).forward
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            type(network), "forward",
-            lambda self, flat, x: sizes.append(len(x)) or forward(self, flat, x),
-        )  # fmt: skip
+    sizes, threads, forward = [], set(), type(network).forward
+
+    def seen(self, flat, x):
+        sizes.append(len(x))
+        threads.update(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")
+        return forward(self, flat, x)
+
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(2, user_api="blas"):
+        patch.setattr(type(network), "forward", seen)
         found = {count: own.record_outputs(flat, X[:count]) for count in (1, 63, 64, 65, 130)}
     assert set(sizes) == {64}
+    assert threads <= {1}  # as in the look
     for count, outputs in found.items():
         np.testing.assert_array_equal(outputs, found[130][:count])
     np.testing.assert_allclose(found[130], task.outputs_of(network, flat, inputs, X), rtol=1e-5)
