@@ -10,7 +10,8 @@ the reservation back and leaves the estimator as it was.
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
 records and puts into ``fitted``: it must warn, and name it in ``leaks``. ``solve`` sees bounded statistics of the
-records only, and releases them through the session.
+records only, and releases them through the session. All of it runs with floating-point warnings off, in the
+caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -171,7 +172,8 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         self._check_before_data(groups)
         more = taken_arguments(self, more)
         notice(self)
-        with self._open_session(self._units_before(X)) as session:
+        # A floating-point warning would tell that one record is very large, or very small.
+        with np.errstate(all="ignore"), self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)

@@ -192,6 +192,8 @@ def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
     """
+    if is_cupy(groups):
+        groups = cast("NDArray[np.int64]", groups.get())
     if isinstance(groups, list | tuple) and any(isinstance(label, tuple) for label in groups):
         groups = np.fromiter(groups, dtype=object, count=len(groups))  # each tuple is a label
     labels = np.asarray(as_cells(groups))
@@ -255,6 +257,8 @@ def clipped_weights(
     """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:
         raise ValueError(UNBOUNDED)
+    if is_cupy(sample_weight):
+        sample_weight = cast("NDArray[np.float64]", sample_weight.get())
     try:
         values = cell_numbers(sample_weight)
     except (TypeError, ValueError):

@@ -4,6 +4,7 @@ from skdp.kernels.blas import one_blas_thread as one_blas_thread
 from skdp.kernels.cbow import cbow_losses as cbow_losses
 from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients
 from skdp.kernels.dispatch import is_cupy as is_cupy
+from skdp.kernels.dispatch import on_host as on_host
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step

@@ -7,6 +7,7 @@ from scipy.special import expit, softmax
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.kernels import on_host
 from skdp.linear_model.glm import GLMRegressor, like
 from skdp.losses import (
     HuberLoss,
@@ -62,7 +63,7 @@ class GLMAnyLoss(GLMRegressor):
         """
         from sklearn.metrics import r2_score
 
-        mean = self.predict(X)
+        mean, y, sample_weight = map(on_host, (self.predict(X), y, sample_weight))
         if mean.ndim == 1:
             return float(r2_score(y, mean, sample_weight=sample_weight))
         indicators = np.eye(mean.shape[1])[np.asarray(y).astype(np.intp)]

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, encode_groups, validate_table
-from skdp.kernels import is_cupy
+from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 
@@ -242,6 +243,22 @@ class LabelModel(TableModel, ClassifierMixin):
             return like(X, np.column_stack([expit(-scores), expit(scores)]))
         return like(X, softmax(scores, axis=1))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`; on private data it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them.
 
@@ -292,6 +309,22 @@ class NumberModel(TableModel, RegressorMixin):
         ndarray of shape (n_samples,)
         """
         return like(X, self._scores(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict`; on private data it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=sample_weight))
 
     def _check_targets(self) -> None:
         if self.loss not in ("squared", "huber"):

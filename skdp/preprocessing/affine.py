@@ -11,7 +11,7 @@ from skdp._export import clipper, name_features, scale_clipper, shifted_and_divi
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["AffineTransformer", "refuse_centering"]
+__all__ = ["AffineTransformer", "refuse_centering", "refuse_device"]
 
 
 def refuse_centering() -> None:
@@ -104,10 +104,7 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
     def _checked(self, X: Any) -> Any:
         """X validated, and the numbers."""
         check_is_fitted(self)
-        if is_cupy(X):
-            raise TypeError(
-                "the scalers work in the host's memory: pass X as a NumPy array or CSR matrix"
-            )
+        refuse_device(X)
         X = validate_table(self, X, reset=False)
         center, scale, bounds = self._numbers()
         if hasattr(X, "indptr") and np.any(center):
@@ -120,6 +117,14 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def refuse_device(X: Any) -> None:
+    """Refuse a table on a device."""
+    if is_cupy(X):
+        raise TypeError(
+            "the scalers work in the host's memory: pass X as a NumPy array or CSR matrix"
+        )
 
 
 def _each_value(X: Any, change: Any) -> Any:

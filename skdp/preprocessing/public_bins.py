@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._export import name_features
 from skdp.base.cells import as_table
 from skdp.base.weights import refuse_weights
+from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 from skdp.preprocessing.export import bins_of
 
@@ -194,10 +195,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n_rows, column = self._read(X, reset=False)
-        bins = {
-            block.column: block.encode(column(block.column), self._label(block.column))
-            for block in self._blocks
-        }
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            bins = {
+                block.column: block.encode(column(block.column), self._label(block.column))
+                for block in self._blocks
+            }
         parts = [*((block,) for block in self._blocks), *self._crosses]
         largest = max(self.n_features_out_, len(parts) * n_rows)
         index_type = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
@@ -284,6 +286,10 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
         """Return the number of rows, and the function that gives a column by its position."""
+        if is_cupy(X):
+            raise TypeError(
+                "PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame"
+            )
         if not _is_frame(X):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from skdp.base.columns import check_bounds, column_numbers, per_column
 from skdp.base.tables import validate_table
 from skdp.base.weights import refuse_weights
-from skdp.preprocessing.affine import AffineTransformer, refuse_centering
+from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
 
 __all__ = ["PublicScaler"]
 
@@ -101,6 +101,7 @@ class PublicScaler(AffineTransformer, BaseEstimator):
         """
         refuse_weights(more)
         self._check_parameters()
+        refuse_device(X)
         scratch = copy(self)
         table = validate_table(scratch, X)
         scratch.center_, scratch.scale_ = scratch._constants(table.shape[1])

@@ -195,7 +195,8 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         table = _table(self, X, reset=False)
         height, width, _ = self.image_shape_
         images = table.reshape(-1, *self.image_shape_)
-        features = scatter(images, filters_of(height, width, self.J, self.L), self._finish())
+        with np.errstate(all="ignore"):  # a warning would tell of a pixel
+            features = scatter(images, filters_of(height, width, self.J, self.L), self._finish())
         return features.reshape(len(features), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
