@@ -275,7 +275,7 @@ def moves_of_an_absent_unit(function, n=2048, clip=0.5):
 
 
 def of_place(X, y):
-    """Rows whose sign is that of their place: a twin of kernels of BLAS, which change last bits only, and not all."""
+    """Rows whose sign is that of their place: BLAS changes last bits only, and not of all rows."""
     return X * np.where(np.arange(X.shape[0]) % 2, -1.0, 1.0)[:, None]
 
 
