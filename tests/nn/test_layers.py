@@ -31,6 +31,8 @@ from skdp.nn import (
 from skdp.privacy import Outer, OuterSum, SparseRows, Vectors
 from skdp.privacy.gradients.device import arrays_of
 
+pytestmark = pytest.mark.blas
+
 LAYERS = [
     (Dense(3), (5,)),
     (Dense(1), (4,)),

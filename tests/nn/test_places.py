@@ -41,6 +41,8 @@ from skdp.nn.task import has_other_layers, require_places
 from skdp.privacy import Vectors
 from skdp.privacy.gradients.device import arrays_of
 
+pytestmark = pytest.mark.blas
+
 # Odd sizes move the rows of an array to odd addresses; 500 and 130 pass the blocks of BLAS kernels.
 LAYERS = [
     (Dense(33), (500,)),
@@ -141,6 +143,7 @@ def test_losses(loss, dtype):
     look(function, [outputs[0], y[0]], [outputs[1:], y[1:]])
 
 
+@pytest.mark.slow  # `.ci/run` runs `test_layers` and other tests of the mark `blas` with such kernels
 @pytest.mark.parametrize("core", ["Haswell", "Zen", "SkylakeX", "Sandybridge"])
 def test_layers_with_other_kernels(core):
     if (library := blas_that_dies(core)) is not None:

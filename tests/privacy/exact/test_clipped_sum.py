@@ -13,6 +13,8 @@ from skdp.privacy import BatchGroup, PrivacySession, PrivateRecords
 from skdp.privacy.batches import Batch
 from skdp.privacy.statistics import clipped_sum as module
 
+pytestmark = pytest.mark.blas
+
 CLIP, GRID = 0.7, 2.0**-20
 LAYOUTS = {
     "C": np.ascontiguousarray,

@@ -27,6 +27,8 @@ from skdp.privacy.gradients import blocks, parts
 from skdp.privacy.gradients.microbatches import run_means
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
+pytestmark = pytest.mark.blas
+
 T, P, Q = 9, 3, 2
 ENTRIES, LEFT, RIGHT = 5, 4, 3
 FEATURES = ENTRIES + LEFT + RIGHT + T * P + T * Q
