@@ -14,6 +14,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "add_rounded": "skdp.kernels.record_squares",
         "add_rounded_rows": "skdp.kernels.table_rows",
         "add_table_rows": "skdp.kernels.table_rows",
+        "blas_that_dies": "skdp.kernels.blas",
         "cbow_losses": "skdp.kernels.cbow",
         "gradient_kernel": "skdp.kernels.gradient.kernel",
         "gram_products": "skdp.kernels.record_squares",

@@ -1,5 +1,6 @@
 # Written by tools/make_stubs.py.
 
+from skdp.kernels.blas import blas_that_dies as blas_that_dies
 from skdp.kernels.blas import one_blas_thread as one_blas_thread
 from skdp.kernels.cbow import cbow_losses as cbow_losses
 from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients

@@ -1,12 +1,29 @@
-"""One thread for BLAS while the blocks of a sum are spread over this package's own threads."""
+"""BLAS: one thread while the blocks of a sum are spread over this package's own threads, and whether it runs."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["one_blas_thread"]
+__all__ = ["blas_that_dies", "one_blas_thread"]
+
+# What the child runs: it names the library that NumPy multiplies with, and multiplies. Products of these sizes are
+# larger than the blocks that kernels cut for the caches.
+PLAIN_PRODUCTS = """
+import numpy as np
+from threadpoolctl import threadpool_info
+found = [f"{i['internal_api']} {i['version']} with kernels for {i.get('architecture')}" for i in threadpool_info()
+         if i["user_api"] == "blas"]
+print("; ".join(found) or "BLAS", flush=True)
+for dtype in ("float32", "float64"):
+    for m, k, n in ((512, 784, 16), (1024, 1024, 1024)):
+        np.ones((m, k), dtype) @ np.ones((k, n), dtype)
+"""
+NO_SIGNAL = 0xC0000000  # Windows has exit codes from here on instead of signals
 
 
 @lru_cache
@@ -71,3 +88,52 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         _limit.leave()
         of_thread.restore_original_limits()
+
+
+def died(returncode: int) -> bool:
+    """Whether a process that ended like this was killed, by a signal or, on Windows, by an exception.
+
+    Parameters
+    ----------
+    returncode : int
+        As `subprocess.run` gives it.
+    """
+    return returncode < 0 or returncode >= NO_SIGNAL
+
+
+@lru_cache
+def blas_that_dies(kernels: str | None = None) -> str | None:
+    """Return name, version and kernels of a BLAS whose plain products kill a process, or None.
+
+    Only kernels that a user chose, by the environment variable ``OPENBLAS_CORETYPE``, are looked at, once in a
+    process: kernels that the library chose itself would kill every program that multiplies. OpenBLAS 0.3.34 with
+    kernels for Haswell dies by SIGSEGV where a core has 1 MB of L2 cache. The child is the same interpreter, and
+    multiplies ones. Where there is none to start, or where it fails in another way, the answer is None.
+
+    Parameters
+    ----------
+    kernels : str, default=None
+        The value of ``OPENBLAS_CORETYPE`` in the child. None takes this process's own.
+
+    Examples
+    --------
+    >>> from skdp.kernels import blas_that_dies
+    >>> blas_that_dies()
+    """
+    kernels = kernels or os.environ.get("OPENBLAS_CORETYPE")
+    if not kernels or not sys.executable or getattr(sys, "frozen", False):
+        return None
+    environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        child = subprocess.run(
+            [sys.executable, "-P", "-c", PLAIN_PRODUCTS],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    except OSError:
+        return None
+    if not died(child.returncode):
+        return None
+    return f"{child.stdout.strip() or 'BLAS'} (OPENBLAS_CORETYPE={kernels})"

@@ -140,7 +140,7 @@ class Warps(Raw):
                 [str(part) for part in command],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=300,
                 check=False,
                 env={**os.environ, "TSAN_OPTIONS": "halt_on_error=1"},
             )

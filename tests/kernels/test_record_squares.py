@@ -76,12 +76,12 @@ def test_blas_has_one_thread_until_the_last_caller_has_left():
     def other():
         with one_blas_thread():
             entered.set()
-            may_leave.wait(30)
+            may_leave.wait(300)
 
     thread = threading.Thread(target=other)
     with one_blas_thread():
         thread.start()
-        assert entered.wait(30)
+        assert entered.wait(300)
     assert threads() == {1}
     may_leave.set()
     thread.join()

@@ -15,6 +15,8 @@ from skdp.linear_model.parts.search import AVERAGED, noisy_search
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from tests.privacy.audit import shown
 
+pytestmark = pytest.mark.blas
+
 
 def problem(n=2000, d=4, noise=0.3, seed=0):
     rng = np.random.default_rng(seed)

@@ -16,6 +16,8 @@ from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.ight.solver import keep_largest
 from skdp.privacy import PrivacySession, accounting
 
+pytestmark = pytest.mark.blas
+
 D, S = 60, 4
 X_REG, Y_REG, COEF = make_sparse_regression(3000, D, n_informative=S, coef=True, random_state=0)
 X_CLF, Y_CLF = make_sparse_classification(3000, D, n_informative=S, random_state=1)

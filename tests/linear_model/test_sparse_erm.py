@@ -16,6 +16,8 @@ from skdp.linear_model.sparse_erm.solver import automatic_steps, automatic_thres
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.accounting import rows_mu
 
+pytestmark = pytest.mark.blas
+
 
 @pytest.fixture(autouse=True)
 def _quiet():

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -296,12 +297,15 @@ def test_columns_of_a_mixed_table_keep_their_units():
     assert skill(X, y, 4.0) > 0.9
 
 
+MAKERS = [skdp.DPLinearRegression, partial(skdp.DPLogisticRegression, classes=(0, 1))]
+
+
 @pytest.mark.parametrize(("n", "epsilon"), [(600, 110.0), (8, 72.0)])
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_an_enormous_epsilon_is_refused_before_the_first_release(n, epsilon):
     """Eight records leave a constant, whose mean takes most of the budget."""
     _, X = table(600)
-    for make in (skdp.DPLinearRegression, skdp.DPLogisticRegression)[: 1 + (n > 8)]:
+    for make in MAKERS[: 1 + (n > 8)]:
         accountant = skdp.BudgetAccountant(epsilon=1000.0, delta=1e-3)
         model = make(epsilon=epsilon, delta=1e-9, accountant=accountant)
         with pytest.raises(skdp.exceptions.UnsupportedAccounting, match="a few dozen"):
@@ -310,7 +314,7 @@ def test_an_enormous_epsilon_is_refused_before_the_first_release(n, epsilon):
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
-@pytest.mark.parametrize("make", [skdp.DPLinearRegression, skdp.DPLogisticRegression])
+@pytest.mark.parametrize("make", MAKERS)
 def test_a_vanishing_epsilon_is_refused_with_words(make):
     _, X = table(600)
     with pytest.raises(skdp.exceptions.UnsupportedAccounting, match="larger epsilon"):

@@ -188,7 +188,7 @@ class Impostor:
 async def announce(network, **changes):
     """Announce the plan's terms, as all parties do; what the others announce is not looked at."""
     opening = replace(planned_opening(network.plan), **changes)
-    network.set_deadline(20.0)
+    network.set_deadline(60.0)
     await network.barrier(READY_TAG, Terms(opening).pack(), lambda link, word: None)
 
 

@@ -220,7 +220,7 @@ def test_nothing_is_unpickled_in_a_server(tmp_path, monkeypatch):
         assert engine.open_laplace([np.arange(2), np.arange(2)], SCALE).shape == (2,)
     assert not marker.exists()
     code = "import pickle; pickle.loads(pickle.dumps(1))"
-    twin = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    twin = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300)
     assert twin.returncode != 0
     assert marker.exists()
 
@@ -231,13 +231,13 @@ def test_importing_mpyc_reads_no_arguments(monkeypatch):
         "from skdp.multiparty.engine.mpyc_runtime import import_mpyc\n"
         "module = import_mpyc(); print(sys.argv[1:], len(module.mpc.parties))"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert ran.stdout.strip() == "['-M3', '-H', '--VERSION'] 1"
 
 
 def test_mpyc_is_not_imported_with_the_engine():
     code = "import sys, skdp.multiparty.engine.loopback; print('mpyc' in sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert ran.stdout.strip() == "False"
 
 

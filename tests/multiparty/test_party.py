@@ -7,7 +7,6 @@ import os
 import pickle
 import signal
 import socket
-import time
 from pathlib import Path
 
 import numpy as np
@@ -491,17 +490,15 @@ async def send_all(network, tag, payload):
 
 
 async def stall(network):
-    await asyncio.sleep(5.0)
+    """Say nothing until the others hang up, as after every act."""
 
 
 async def stall_before_the_charge(network):
     await announce(network)
-    await asyncio.sleep(5.0)
 
 
 async def stall_in_a_round(network):
     await be_ready(network)
-    await asyncio.sleep(5.0)
 
 
 async def replay(network):
@@ -551,11 +548,17 @@ async def leave(network):
     ],
 )
 def test_a_party_that_misbehaves_is_named_to_every_other(tmp_path, act, reasons, charged):
-    short = {"connect": 20.0, "data": 20.0, "round": 20.0}
-    if act in (stall, stall_before_the_charge, stall_in_a_round):
-        short["data" if act is stall else "round"] = 2.0
-    study = Study(tmp_path, 4, deadlines=short)
-    found = study.together(only=range(3), beside=[Impostor(study, act)])
+    late = {stall: "data", stall_before_the_charge: "round", stall_in_a_round: "round"}.get(act)
+    for seconds in (1.0, 6.0, 36.0) if late else (60.0,):  # a busy machine needs a longer deadline
+        deadlines = {"connect": 60.0, "data": 60.0, "round": 60.0} | (
+            {late: seconds} if late else {}
+        )
+        folder = tmp_path / f"{seconds:g}"
+        folder.mkdir()
+        study = Study(folder, 4, deadlines=deadlines)
+        found = study.together(only=range(3), beside=[Impostor(study, act)])
+        if all(getattr(found[i], "peer", None) == "hospital_d" for i in range(3)):
+            break
     for index in range(3):
         check_named(found[index], "hospital_d", *reasons)
         assert states(study, index) == (["spent"] if charged else ["returned"])
@@ -574,11 +577,10 @@ def test_a_party_that_hangs_up_is_named_to_every_other(tmp_path):
         await be_ready(network)
         network.close()
 
-    start = time.monotonic()
     found = study.together(only=range(3), beside=[Leaves(study, None)])
     for index in range(3):
+        # Found by the lost connection: by a deadline the reason would be another.
         check_named(found[index], "hospital_d", Reason.LOST)
-    assert time.monotonic() - start < 20.0  # found by the lost connection, not by a deadline
 
 
 # ---------------------------------------------------------------- other methods and units

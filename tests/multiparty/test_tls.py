@@ -30,7 +30,7 @@ class Town:
             pem = make_keys(folder, f"p{i}", days=valid)[1].read_text()
             self.parties.append(Party(f"p{i}", 1, pem, fingerprint_of(pem), "127.0.0.1", port))
 
-    async def party(self, i, *, keys=None, hello=HELLO, deadline=4.0, believes=None):
+    async def party(self, i, *, keys=None, hello=HELLO, deadline=30.0, believes=None):
         """Party i until all are connected and have passed a barrier; ``keys`` are whose files it uses."""
         name = f"p{i}" if keys is None else keys
         identity = Identity(
@@ -49,12 +49,12 @@ class Town:
         network.close()
         return numbers
 
-    def run(self, *beside, skip=(), **of):
+    def run(self, deadline=30.0, *beside, skip=(), **of):
         """All parties at once; ``of["p1"]`` are arguments of party 1."""
 
         async def everything():
             calls = [
-                self.party(i, **of.get(f"p{i}", {}))
+                self.party(i, deadline=deadline, **of.get(f"p{i}", {}))
                 for i in range(len(self.parties))
                 if i not in skip
             ]
@@ -71,6 +71,15 @@ class Town:
 @pytest.fixture
 def town(tmp_path):
     return Town(tmp_path)
+
+
+def in_time(run, good):
+    """What ``run`` gives with the first deadline for which it is good: a busy machine needs a longer one."""
+    for deadline in (1.0, 6.0, 36.0):
+        found = run(deadline)
+        if good(found):
+            break
+    return found
 
 
 def blames(error, name, *reasons):
@@ -93,8 +102,11 @@ def test_who_comes_late_is_waited_for(town):
 
 
 def test_who_is_missing_is_named(town):
-    found = town.run(skip={3}, p0={"deadline": 1.0}, p1={"deadline": 1.0}, p2={"deadline": 1.0})
-    assert all(blames(error, "p3", Reason.ABSENT) for error in found), found
+    def good(found):
+        return all(blames(error, "p3", Reason.ABSENT) for error in found)
+
+    found = in_time(lambda s: town.run(s, skip={3}), good)
+    assert good(found), found
 
 
 # ---------------------------------------------------------------- certificates
@@ -102,18 +114,23 @@ def test_who_is_missing_is_named(town):
 
 def test_a_server_with_a_certificate_that_is_not_in_the_plan(town):
     make_keys(town.folder, "stranger")
-    found = town.run(p0={"keys": "stranger"}, **{f"p{i}": {"deadline": 1.5} for i in (1, 2, 3)})
-    for i in (1, 2, 3):
-        assert blames(found[i], "p0", Reason.CERTIFICATE), found
+
+    def good(found):
+        return all(blames(found[i], "p0", Reason.CERTIFICATE) for i in (1, 2, 3))
+
+    found = in_time(lambda s: town.run(s, p0={"keys": "stranger"}), good)
+    assert good(found), found
 
 
 def test_an_owner_with_a_certificate_that_is_not_in_the_plan(town):
     make_keys(town.folder, "stranger")
-    of = {f"p{i}": {"deadline": 1.5} for i in range(4)}
-    of["p3"]["keys"] = "stranger"
-    found = town.run(**of)
+
+    def good(found):
+        return all(blames(found[i], "p3", Reason.ABSENT) for i in range(3))
+
+    found = in_time(lambda s: town.run(s, p3={"keys": "stranger"}), good)
+    assert good(found), found
     for i in range(3):
-        assert blames(found[i], "p3", Reason.ABSENT), found
         assert any("not in the plan" in note for note in found[i].__notes__)
     assert isinstance(found[3], PartyError)
     assert found[3].reason is Reason.REFUSED
@@ -122,20 +139,23 @@ def test_an_owner_with_a_certificate_that_is_not_in_the_plan(town):
 @pytest.mark.parametrize("who", [0, 3])
 def test_an_expired_certificate_is_refused_though_it_is_in_the_plan(tmp_path, who):
     town = Town(tmp_path, days={who: 0})
-    found = town.run(**{f"p{i}": {"deadline": 1.5} for i in range(4)})
     reason = Reason.CERTIFICATE if who == 0 else Reason.ABSENT
-    for i in {0, 1, 2} - {who}:
-        assert blames(found[i], f"p{who}", reason), found
+
+    def good(found):
+        return all(blames(found[i], f"p{who}", reason) for i in {0, 1, 2} - {who})
+
+    found = in_time(town.run, good)
+    assert good(found), found
     assert isinstance(found[who], PartyError)
 
 
 def test_swapped_certificates_are_refused_by_the_name_of_the_party_that_was_expected(town):
-    found = town.run(
-        p0={"keys": "p1", "deadline": 1.5}, p1={"keys": "p0", "deadline": 1.5},
-        p2={"deadline": 1.5}, p3={"deadline": 1.5},
-    )  # fmt: skip
-    for i in (2, 3):
-        assert blames(found[i], "p0", Reason.CERTIFICATE), found
+
+    def good(found):
+        return all(blames(found[i], "p0", Reason.CERTIFICATE) for i in (2, 3))
+
+    found = in_time(lambda s: town.run(s, p0={"keys": "p1"}, p1={"keys": "p0"}), good)
+    assert good(found), found
     assert all(isinstance(error, PartyError) for error in found)
 
 
@@ -147,17 +167,15 @@ def test_a_twin_that_trusts_every_certificate_of_the_plan_is_caught(town, monkey
         _Calls, "_context", lambda self, kind, trusted: usual(self, kind, everybody)
     )
     # The fingerprint alone still refuses it ...
-    found = town.run(
-        p0={"keys": "p1", "deadline": 1.5}, p1={"deadline": 1.5}, p2={"deadline": 1.5},
-        p3={"deadline": 1.5},
-    )  # fmt: skip
-    assert blames(found[3], "p0", Reason.CERTIFICATE), found
+
+    def good(found):
+        return blames(found[3], "p0", Reason.CERTIFICATE)
+
+    found = in_time(lambda s: town.run(s, p0={"keys": "p1"}), good)
+    assert good(found), found
     # ... and without it nothing does.
     monkeypatch.setattr(_Calls, "_number_of", lambda self, writer: _peer_by_port(self, writer))
-    found = town.run(
-        p0={"keys": "p1", "deadline": 1.5}, p1={"deadline": 1.5}, p2={"deadline": 1.5},
-        p3={"deadline": 1.5},
-    )  # fmt: skip
+    found = in_time(lambda s: town.run(s, p0={"keys": "p1"}), lambda found: not good(found))
     assert not blames(found[3], "p0", Reason.CERTIFICATE)
 
 
@@ -172,8 +190,8 @@ def _peer_by_port(calls, writer):
 
 async def _shake_hands(town, context):
     """What a client with this context gets from server 0, which runs alone."""
-    server = asyncio.create_task(town.party(0, deadline=3.0))
-    await asyncio.sleep(0.2)
+    server = asyncio.create_task(town.party(0))
+    await asyncio.sleep(0)  # it listens before it waits for anything
     try:
         reader, writer = await asyncio.open_connection(
             town.parties[0].host, town.parties[0].port, ssl=context
@@ -225,7 +243,7 @@ def test_strangers_do_not_stop_a_run(town):
         for party in town.parties[:3]
         for words in (b"", b"GET / HTTP/1.1\r\n\r\n", bytes(300))
     ]
-    assert town.run(*knocks) == [{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}]
+    assert town.run(30.0, *knocks) == [{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}]
 
 
 # ---------------------------------------------------------------- hellos

@@ -31,6 +31,8 @@ from skdp.nn import (
 from skdp.privacy import Outer, OuterSum, SparseRows, Vectors
 from skdp.privacy.gradients.device import arrays_of
 
+pytestmark = pytest.mark.blas
+
 LAYERS = [
     (Dense(3), (5,)),
     (Dense(1), (4,)),
@@ -292,8 +294,10 @@ def test_compiled_loops_equal_the_plain_ones(layer, shape, dtype, monkeypatch):
     for one, other in zip(compiled, numbers(layer, own, x, dy), strict=True):
         assert one.dtype == other.dtype
         near = 1e-5 if dtype == np.float32 else 1e-12
-        # In float32 the compiled loop of an LSTM takes a rational function for tanh.
-        np.testing.assert_allclose(one, other, rtol=near, atol=near * isinstance(layer, LSTM))
+        # In float32 the compiled loop of an LSTM takes a rational function for tanh. Sums of products of about 1
+        # that nearly cancel keep the error of their terms.
+        terms = isinstance(layer, LSTM | Conv2D | Dense)
+        np.testing.assert_allclose(one, other, rtol=near, atol=near * terms)
 
 
 def test_ties_of_max_pooling_go_to_the_first():

@@ -110,6 +110,7 @@ def test_estimates_are_enlarged_and_close():
     assert np.all(estimates < wanted + 1e-6 * sum(bounds))
 
 
+@pytest.mark.blas
 def test_vectors_are_the_same_drawn_at_once_or_one_by_one(monkeypatch):
     """Not the same numbers, but in both ways the same in every call, and standard normal."""
     for kept in (projections.KEPT, 0):
@@ -168,6 +169,7 @@ def test_huge_sums_wrap_and_stay_below_the_largest_integer():
         assert np.abs(total).max() < 2.0**56
 
 
+@pytest.mark.blas
 def test_places_and_neighbours_change_no_bit_of_the_others():
     rng = np.random.default_rng(8)
     X = rng.normal(size=(66, 12)) * 3.0

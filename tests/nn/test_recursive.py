@@ -24,6 +24,8 @@ from skdp.privacy.batches import Batch
 from skdp.privacy.gradients import blocks
 from tests.nn import test_replaced_records as replaced
 
+pytestmark = pytest.mark.blas
+
 C1, C2, G = 1.4, 0.4, 0.3
 RADIUS = (1 - G) * C2 + G * C1  # that of the trials of test_replaced_records
 assert math.isclose(RADIUS, replaced.CLIP)

@@ -39,6 +39,8 @@ from skdp.privacy.batches import Batch, BatchPlan, number_of_places
 from skdp.privacy.gradients import blocks
 from tests.privacy.exact.test_clipped_sum import unit_norm
 
+pytestmark = pytest.mark.blas
+
 CLIP, GRID = 0.7, 2.0**-24
 METHODS = ("materialized", "ghost", "one-by-one", "microbatch")
 PLAN = BatchPlan(1, "Poisson", 0.3, 20, 66, 1.0, 1.0)

@@ -9,6 +9,8 @@ from skdp.nn import LSTM, CrossEntropy, Dense, Embedding, MaskedMeanPool, ReLU, 
 from skdp.privacy.gradients import parts
 from skdp.privacy.gradients.device import arrays_of
 
+pytestmark = pytest.mark.blas
+
 LENGTH, WORDS = 9, 20
 NET = Sequential(
     [Embedding(WORDS, 3), LSTM(5, bidirectional=True), MaskedMeanPool(), Dense(4), ReLU(), Dense(2)]

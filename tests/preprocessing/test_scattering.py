@@ -56,6 +56,7 @@ def test_equals_kymatio(case):
     np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.blas
 @pytest.mark.parametrize("normalize", [None, "group", "l2"])
 @pytest.mark.parametrize("shape", [(28, 28, 1), (11, 9, 3)])
 def test_row_is_function_of_its_image_to_the_last_bit(normalize, shape):

@@ -51,7 +51,9 @@ def _means(
             rows = piece.rows[begin:end]
             out[:] = add_table_rows(rows, scaled[begin:end], ones, piece.n_table).ravel()
         else:
-            left, right = (_flat(factor[begin:end]) for factor in (piece.left, scaled))
+            # Copies: kernels of BLAS may add in another order where an array begins at an address that is no
+            # multiple of 16, and rows before this run move it.
+            left, right = (_flat(factor[begin:end].copy()) for factor in (piece.left, scaled))
             out[:] = (left.T @ right).ravel()
     return found
 

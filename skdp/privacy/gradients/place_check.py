@@ -27,8 +27,13 @@ PRODUCTS, FEWEST = 2**22, 16
 MOVED = (
     "a row's numbers changed its last bits with the row's place, in a batch of {} rows: one record would then "
     "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
-    "layers do. If nothing else is used, this BLAS needs another kernel (OPENBLAS_CORETYPE=Haswell), or "
+    "layers do. If nothing else is used, this BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge), or "
     "clipping='one-by-one', where the number of records is public"
+)
+DIES = (
+    "plain products of NumPy kill a process here: {}. The look at places is made of products, so it was "
+    "not started, and nothing was spent. Unset OPENBLAS_CORETYPE, or set OPENBLAS_CORETYPE=Sandybridge, "
+    "before Python starts"
 )
 BESIDE = (
     "a row's numbers changed where other rows hold {}: one record would then change what others add. Compute a "
@@ -76,6 +81,8 @@ def check_places(
     UnsupportedAccounting
         If a bit moved, if an array changed after it was returned, or if the function raised because of values. It
         cannot show that a function keeps its promise for all values, or in all threads: layers must be made so.
+        Also, before the function is called, if ``OPENBLAS_CORETYPE`` names kernels whose plain products kill a
+        process; a child process tries them.
 
     Examples
     --------
@@ -83,8 +90,10 @@ def check_places(
     >>> from skdp.privacy import Vectors, check_places
     >>> check_places(lambda X, y: [Vectors(np.tanh(X))], n_features=3)
     """
-    from skdp.kernels import one_blas_thread
+    from skdp.kernels import blas_that_dies, one_blas_thread
 
+    if device == "cpu" and (blas := blas_that_dies()) is not None:
+        raise UnsupportedAccounting(DIES.format(blas))
     function = function if device == "cpu" else ThroughDevice(function)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, n_features)).astype(dtype)

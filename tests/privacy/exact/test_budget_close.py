@@ -90,7 +90,7 @@ class Gate:
 
     def __call__(self, *arguments, **options):
         self.reached.set()
-        assert self.opened.wait(30)
+        assert self.opened.wait(300)
         return self.function(*arguments, **options)
 
 
@@ -108,7 +108,7 @@ class Job(threading.Thread):
         except BaseException as error:
             self.error = error
 
-    def ended(self, seconds=30):
+    def ended(self, seconds=300):
         self.join(seconds)
         return not self.is_alive()
 
@@ -121,7 +121,7 @@ def test_close_waits_for_a_release_of_another_thread(name, accountant, monkeypat
     gate = Gate(noise.KeyStream.__init__)
     monkeypatch.setattr(noise.KeyStream, "__init__", lambda *given, **more: gate(*given, **more))
     releasing = Job(release)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     closing = Job(session.close)
     assert not closing.ended(0.2)  # the release is under way: close waits
     gate.opened.set()
@@ -140,7 +140,7 @@ def test_close_waits_for_a_mechanism_of_another_thread(accountant, monkeypatch):
     gate = Gate(mechanisms.gaussian_grid)
     monkeypatch.setattr(mechanisms, "gaussian_grid", gate)
     releasing = Job(release)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     closing = Job(session.close)
     closing.ended(0.2)
     gate.opened.set()
@@ -157,7 +157,7 @@ def test_a_release_that_waits_for_close_is_refused(name, accountant):
     gate = Gate(session._keys.reservation.release)
     session._keys.reservation.release = gate
     closing = Job(session.close)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     releasing = Job(release)
     releasing.ended(0.1)
     gate.opened.set()
@@ -189,7 +189,7 @@ def test_a_report_waits_for_a_release_of_another_thread(accountant, monkeypatch)
     gate = Gate(mechanisms.gaussian)
     monkeypatch.setattr(mechanisms, "gaussian", gate)
     releasing = Job(release)
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     reporting = Job(session.report)
     assert not reporting.ended(0.2)
     gate.opened.set()
@@ -208,7 +208,7 @@ def test_close_and_release_in_a_race(accountant):
         book = BudgetAccountant(2.0, 1e-5)
         session = PrivacySession(epsilon=1.0, delta=1e-6, accountant=book)
         release = gaussian(session)
-        start = threading.Barrier(2, timeout=30)
+        start = threading.Barrier(2, timeout=300)
         releasing = Job(lambda start=start, release=release: (start.wait(), release())[1])
         start.wait()
         time.sleep(delay)
@@ -230,7 +230,7 @@ def test_a_reservation_changes_in_one_thread_at_a_time(first, accountant, monkey
     gate = Gate(getattr(accountant, name))
     monkeypatch.setattr(accountant, name, gate)
     leader = Job(getattr(reservation, first))
-    assert gate.reached.wait(30)
+    assert gate.reached.wait(300)
     follower = Job(reservation.release if first == "commit" else reservation.commit)
     assert not follower.ended(0.2)
     gate.opened.set()

@@ -81,7 +81,7 @@ def in_thread(function, *arguments):
 def test_blocks_of_two_threads_charge_their_own_ledgers():
     """Each of five fits of epsilon 1 went to the other thread's ledger, whose ceiling was 1."""
     accountants = [BudgetAccountant(50.0, 0.0), BudgetAccountant(50.0, 0.0)]
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=300)
 
     def work(mine, name, count):
         with mine:
@@ -105,12 +105,12 @@ def test_a_ceiling_of_one_holds_beside_a_block_of_another_thread():
     def elsewhere():
         with large:
             opened.set()
-            done.wait(30)
+            done.wait(300)
 
     thread = threading.Thread(target=elsewhere)
     with small:
         thread.start()
-        opened.wait(30)  # the newer block is that of another thread
+        opened.wait(300)  # the newer block is that of another thread
         granted = 0
         for _ in range(5):
             with contextlib.suppress(PrivacyBudgetExceeded):
@@ -304,12 +304,12 @@ def test_one_handle_twice(accountant):
         def elsewhere():
             with accountant:
                 inside.set()
-                done.wait(30)
+                done.wait(300)
                 fit()
 
         thread = threading.Thread(target=elsewhere)
         thread.start()
-        inside.wait(30)
+        inside.wait(300)
         fit()
     assert current_accountant() is None
     with pytest.raises(PrivacyBudgetExceeded):  # that of the thread is still open
@@ -604,7 +604,7 @@ def script(text, *arguments):
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([root, HERE])},
-        timeout=60,
+        timeout=300,
     )
 
 

@@ -37,7 +37,7 @@ def python(text, *arguments):
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([ROOT, HERE])},
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -279,7 +279,7 @@ def test_processes_racing_for_a_ceiling(start, workers, path, monkeypatch):
     ]
     for runner in runners:
         runner.start()
-    granted, messages = zip(*[queue.get(timeout=60) for _ in runners])
+    granted, messages = zip(*[queue.get(timeout=300) for _ in runners])
     for runner in runners:
         runner.join()
     assert all("would pass the ceiling" in message for message in messages)

@@ -11,6 +11,8 @@ from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.privacy.statistics import column_sums as sums_module
 from skdp.privacy.statistics import histogram as histogram_module
 
+pytestmark = pytest.mark.blas
+
 GRID = 2.0**-20
 CENTER = np.array([0.0, 1.0, -2.0, 0.25])
 REACH = np.array([1.0, 2.0, 1e-3, 3.0])

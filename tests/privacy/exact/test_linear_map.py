@@ -15,6 +15,8 @@ from skdp.losses import LogisticLoss, MultinomialLoss
 from skdp.privacy import Bounded, PrivateRecords
 from skdp.privacy.statistics.linear_map import linear_map, spectral_norm_bound
 
+pytestmark = pytest.mark.blas
+
 RNG = np.random.default_rng(2)
 
 

@@ -12,6 +12,8 @@ from skdp.exceptions import UnsupportedAccounting
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 
+pytestmark = pytest.mark.blas
+
 LOSSES = [LogisticLoss(), HuberLoss(0.7), MultinomialLoss(3)]
 NAMES = [loss.name for loss in LOSSES]
 

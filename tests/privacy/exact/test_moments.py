@@ -15,6 +15,8 @@ from skdp.privacy import PrivacySession, PrivateRecords, accounting
 from skdp.privacy.statistics.moments import RowMoments
 from tests.privacy.audit import mu_lower
 
+pytestmark = pytest.mark.blas
+
 RNG = np.random.default_rng(3)
 
 

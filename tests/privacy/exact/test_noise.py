@@ -318,7 +318,7 @@ class TestKeyStream:
             "assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7\n"
             "stream.words(1)\n"
         )
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
     def test_shared_by_threads_hands_out_no_word_twice(self):
         stream = KeyStream(2)
@@ -360,7 +360,7 @@ def test_import_is_light():
         "bad = {'numba', 'cryptography', 'mpmath', 'scipy'} & set(sys.modules)\n"
         "assert not bad, bad\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 class TestSelection:

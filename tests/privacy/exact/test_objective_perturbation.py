@@ -34,6 +34,8 @@ from skdp.privacy.accounting.objective import (
 from skdp.privacy.accounting.recheck.objective import recheck_objective
 from tests.privacy.audit import mu_lower
 
+pytestmark = pytest.mark.blas
+
 LOGISTIC = LogisticLoss()
 
 # ------------------------------------------------------------------ the theorem, by exact densities

@@ -6,6 +6,8 @@ import pytest
 from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy import Outer, OuterSum, PrivateRecords, Vectors, check_places
 
+pytestmark = pytest.mark.blas
+
 
 def rowwise(X, y):
     return [
