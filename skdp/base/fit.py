@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from skdp._compat import around_this_fit, paid_before_this_fit, warn_user
+from skdp.base.containers import check_collected
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.privacy import (
@@ -157,7 +158,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
@@ -165,7 +166,9 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
+        check_collected(X=X, y=y, groups=groups, **more)
         self._check_before_data(groups)
+        _warn_without_cache()
         with self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
@@ -276,9 +279,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """Warn of what public numbers show, before the first release."""
         shape = problem.records.shape
         if self.delta >= 1.0 / shape.n_units:
+            # The largest power of ten that is at most 1 / (10 n), from the public number of units.
+            small = 10.0 ** -len(str(10 * shape.n_units - 1))
             warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would pass; use a smaller delta",
+                f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
             )
 
@@ -354,6 +359,7 @@ class ExactFit(_Fit[ProblemT]):
         -------
         self : estimator
         """
+        check_collected(X=X, y=y, **more)
         self._check_parameters()
         if "groups" in more:
             raise TypeError(
@@ -365,6 +371,12 @@ class ExactFit(_Fit[ProblemT]):
         self._warn_after(solution)
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _warn_without_cache() -> None:
+    from skdp.kernels import warn_without_cache  # it loads numba, which no import of skdp does
+
+    warn_without_cache()
 
 
 def _check_returned(found: object, wanted: type, method: str) -> None:

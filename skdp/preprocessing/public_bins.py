@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base.cells import as_table
+from skdp.base.containers import check_collected
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
 
 __all__ = ["PublicBinsEncoder"]
@@ -259,6 +260,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
         """Return the number of rows, and the function that gives a column by its position."""
+        check_collected(X=X)
         if not _is_frame(X):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]

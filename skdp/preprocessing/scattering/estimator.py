@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
+from skdp.base.containers import check_collected
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
@@ -140,6 +141,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         scratch = copy(self)
+        check_collected(X=X)
         own = _own_shape(X)
         table = _table(scratch, X, reset=True)
         shape = scratch._shape(own, table.shape[1])
@@ -180,6 +182,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         from skdp.preprocessing.scattering.transform import scatter
 
         check_is_fitted(self)
+        check_collected(X=X)
         own = _own_shape(X)
         if own is not None and own != self.image_shape_:
             raise ValueError(f"X holds images of shape {own}, but fit saw {self.image_shape_}")
