@@ -3,9 +3,9 @@
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
 
-The order of a private fit: parameters, the accountant's reservation, ``read``, ``solve``, the recheck. Nothing of
-the data is read before the reservation. Fitted attributes are set last. A failure before the first release hands
-the reservation back and leaves the estimator as it was.
+The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, ``solve``, the
+recheck. Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the
+first release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the

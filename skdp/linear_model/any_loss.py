@@ -62,8 +62,8 @@ class GLMAnyLoss(GLMRegressor):
 
         Notes
         -----
-        **Not private.** Predictions are compared with the given labels without noise: on private rows the score is a
-        release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
         ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
         `skdp.statistics.mean`.
         """

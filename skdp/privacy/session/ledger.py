@@ -6,6 +6,7 @@ call.
 
 import math
 from dataclasses import dataclass
+from logging import DEBUG, INFO
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
@@ -184,10 +185,14 @@ class Ledger:
     # ---------------------------------------------------------------- plans
 
     def add(self, *plans: Plan) -> None:
-        """Keep plans that were admitted, and write them to the log."""
+        """Keep plans that were admitted, and write them to the log.
+
+        What is planned after a release may follow from it, so it is no line of level INFO.
+        """
         self.plans.extend(plans)
+        level = DEBUG if self.rows else INFO
         for plan in () if self.exact else plans:
-            LOGGER.info("plan: %s: %s", plan.purpose, _text(plan))
+            LOGGER.log(level, "plan: %s: %s", plan.purpose, _text(plan))
 
     def admit(self, mu2: float) -> None:
         """Refuse what the budget does not hold."""
