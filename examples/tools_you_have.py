@@ -82,7 +82,7 @@ def mlflow_page():
     import mlflow
     from mlflow.data.numpy_dataset import from_numpy
 
-    mlflow.set_tracking_uri(f"sqlite:///runs.db")
+    mlflow.set_tracking_uri("sqlite:///runs.db")
     client = mlflow.MlflowClient()
 
     def logged(fit):

@@ -124,9 +124,11 @@ def test_predictions_statistics_and_words_say_so_too():
         for use in (model.predict, skdp.statistics.mean, skdp.statistics.count):
             with pytest.raises(TypeError, match="collect it first"):
                 use(make())
-    for kind in ("polars", "dask frame", "generator"):
+    for kind in ("polars", "dask frame", "path"):
         with pytest.raises(TypeError, match="collect it first"):
             skdp.DPWord2Vec(unit="record").fit(LAZY[kind][0]())
+    with pytest.raises(TypeError, match=r"use list\(sentences\)"):
+        skdp.DPWord2Vec(unit="record").fit(moving())
 
 
 def test_what_is_in_memory_passes():

@@ -74,7 +74,6 @@ def _fetch(arguments: argparse.Namespace) -> None:
 def ledger(arguments: argparse.Namespace) -> None:
     """Print what was charged to a ledger file."""
     from skdp.privacy import read_ledger
-    from skdp.privacy.budget.display import CLAIM
 
     try:
         book = read_ledger(arguments.file)
@@ -89,7 +88,10 @@ def ledger(arguments: argparse.Namespace) -> None:
         f"writes     {book['writes']}  (only grows: a smaller number than before is a restored copy)"
     )
     spent, left = book["spent"], book["remaining"]
-    print(f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  ({CLAIM})")
+    print(
+        f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  (claim the ceiling, unless number and cost "
+        "of the fits were fixed beforehand)"
+    )
     print(
         f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)"
     )
