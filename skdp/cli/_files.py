@@ -89,8 +89,8 @@ def ledger(arguments: argparse.Namespace) -> None:
     )
     spent, left = book["spent"], book["remaining"]
     print(
-        f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  (claim the ceiling, unless number and cost "
-        "of the fits were fixed beforehand)"
+        f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  (claim the ceiling, unless number and "
+        "cost of the fits were fixed beforehand)"
     )
     print(
         f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)"
