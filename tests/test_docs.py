@@ -275,3 +275,11 @@ def test_without_docstrings():
         [sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT.parent
     )
     assert done.stdout.strip() == "{None}", done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(n for n, cls in ALL.items() if hasattr(cls, "score")))
+def test_every_score_says_that_it_is_not_private(name):
+    said = " ".join(inspect.getdoc(ALL[name].score).split())
+    assert "Not private" in said
+    for other in ("cross_val_score", "permutation_importance", "partial_dependence"):
+        assert other in said

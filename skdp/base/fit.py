@@ -3,9 +3,9 @@
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
 
-The order of a private fit: parameters, the accountant's reservation, ``read``, ``solve``, the recheck. Nothing of
-the data is read before the reservation. Fitted attributes are set last. A failure before the first release hands
-the reservation back and leaves the estimator as it was.
+The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, ``solve``, the
+recheck. Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the
+first release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
@@ -25,6 +25,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp._compat import warn_user
 from skdp.around import forget, lines_around, notice, paid_before
+from skdp.base.containers import check_collected
 from skdp.base.parameters import check_groups, check_privacy
 from skdp.base.weights import taken_arguments
 from skdp.exceptions import PrivacyAccountingError
@@ -169,8 +170,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
+        check_collected(X=X, y=y, groups=groups, **more)
         self._check_before_data(groups)
         more = taken_arguments(self, more)
+        _warn_without_cache()
         notice(self)
         # A floating-point warning would tell that one record is very large, or very small.
         with np.errstate(all="ignore"), self._open_session(self._units_before(X)) as session:
@@ -284,9 +287,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """Warn of what public numbers show, before the first release."""
         shape = problem.records.shape
         if self.delta >= 1.0 / shape.n_units:
+            # The largest power of ten that is at most 1 / (10 n), from the public number of units.
+            small = 10.0 ** -len(str(10 * shape.n_units - 1))
             warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would pass; use a smaller delta",
+                f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
             )
 
@@ -359,6 +364,7 @@ class ExactFit(_Fit[ProblemT]):
         -------
         self : estimator
         """
+        check_collected(X=X, y=y, **more)
         self._check_parameters()
         if "groups" in more:
             raise TypeError(
@@ -371,6 +377,12 @@ class ExactFit(_Fit[ProblemT]):
         self._warn_after(solution)
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _warn_without_cache() -> None:
+    from skdp.kernels import warn_without_cache  # it loads numba, which no import of skdp does
+
+    warn_without_cache()
 
 
 def _check_returned(found: object, wanted: type, method: str) -> None:

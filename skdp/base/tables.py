@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
+from skdp.base.containers import check_collected, refuse_dates
 from skdp.base.weights import UNBOUNDED
 from skdp.kernels.protocols import Matrix, is_cupy
 
@@ -77,6 +78,11 @@ def validate_table(
     y : ndarray
         Only if ``y`` was given.
     """
+    check_collected(X=X, y=y)
+    if not is_untyped(
+        X
+    ):  # untyped cells are read one by one, and those that are no numbers refused
+        refuse_dates(X, "X")
     options: dict[str, object] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
@@ -259,8 +265,10 @@ def clipped_weights(
         raise ValueError(UNBOUNDED)
     if is_cupy(sample_weight):
         sample_weight = cast("NDArray[np.float64]", sample_weight.get())
+    cells = as_cells(sample_weight)
+    refuse_dates(cells, "sample_weight")
     try:
-        values = cell_numbers(sample_weight)
+        values = cell_numbers(cells)
     except (TypeError, ValueError):
         values = None
     if values is None:

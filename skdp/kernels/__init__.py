@@ -38,5 +38,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "sum_cbow_gradients": "skdp.kernels.cbow",
         "sup_gradient_kernel": "skdp.kernels.sup.kernel",
         "vertex_kernel": "skdp.kernels.sup.vertices",
+        "warn_without_cache": "skdp.kernels.numba_jit",
     },
 )

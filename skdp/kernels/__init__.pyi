@@ -11,6 +11,7 @@ from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
+from skdp.kernels.numba_jit import warn_without_cache as warn_without_cache
 from skdp.kernels.record_squares import add_rounded as add_rounded
 from skdp.kernels.record_squares import gram_products as gram_products
 from skdp.kernels.record_squares import masked_outer_squares as masked_outer_squares

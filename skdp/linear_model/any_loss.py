@@ -60,6 +60,13 @@ class GLMAnyLoss(GLMRegressor):
         Returns
         -------
         float
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
+        `skdp.statistics.mean`.
         """
         from sklearn.metrics import r2_score
 

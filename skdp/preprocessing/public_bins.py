@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._export import name_features
 from skdp.base.cells import as_table
+from skdp.base.containers import check_collected
 from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
@@ -286,6 +287,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
         """Return the number of rows, and the function that gives a column by its position."""
+        check_collected(X=X)
         if is_cupy(X):
             raise TypeError(
                 "PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame"

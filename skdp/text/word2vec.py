@@ -40,6 +40,7 @@ from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
     Sentences,
+    check_form,
     check_vocabulary,
     read_sentences,
     windows_of,
@@ -370,6 +371,7 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
                 "unit='group' needs groups= in fit: the document or person of each sentence. "
                 "groups=range(len(sentences)) makes each sentence a document of its own"
             )
+        check_form(sentences)
         return super().fit(sentences, None, groups=groups, **more)
 
     def read(self, X: object, y: object = None, groups: object = None) -> SentenceProblem:

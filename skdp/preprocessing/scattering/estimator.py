@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
+from skdp.base.containers import check_collected
 from skdp.base.tables import validate_table
 from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
@@ -149,6 +150,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         refuse_weights(more)
         self._check_parameters()
         scratch = copy(self)
+        check_collected(X=X)
         own = _own_shape(X)
         table = _table(scratch, X, reset=True)
         shape = scratch._shape(own, table.shape[1])
@@ -189,6 +191,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         from skdp.preprocessing.scattering.transform import scatter
 
         check_is_fitted(self)
+        check_collected(X=X)
         own = _own_shape(X)
         if own is not None and own != self.image_shape_:
             raise ValueError(f"X holds images of shape {own}, but fit saw {self.image_shape_}")

@@ -124,7 +124,7 @@ def test_a_ceiling_of_one_holds_beside_a_block_of_another_thread():
 
 
 READS = {
-    "estimator": lambda: dummy.DummyClassifier().fit("not an array", None),
+    "estimator": lambda: dummy.DummyClassifier().fit(object(), None),
     "session": lambda: PrivacySession(epsilon=1.0, delta=1e-6),
     "exact session": lambda: PrivacySession(epsilon=np.inf, delta=0.0),
     "real estimator": lambda: DPIGHTClassifier(classes=(0, 1)).fit([["not"], ["read"]], [0, 1]),

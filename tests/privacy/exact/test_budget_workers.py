@@ -243,5 +243,5 @@ def test_search_never_passes_its_ceiling(n_jobs, delta, data):
             dummy.DummyClassifier(epsilon=1.0, delta=delta, accountant=accountant).fit(X, y > 0)
     full = len(accountant.ledger())
     with pytest.raises(PrivacyBudgetExceeded):
-        model.fit("not even an array", None)
+        model.fit(object(), None)
     assert len(accountant.ledger()) == full
