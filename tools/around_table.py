@@ -512,9 +512,7 @@ def cases():
     yield (
         "dask-ml",
         "GridSearchCV",
-        lambda: dask_search.GridSearchCV(
-            classifier(), {"alpha": [0.0]}, cv=kfold, scheduler="synchronous"
-        ).fit(X, y),
+        lambda: dask_search.GridSearchCV(classifier(), {"alpha": [0.0]}, cv=kfold).fit(X, y),
         NAMED,
         "unpaid scores",
     )

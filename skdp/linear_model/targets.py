@@ -245,22 +245,6 @@ class LabelModel(TableModel, ClassifierMixin):
             return like(X, np.column_stack([expit(-scores), expit(scores)]))
         return like(X, softmax(scores, axis=1))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of `predict`; on private data it is not private.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
-        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
-        return float(accuracy_score(y, found, sample_weight=sample_weight))
-
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them.
 
@@ -302,7 +286,8 @@ class LabelModel(TableModel, ClassifierMixin):
         ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
         `skdp.statistics.mean`.
         """
-        return float(super().score(X, y, sample_weight))
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
 
 
 class NumberModel(TableModel, RegressorMixin):
