@@ -214,6 +214,8 @@ FITS = [
 ]
 
 
+# Where the rows lie matters here, and not what models of 200 records are worth.
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 @pytest.mark.parametrize(
     ("kind", "options"), FITS, ids=lambda part: getattr(part, "__name__", None)
 )
@@ -252,6 +254,8 @@ def test_each_unit_by_itself_on_a_device(xp, clipping, unit):
     np.testing.assert_allclose(device, host, rtol=1e-3, atol=1e-4)
 
 
+# Where the rows lie matters here, and not what models of 200 records are worth.
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_what_a_device_cannot_do_is_refused_before_anything_is_spent():
     X, y = data()
     accountant = BudgetAccountant(10.0, 1e-4)
