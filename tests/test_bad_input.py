@@ -421,6 +421,8 @@ def test_coef_init_says_what_is_wrong(coef, message):
     assert ("NaN" in str(told.value)) == ("NaN" in message)
 
 
+# What is spent matters here; the released clip norm is drawn anew each time, and is sometimes tiny.
+@pytest.mark.filterwarnings("ignore:the released clip_norm is tiny:skdp.exceptions.UtilityWarning")
 def test_full_batches_of_groups_keep_their_mu():
     from skdp import DPSGDClassifier
 

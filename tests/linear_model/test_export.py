@@ -93,7 +93,7 @@ def test_three_classes(name):
     assert_the_same(model, made)
 
 
-# 80 records and labels that follow no column: the noise of such fits is warned of, and is not looked at.
+# What is exported matters here, and not what models of 80 records are worth.
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 @each_model
 def test_sparse_coefficients_names_and_no_intercept(name):

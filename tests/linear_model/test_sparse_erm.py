@@ -238,6 +238,8 @@ def test_without_a_found_feature_the_refit_is_not_spent():
 # ------------------------------------------------------------------ defaults
 
 
+# The number of steps is public; the released clip norm is drawn anew each time, and is sometimes tiny.
+@pytest.mark.filterwarnings("ignore:the released clip_norm is tiny:skdp.exceptions.UtilityWarning")
 def test_automatic_steps_grow_with_what_is_known_publicly():
     def steps(n=20_000, size=30_000, epsilon=1.0, delta=1e-5, adjacency="replace-one"):
         return automatic_steps(n, size, epsilon=epsilon, delta=delta, adjacency=adjacency)

@@ -10,6 +10,7 @@ from scipy.special import expit
 
 import skdp.privacy.mechanisms
 from skdp import MPCOutputPerturbationClassifier, MPCOutputPerturbationRegressor
+from skdp.exceptions import UtilityWarning
 from skdp.losses import HuberLoss, LogisticLoss, SquaredLoss
 from skdp.multiparty import Owners
 from skdp.multiparty.output import average_of_minimizers, ridge_loss
@@ -210,6 +211,8 @@ def test_the_twin_with_the_bound_of_the_pooled_data_is_caught():
 
 def test_the_errata_are_in_the_report():
     X, y = table()
-    model = MPCOutputPerturbationClassifier(classes=(0, 1), random_state=0).fit(X, y, owners=LABELS)
+    model = MPCOutputPerturbationClassifier(classes=(0, 1), random_state=0)
+    with pytest.warns(UtilityWarning, match="the noise moves the scores"):
+        model.fit(X, y, owners=LABELS)
     assert "Theorem 6.3.1" in model.privacy_.erratum
     assert "sqrt(n_parameters)" in model.privacy_.erratum

@@ -61,7 +61,10 @@ def test_a_cnn_is_recalibrated_too():
 
 def test_few_records_are_told_about_probabilities():
     X, y = coins(300)
-    with pytest.warns(UtilityWarning, match="may be worse than the frequencies"):
+    with (
+        pytest.warns(UtilityWarning, match="300 records at epsilon=0.5 are few for a net"),
+        pytest.warns(UtilityWarning, match="may be worse than the frequencies"),
+    ):
         DPMLPClassifier(epsilon=0.5, classes=(0, 1), max_iter=3, random_state=0).fit(X, y)
 
 

@@ -216,6 +216,8 @@ FITS = [
 ]
 
 
+# Where the rows lie matters here, and not what models of 200 records are worth.
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 @pytest.mark.parametrize(
     ("kind", "options"), FITS, ids=lambda part: getattr(part, "__name__", None)
 )
@@ -281,6 +283,8 @@ def test_a_net_gets_the_same_shapes_on_a_device_however_many_rows_there_are(xp, 
         np.testing.assert_allclose(outputs, host[: len(outputs)], rtol=1e-4, atol=1e-5)
 
 
+# Where the rows lie matters here, and not what models of 200 records are worth.
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 def test_what_a_device_cannot_do_is_refused_before_anything_is_spent():
     X, y = data()
     accountant = BudgetAccountant(10.0, 1e-4)

@@ -29,7 +29,7 @@ from tests.privacy import audit
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("one_calibration")]
 
-STEPS, RUNS, N, EPSILON, DELTA = 5, 6, 8, 12.0, 1e-5
+STEPS, RUNS, N, EPSILON, DELTA = 5, 20, 8, 12.0, 1e-5
 C1, C2, G = 0.1, 0.05, 0.5
 RADIUS = (1 - G) * C2 + G * C1
 HONEST = mechanisms.gaussian
