@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 
 from skdp._compat import warn_user
 from skdp.around.callers import Finding, about_call, about_function, named, steps_before
-from skdp.around.kinds import is_a, nested, own
+from skdp.around.kinds import is_a, nested, one_look, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -142,14 +142,15 @@ def _on_stack(inner: Any, top: FrameType | None = None) -> tuple[dict[str, str],
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []
     outermost = None
-    for frame in _frames(top):
-        findings = _findings_in(frame, inner)
-        if findings is None:
-            continue
-        outer, outermost = _read(findings, frame), frame
-        # How a caller that is named works inside, by folds or by other wrappers, is no news.
-        caller = _caller_of(frame, inner)
-        found = outer if caller is not None and named(caller, inner) else [*outer, *found]
+    with one_look():
+        for frame in _frames(top):
+            findings = _findings_in(frame, inner)
+            if findings is None:
+                continue
+            outer, outermost = _read(findings, frame), frame
+            # How a caller that is named works inside, by folds or by other wrappers, is no news.
+            caller = _caller_of(frame, inner)
+            found = outer if caller is not None and named(caller, inner) else [*outer, *found]
     return dict(found), outermost
 
 

@@ -1,10 +1,12 @@
 """Exact types of other libraries, found without importing them: an object's module is there already."""
 
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Kinds", "PrivateKind", "is_a", "nested", "own", "params_of"]
+__all__ = ["Kinds", "PrivateKind", "is_a", "nested", "one_look", "own", "params_of"]
 
 ValueT = TypeVar("ValueT")
 
@@ -41,24 +43,53 @@ class Kinds(Generic[ValueT]):
 
     def __init__(self, table: Mapping[tuple[str, str], ValueT]) -> None:
         self.table = dict(table)
+        self._by_name: dict[str, list[tuple[str, ValueT]]] = {}
+        for (module, name), value in self.table.items():
+            self._by_name.setdefault(name, []).append((module, value))
+
+    def _of_class(self, kind: type) -> ValueT | None:
+        for module, value in self._by_name.get(kind.__name__, ()):
+            if _is_class(kind, module, kind.__name__):
+                return value
+        return None
 
     def exact(self, thing: object) -> ValueT | None:
         """The value of this very class: a subclass may override anything, so it is another class."""
-        for (module, name), value in self.table.items():
-            if _is_class(type(thing), module, name):
-                return value
-        return None
+        return self._of_class(type(thing))
 
     def nearest(self, thing: object) -> ValueT | None:
-        """The value of the first class in the table from which the thing's class inherits."""
-        for (module, name), value in self.table.items():
-            if is_a(thing, module, name):
-                return value
-        return None
+        """The value of the first class in the thing's order of inheritance that the table has."""
+        found = (self._of_class(kind) for kind in type(thing).__mro__)
+        return next((value for value in found if value is not None), None)
+
+
+_LOOK = threading.local()
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Ask each object for its parameters once inside: nobody changes them while the stack is read."""
+    _LOOK.known = {}
+    try:
+        yield
+    finally:
+        _LOOK.known = None
 
 
 def params_of(thing: object) -> dict[str, Any]:
     """All parameters of an estimator and of those inside it; none for what has no usable `get_params`."""
+    known: dict[int, tuple[object, dict[str, Any]]] | None = getattr(_LOOK, "known", None)
+    if known is None:
+        return _asked_params(thing)
+    if id(thing) not in known:
+        known[id(thing)] = (
+            thing,
+            _asked_params(thing),
+        )  # the object is kept, so its id stays its own
+    return known[id(thing)][1]
+
+
+def _asked_params(thing: object) -> dict[str, Any]:
     asked: Callable[..., Any] | None = getattr(thing, "get_params", None)
     if isinstance(thing, (type, PrivateKind)) or not callable(asked):
         return {}
