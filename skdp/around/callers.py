@@ -76,6 +76,12 @@ _SAFE: Kinds[Callable[[Any], Iterator[str]]] = Kinds(
 _LABELS = (
     "makes one fit for each label, or pair of labels, that it finds, which shows the label set"
 )
+_RENUMBERS = "renumbers the labels that it finds, so one record can rename the labels of all others"
+_LAST = "fits its last estimator on scores of these records, and makes many fits"
+_COLUMNS = "chooses columns by non-private scores of these records, and makes many fits"
+_ERRORS = (
+    "repeats or weights records by the errors of earlier fits, so one record counts several times"
+)
 _WORDS: Kinds[str] = Kinds(
     {
         ("sklearn.ensemble", "BaggingClassifier"): (
@@ -87,22 +93,14 @@ _WORDS: Kinds[str] = Kinds(
             "repeats records (bootstrap) or draws rows, seeds each member with 31 bits and makes many fits, so "
             "one record counts several times"
         ),
-        ("sklearn.ensemble", "AdaBoostClassifier"): (
-            "repeats or weights records by the errors of earlier fits, so one record counts several times"
-        ),
-        ("sklearn.ensemble", "AdaBoostRegressor"): (
-            "repeats or weights records by the errors of earlier fits, so one record counts several times"
-        ),
+        ("sklearn.ensemble", "AdaBoostClassifier"): _ERRORS,
+        ("sklearn.ensemble", "AdaBoostRegressor"): _ERRORS,
         ("sklearn.ensemble", "StackingClassifier"): (
             "renumbers the labels that it finds, fits its last estimator on scores of these records and makes "
             "many fits"
         ),
-        ("sklearn.ensemble", "StackingRegressor"): (
-            "fits its last estimator on scores of these records, and makes many fits"
-        ),
-        ("sklearn.ensemble", "VotingClassifier"): (
-            "renumbers the labels that it finds, so one record can rename the labels of all others"
-        ),
+        ("sklearn.ensemble", "StackingRegressor"): _LAST,
+        ("sklearn.ensemble", "VotingClassifier"): _RENUMBERS,
         ("sklearn.model_selection", "TunedThresholdClassifierCV"): (
             "chooses its threshold by non-private scores of these records"
         ),
@@ -125,16 +123,12 @@ _WORDS: Kinds[str] = Kinds(
         ("sklearn.linear_model", "RANSACRegressor"): (
             "chooses records by their errors, without noise, and makes as many fits as these records ask for"
         ),
-        ("sklearn.feature_selection", "RFECV"): (
-            "chooses columns by non-private scores of these records, and makes many fits"
-        ),
+        ("sklearn.feature_selection", "RFECV"): _COLUMNS,
         ("sklearn.feature_selection", "RFE"): (
             "makes many fits, one after the other on fewer columns; their number is public, and no report adds "
             "them up"
         ),
-        ("sklearn.feature_selection", "SequentialFeatureSelector"): (
-            "chooses columns by non-private scores of these records, and makes many fits"
-        ),
+        ("sklearn.feature_selection", "SequentialFeatureSelector"): _COLUMNS,
         ("sklearn.impute", "IterativeImputer"): (
             "fits each column on the rows in which it is not missing, stops by unpaid errors, and makes many fits"
         ),
@@ -147,11 +141,44 @@ _WORDS: Kinds[str] = Kinds(
         ("fairlearn.postprocessing", "ThresholdOptimizer"): (
             "chooses thresholds by labels and groups of these records, without noise"
         ),
-        ("cleanlab.classification", "CleanLearning"): (
-            "leaves records out by scores of them, without noise, and makes many fits"
+        ("doubleml", "DoubleML"): (
+            "estimates from residuals of these records, without noise, and makes a fit for each fold"
         ),
-        ("cleanlab.regression.learn", "CleanLearning"): (
-            "leaves records out by scores of them, without noise, and makes many fits"
+        ("mlxtend.classifier", "EnsembleVoteClassifier"): _RENUMBERS,
+        **dict.fromkeys(
+            [
+                ("mlxtend.classifier", "StackingClassifier"),
+                ("mlxtend.classifier", "StackingCVClassifier"),
+                ("mlxtend.regressor", "StackingRegressor"),
+                ("mlxtend.regressor", "StackingCVRegressor"),
+            ],
+            _LAST,
+        ),
+        **dict.fromkeys(
+            [
+                ("mlxtend.feature_selection", "SequentialFeatureSelector"),
+                ("mlxtend.feature_selection", "ExhaustiveFeatureSelector"),
+                ("feature_engine.selection", "BaseSelector"),
+            ],
+            _COLUMNS,
+        ),
+        **dict.fromkeys(
+            [
+                ("mapie.classification", "SplitConformalClassifier"),
+                ("mapie.classification", "CrossConformalClassifier"),
+                ("mapie.regression", "SplitConformalRegressor"),
+                ("mapie.regression", "CrossConformalRegressor"),
+                ("mapie.regression", "JackknifeAfterBootstrapRegressor"),
+                ("mapie.regression", "ConformalizedQuantileRegressor"),
+            ],
+            "computes its intervals from errors of these records, without noise",
+        ),
+        **dict.fromkeys(
+            [
+                ("cleanlab.classification", "CleanLearning"),
+                ("cleanlab.regression.learn", "CleanLearning"),
+            ],
+            "leaves records out by scores of them, without noise, and makes many fits",
         ),
     }
 )
@@ -221,9 +248,10 @@ def about_call(caller: Any, inner: Any, sparse: bool = False) -> Iterator[Findin
 
 
 def named(caller: Any, inner: Any) -> bool:
-    """Whether a caller that holds a private estimator is itself not known to be safe."""
+    """Whether a caller is itself not known to be safe, and what is inside it was looked at or is known."""
     try:
-        return bool(nested(caller)) and any(True for _ in _about_itself(caller, inner))
+        seen = bool(nested(caller)) or _WORDS.nearest(caller) is not None
+        return seen and any(True for _ in _about_itself(caller, inner))
     except Exception:  # `about_call` fails on it too, and then it is named
         return True
 
