@@ -168,8 +168,10 @@ def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] 
     module, name = _module(frame), frame.f_code.co_name
     top = module.partition(".")[0]
     if name == "fit" and top not in ("skdp", "sklearn"):
-        method = _method_of(frame)
-        if method is not None and method[1] is inner:
+        written = (
+            inspect.unwrap(vars(kind)["fit"]) for kind in type(inner).__mro__ if "fit" in vars(kind)
+        )
+        if any(getattr(fit, "__code__", None) is frame.f_code for fit in written):
             return about_subclass(inner)
     if module == _VALIDATION and name in _FUNCTIONS:
         given = frame.f_locals
