@@ -102,6 +102,16 @@ def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
+def _other_tops() -> list[FrameType]:
+    """The tops of the stacks of all other threads.
+
+    The top of this thread is the caller itself. In a variable of it, that would be a cycle, and all frames around
+    would live, with what they hold, until the garbage collector comes.
+    """
+    me = threading.get_ident()
+    return [top for who, top in sys._current_frames().items() if who != me]
+
+
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
@@ -241,9 +251,8 @@ def _on_stack(
 
 def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | None]:
     """The same of a caller that runs in another thread and holds this estimator, or of which nothing is known."""
-    tops = [top for who, top in sys._current_frames().items() if who != threading.get_ident()]
     unknown = None
-    for top in tops:
+    for top in _other_tops():
         for frame in _frames(top):
             caller = _caller_of(frame, estimator)
             if caller is None:
@@ -270,8 +279,8 @@ def _runs(name: str) -> bool:
     call = _RUNNING.get(name)
     if call is None:
         return False
-    tops = sys._current_frames().values()
-    return any(id(frame) == call.frame_id for top in tops for frame in _frames(top))
+    stacks = [_frames(), *map(_frames, _other_tops())]
+    return any(id(frame) == call.frame_id for stack in stacks for frame in stack)
 
 
 def _record_of(estimator: object) -> Record | None:

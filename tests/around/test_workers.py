@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -290,3 +291,39 @@ def test_a_wrapper_of_which_nothing_is_known_is_named_while_it_runs(backend):
         (text,) = leaks(lambda: wrapper.fit(X, Y))
     assert text.startswith("Slotted around this fit is not known")
     assert text.removesuffix("; the report says so") in wrapper.model.privacy_.assumptions
+
+
+class Mark:
+    """Something that a weak reference can point to."""
+
+
+class Marked(Keeper):
+    """Has a local variable while its fit runs."""
+
+    marks = []
+
+    def fit(self, X, y):
+        mark = Mark()
+        self.marks.append(weakref.ref(mark))
+        super().fit(X, y)
+        self.model_ = clone(self.estimator).fit(X, y)
+        return self
+
+
+def test_looking_at_frames_keeps_none_of_them():
+    """A frame in a variable of its own is a cycle, and what all frames around it hold would live on."""
+    wrapper = Marked(classifier())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrapper.fit(X, Y)
+        gc.collect()
+        gc.disable()
+        try:
+            for backend in ("sequential", "threading"):
+                Marked.marks.clear()
+                with parallel_config(backend):
+                    wrapper.fit(X, Y)
+                    BaggingClassifier(classifier(), n_estimators=2, n_jobs=2).fit(X, Y)
+                assert [mark() for mark in Marked.marks] == [None]
+        finally:
+            gc.enable()
