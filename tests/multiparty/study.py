@@ -140,7 +140,7 @@ class Study:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60.0)
+            thread.join(300.0)
             assert not thread.is_alive(), "a party neither ended nor met its deadline"
         return found
 
@@ -185,7 +185,7 @@ def in_processes(study, prepare):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60.0)
+        process.join(300.0)
         assert not process.is_alive(), "a party neither ended nor met its deadline"
     results = {}
     codes = [process.exitcode for process in processes]
