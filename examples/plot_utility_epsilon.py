@@ -36,6 +36,7 @@ warnings.filterwarnings("ignore", "random_state is a seed")
 
 hie = load_rand_hie(target="any_visit")
 X, y, person = hie.data, hie.target, hie.person
+# A seed repeats the figure. With private groups it is None, so that no label of a group moves other groups.
 splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=0)
 train, test = next(splitter.split(X, y, groups=person))
 print(f"{train.size} person-years of {np.unique(person[train]).size} people for training")

@@ -14,7 +14,7 @@ read -ra skdp <<<"${SKDP:-skdp}"
 parties=()
 for index in 0 1 2; do
   names=(hospital_a hospital_b hospital_c)
-  "${skdp[@]}" party --config "$study/plan.toml" --index "$index" --data "$study/${names[index]}.csv" --out "$study" &
+  "${skdp[@]}" party --config "$study/plan.toml" --index "$index" --data "$study/${names[index]}.csv" --out "$study" --ceiling 3 1e-6 &
   parties+=($!)
 done
 for party in "${parties[@]}"; do

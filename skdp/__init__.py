@@ -20,6 +20,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "__version__": "skdp._version",
         "all_estimators": "skdp.registry",
         "show_versions": "skdp.registry",
+        "to_sklearn": "skdp._export",
+        "trusted_types": "skdp.registry",
     },
     modules=(
         "audit",

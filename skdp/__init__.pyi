@@ -12,6 +12,7 @@ from skdp import preprocessing as preprocessing
 from skdp import privacy as privacy
 from skdp import statistics as statistics
 from skdp import text as text
+from skdp._export import to_sklearn as to_sklearn
 from skdp._version import __version__ as __version__
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
@@ -71,4 +72,5 @@ from skdp.privacy import PrivacySession as PrivacySession
 from skdp.privacy import PrivateRecords as PrivateRecords
 from skdp.registry import all_estimators as all_estimators
 from skdp.registry import show_versions as show_versions
+from skdp.registry import trusted_types as trusted_types
 from skdp.text.word2vec import DPWord2Vec as DPWord2Vec

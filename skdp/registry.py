@@ -9,7 +9,15 @@ from typing import Any
 
 from skdp._version import __version__
 
-__all__ = ["ESTIMATORS", "OTHERS", "all_estimators", "estimators_of", "others_of", "show_versions"]
+__all__ = [
+    "ESTIMATORS",
+    "OTHERS",
+    "all_estimators",
+    "estimators_of",
+    "others_of",
+    "show_versions",
+    "trusted_types",
+]
 
 ESTIMATORS = {
     "DPAGDClassifier": "skdp.linear_model.descent.estimators",
@@ -69,6 +77,17 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
+# What estimators hold as parameters or after a fit: classes, and rooms of which they may hold any class.
+PARTS = {
+    "BudgetAccountant": "skdp.privacy",
+    "CategoryBlock": "skdp.preprocessing.blocks",
+    "EdgeBlock": "skdp.preprocessing.blocks",
+    "Inputs": "skdp.nn.inputs",
+    "PrivacyReport": "skdp.privacy",
+    "_Stamp": "skdp.privacy.budget.ambient",  # of a fit inside ``with accountant:``
+}
+PARTS_OF = ("skdp.losses", "skdp.nn")
+
 PACKAGES = (
     "scikit-learn numpy scipy numba dp-accounting cryptography pooch tqdm cupy-cuda12x matplotlib"
 )
@@ -101,6 +120,42 @@ def all_estimators() -> list[tuple[str, type[Any]]]:
     return [
         (name, getattr(import_module(module), name)) for name, module in sorted(ESTIMATORS.items())
     ]
+
+
+def trusted_types() -> list[str]:
+    """List the types that a file of skops with estimators of skdp may hold.
+
+    skops refuses a file with classes that its reader does not trust. Its defaults know Python's, NumPy's, SciPy's
+    and scikit-learn's. Give the list as ``trusted`` to ``skops.io.load``, or as ``skops_trusted_types`` to
+    ``mlflow.sklearn.log_model``. Your own layers, losses and callbacks are not in this list: name them yourself
+    after a look at them. A file may name any ledger as that of an accountant.
+
+    Returns
+    -------
+    list of str
+        Dotted names, sorted: every estimator, report, accountant, loss and layer of this version of skdp.
+
+    See Also
+    --------
+    to_sklearn : A model that needs neither this list nor skdp.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skdp
+    >>> import skops.io  # doctest: +SKIP
+    >>> model = skdp.PublicScaler(bounds=(18, 90)).fit(np.full((3, 2), 50.0))
+    >>> blob = skops.io.dumps(model)  # doctest: +SKIP
+    >>> again = skops.io.loads(blob, trusted=skdp.trusted_types())  # doctest: +SKIP
+    >>> "skdp.privacy.report.PrivacyReport" in skdp.trusted_types()
+    True
+    """
+    found = {cls for _, cls in all_estimators()}
+    found |= {getattr(import_module(home), name) for name, home in {**OTHERS, **PARTS}.items()}
+    for room in map(import_module, PARTS_OF):
+        offered = (getattr(room, name) for name in room.__all__)
+        found |= {thing for thing in offered if isinstance(thing, type)}
+    return sorted(f"{cls.__module__}.{cls.__qualname__}" for cls in found)
 
 
 def show_versions() -> None:

@@ -1,4 +1,4 @@
-"""How the tests are divided among the workers of pytest-xdist, and that no warning is left over."""
+"""How the tests are divided among the workers of pytest-xdist, and that no warning of a leak is left over."""
 
 import pytest
 
@@ -24,19 +24,23 @@ def pytest_xdist_make_scheduler(config, log):
     return ByFile(config, log)
 
 
-# They tell of the versions of other libraries, which are not for a test to choose.
-OF_VERSIONS = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 left_over = []
 
 
 def pytest_warning_recorded(warning_message, when, nodeid, location):
-    """Note a warning that no test expected; pytest-xdist tells the first process of those in its workers."""
-    if not issubclass(warning_message.category, OF_VERSIONS):
+    """Note a leak that no test expected; pytest-xdist tells the first process of those in its workers.
+
+    What is named a leak follows from classes and parameters alone, so no run can differ in it from another. Other
+    warnings stand in the summary: some follow from noise, and some from the versions of other libraries.
+    """
+    from skdp.exceptions import PrivacyLeakWarning, UnprovenPrivacyWarning
+
+    if issubclass(warning_message.category, (PrivacyLeakWarning, UnprovenPrivacyWarning)):
         left_over.append(nodeid)
 
 
 def pytest_sessionfinish(session):
-    """Fail a run that leaves warnings over."""
+    """Fail a run that leaves such warnings over."""
     if left_over and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -44,7 +48,7 @@ def pytest_sessionfinish(session):
 def pytest_terminal_summary(terminalreporter):
     """Say why."""
     if left_over:
-        terminalreporter.section("warnings that no test expects: the run failed", red=True)
+        terminalreporter.section("leaks that no test expects: the run failed", red=True)
         terminalreporter.line(
             "Assert each by pytest.warns, or ignore it by a mark on the test, with the reason."
         )

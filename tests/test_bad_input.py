@@ -1,6 +1,7 @@
 """Bad input: every message says what was wrong, what was expected and what to do; nothing is spent."""
 
 import math
+import re
 import warnings
 
 import numpy as np
@@ -309,7 +310,7 @@ def test_sparse_matrices():
 def test_ceiling_is_named_and_nothing_is_read():
     accountant = BudgetAccountant(0.5, 1e-5)
     with pytest.raises(PrivacyBudgetExceeded, match=r"1.*0\.5"):
-        DPIGHTClassifier(epsilon=1.0, accountant=accountant).fit("not data at all", None)
+        DPIGHTClassifier(epsilon=1.0, accountant=accountant).fit(object(), None)
     assert accountant.spent() == (0.0, 0.0)
 
 
@@ -321,6 +322,33 @@ def test_inf_under_an_accountant_is_refused():
 def test_large_delta_warns():
     with pytest.warns(UserWarning, match="not below 1/n"):
         DPIGHTClassifier(delta=0.1, classes=(0, 1)).fit(X, Y)
+
+
+def delta_to_use(model, n, **more):
+    """What the warning about delta says for n rows: the number that it names."""
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, np.arange(n) % 2, **more)
+    (said,) = {str(w.message) for w in caught if "not below 1/n" in str(w.message)}
+    return re.search(r"use delta=(\S+) or less", said)[1]
+
+
+@pytest.mark.parametrize(
+    ("n", "named"),
+    [(9, "0.01"), (10, "0.01"), (11, "0.001"), (99, "0.001"), (100, "0.001"), (101, "0.0001")],
+)
+def test_the_warning_about_delta_names_one_below_a_tenth_of_a_record(n, named):
+    assert delta_to_use(DPIGHTClassifier(delta=0.2, classes=(0, 1)), n) == named
+    assert float(named) <= 0.1 / n < 10 * float(named)
+
+
+def test_the_warning_about_delta_names_no_private_count():
+    """Under add-remove it follows from n_public, and for groups from their number, whatever the rows are."""
+    private = DPIGHTClassifier(delta=0.2, classes=(0, 1), adjacency="add-remove", n_public=1000)
+    assert {delta_to_use(private, n) for n in (20, 21, 300)} == {"0.0001"}
+    grouped = DPIGHTClassifier(delta=0.2, classes=(0, 1), unit="group")
+    assert {delta_to_use(grouped, n, groups=np.arange(n) % 10) for n in (20, 21, 300)} == {"0.01"}
 
 
 def test_overflow_does_not_stop_the_fit():

@@ -258,7 +258,9 @@ def test_a_failure_before_the_first_release_costs_nothing_and_changes_nothing():
     with pytest.raises(ValueError, match="finite"):
         model.fit([np.full(3, np.nan)] * 5)
     with pytest.raises(TypeError):
-        model.fit(OWNERS, sample_weight=np.ones(40))
+        model.fit(OWNERS, sample_weight=np.ones(40))  # refused before anything is reserved
+    with pytest.raises(TypeError):
+        model.fit(OWNERS, weight=np.ones(40))
     assert [line["state"] for line in accountant.ledger()] == ["returned", "returned"]
     assert not any(name.endswith("_") for name in vars(model))
 

@@ -187,7 +187,7 @@ def ledger_file(tmp_path):
 def test_ledger_says_what_was_spent_by_whom_when_and_what_is_left(text, ledger_file):
     said = text("ledger", str(ledger_file))
     assert "ceiling    epsilon 2, delta 1e-05" in said
-    assert "spent      epsilon 1, delta 1e-05" in said
+    assert "spent      epsilon 1, delta 1e-05  (claim the ceiling, unless number and cost" in said
     left = float(said.split("left       epsilon ")[1].split(",")[0])
     exact = BudgetAccountant(2.0, 1e-5, path=ledger_file).remaining()[0]
     assert exact * (1 - 1e-5) <= left <= exact

@@ -835,8 +835,9 @@ def test_add_remove_needs_a_public_n(name):
 # ------------------------------------------------------------------ with the rest of scikit-learn
 
 
-# tests/test_around.py looks for the warnings of what wraps a fit.
+# tests/around looks for the warnings of what wraps a fit.
 @pytest.mark.filterwarnings("ignore:.* around this fit")
+@pytest.mark.filterwarnings("ignore:FunctionTransformer before this fit may learn")
 @pytest.mark.parametrize("cls", [DPIGHTClassifier, IGHTClassifier])
 def test_meta_estimators(cls):
     X, y = data("DPIGHTClassifier", n=200)
@@ -858,7 +859,7 @@ def test_meta_estimators(cls):
 
 
 # The next test looks for this warning.
-@pytest.mark.filterwarnings("ignore:a scikit-learn search chose")
+@pytest.mark.filterwarnings("ignore:GridSearchCV, a search, chooses")
 @pytest.mark.parametrize("cls", [DPIGHTRegressor, IGHTRegressor])
 def test_grid_search(cls):
     X, y = data("DPIGHTRegressor", n=200)

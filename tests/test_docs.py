@@ -157,6 +157,18 @@ def test_attributes_are_those_of_a_fit(name, fitted):
     assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
 
 
+@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS}))
+def test_attributes_are_annotated_for_type_checkers_and_absent_before_a_fit(name):
+    cls = DOCUMENTED[name]
+    annotated = set().union(*(inspect.get_annotations(base) for base in cls.__mro__))
+    computed = {key for key, value in inspect.getmembers(cls) if isinstance(value, property)}
+    documented = set(entries(sections(cls.__doc__)["Attributes"]))
+    assert documented <= annotated | computed
+    assert {key for key in documented - computed if hasattr(cls, key)} == set()
+    if "epsilon" in inspect.signature(cls).parameters:
+        assert "privacy_" in documented
+
+
 @each
 def test_every_class_says_what_its_privacy_rests_on(name):
     notes = "\n".join(sections(ALL[name].__doc__)["Notes"])
@@ -263,3 +275,11 @@ def test_without_docstrings():
         [sys.executable, "-OO", "-c", code], capture_output=True, text=True, cwd=ROOT.parent
     )
     assert done.stdout.strip() == "{None}", done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(n for n, cls in ALL.items() if hasattr(cls, "score")))
+def test_every_score_says_that_it_is_not_private(name):
+    said = " ".join(inspect.getdoc(ALL[name].score).split())
+    assert "Not private" in said
+    for other in ("cross_val_score", "permutation_importance", "partial_dependence"):
+        assert other in said

@@ -22,7 +22,8 @@ FLOORS = [
     {"base"},
     {"privacy"},
     {"losses", "kernels", "datasets"},
-    {"exceptions", "_compat", "_docs", "_lazy", "_version", "registry"},
+    {"around"},
+    {"exceptions", "_compat", "_docs", "_export", "_lazy", "_version", "registry"},
 ]
 FLOOR = {room: i for i, rooms in enumerate(FLOORS) for room in rooms}
 LAZY = sorted(

@@ -112,18 +112,45 @@ def test_show_versions(capsys):
     assert "numba:" in text
 
 
-def test_cache_falls_back_where_no_folder_is_writable(tmp_path):
+NO_CACHE = """
+    import os, warnings
+    for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        os.environ.pop(name, None)
+    import numba.core.caching as caching
+    caching.CacheImpl._locator_classes = []
+    import numpy as np
+    """
+
+
+def test_cache_falls_back_where_no_folder_is_writable():
     """Read-only installation without a home: numba's ``cache=True`` alone fails while decorating."""
     found = run(
-        """
-        import os, sys
-        for name in ("HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-            os.environ.pop(name, None)
-        import numba.core.caching as caching
-        caching.CacheImpl._locator_classes = []
-        from skdp.kernels import hard_threshold
-        import numpy as np
-        print(hard_threshold(np.array([1.0, -3.0, 2.0]), 1).tolist())
-        """
+        NO_CACHE
+        + """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from skdp.kernels import hard_threshold, row_squares
+        print(hard_threshold(np.array([1.0, -3.0, 2.0]), 1).tolist(), row_squares(np.ones((1, 2))).tolist())
+    said = [str(w.message) for w in caught if "compiled kernels" in str(w.message)]
+    print(len(said), "NUMBA_CACHE_DIR" in said[0])
+    """
     )
-    assert found == "[0.0, -3.0, 0.0]"
+    assert found.splitlines() == ["[0.0, -3.0, 0.0] [2.0]", "1 True"]
+
+
+def test_a_missing_cache_is_told_before_a_fit_spends():
+    """Under ``-W error`` a warning at the first use of a kernel would leave a spent budget and no model."""
+    found = run(
+        NO_CACHE
+        + """
+    from skdp import BudgetAccountant, DPStandardScaler
+    accountant = BudgetAccountant(2.0, 1e-5)
+    warnings.filterwarnings("error", message="numba finds no writable folder")
+    scaler = DPStandardScaler(bounds=(0, 1), accountant=accountant)
+    try:
+        scaler.fit(np.full((500, 1), 0.5))
+    except UserWarning:
+        print("told", accountant.ledger())
+    """
+    )
+    assert found.splitlines() == ["told []"]

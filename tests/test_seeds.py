@@ -308,7 +308,7 @@ def test_an_accountant_refuses_a_seed_before_anything_is_read(how, seed):
 
     def fit():
         with pytest.raises(PrivacyBudgetExceeded, match="allow_seeded=True"):
-            model.fit("not data", None)
+            model.fit(object(), None)
 
     if how == "ambient":
         with accountant:
@@ -370,7 +370,7 @@ def test_a_session_of_ones_own_warns_and_is_refused():
 def test_a_bad_seed_is_refused_before_the_data_are_read(seed, error):
     accountant = BudgetAccountant(5.0, 1e-5, allow_seeded=True)
     with pytest.raises(error, match="random_state must be"):
-        DPIGHTRegressor(random_state=seed, accountant=accountant).fit("not data", None)
+        DPIGHTRegressor(random_state=seed, accountant=accountant).fit(object(), None)
     assert accountant.ledger() == []
 
 

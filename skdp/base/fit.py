@@ -3,14 +3,15 @@
 A subclass gives two methods. ``read(X, y, groups, ...)`` checks the data and returns a `Problem`: the records and
 what of them is public. ``solve(session, problem)`` runs the method and returns a `Solution`.
 
-The order of a private fit: parameters, the accountant's reservation, ``read``, ``solve``, the recheck. Nothing of
-the data is read before the reservation. Fitted attributes are set last. A failure before the first release hands
-the reservation back and leaves the estimator as it was.
+The order of a private fit: types of containers, parameters, the accountant's reservation, ``read``, ``solve``, the
+recheck. Nothing of the data is read before the reservation. Fitted attributes are set last. A failure before the
+first release hands the reservation back and leaves the estimator as it was.
 
 ``read`` may look at every record. What it raises, warns of or returns in ``fitted`` must not depend on their
 values, except that it refuses a record which fails its own check. No epsilon covers what ``read`` learns from the
 records and puts into ``fitted``: it must warn, and name it in ``leaks``. ``solve`` sees bounded statistics of the
-records only, and releases them through the session.
+records only, and releases them through the session. All of it runs with floating-point warnings off, in the
+caller's thread and in `skdp.kernels.run_blocks`; a subclass that starts threads of its own turns them off there.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -22,9 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
-from skdp._compat import around_this_fit, paid_before_this_fit, warn_user
+from skdp._compat import warn_user
+from skdp.around import forget, lines_around, notice, paid_before
+from skdp.base.containers import check_collected
 from skdp.base.parameters import check_groups, check_privacy
-from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.base.weights import taken_arguments
+from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import (
     AmbientAccountantMixin,
     BudgetAccountant,
@@ -126,6 +130,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     accountant: BudgetAccountant | Literal[False] | None
     random_state: int | np.random.RandomState | np.random.Generator | None
     n_public: int | None = None
+    privacy_: PrivacyReport
 
     _set_aside = 0.0  # share of (epsilon, delta) for a release that has no mu
     _pure_possible = False  # whether delta=0 can be paid, by pure mechanisms alone
@@ -149,7 +154,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared. None is no weights.
 
         Returns
         -------
@@ -157,7 +162,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
@@ -165,8 +170,13 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             If the ledger costs more than the claim, a bug in skdp, or if nothing was released through the session.
             The result is discarded.
         """
+        check_collected(X=X, y=y, groups=groups, **more)
         self._check_before_data(groups)
-        with self._open_session(self._units_before(X)) as session:
+        more = taken_arguments(self, more)
+        _warn_without_cache()
+        notice(self)
+        # A floating-point warning would tell that one record is very large, or very small.
+        with np.errstate(all="ignore"), self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)
             _check_returned(problem, Problem, "read")
             self._check_shape(problem.records.shape)
@@ -174,6 +184,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             solution = self._run(session, problem)
             self._warn_after(solution)
             report = self._report(session, problem)
+        forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
 
@@ -276,9 +287,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """Warn of what public numbers show, before the first release."""
         shape = problem.records.shape
         if self.delta >= 1.0 / shape.n_units:
+            # The largest power of ten that is at most 1 / (10 n), from the public number of units.
+            small = 10.0 ** -len(str(10 * shape.n_units - 1))
             warn_user(
                 f"delta={self.delta:g} is not below 1/n = 1/{shape.n_units}: a mechanism that "
-                f"publishes one whole {shape.unit} would pass; use a smaller delta",
+                f"publishes one whole {shape.unit} would pass; use delta={small:g} or less",
                 UserWarning,
             )
 
@@ -306,22 +319,19 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
     def _report(self, session: PrivacySession, problem: ProblemT) -> PrivacyReport:
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
-        around = around_this_fit()
-        seen = any("learnt from these records" in line for _, line in around)
-        paid = ", ".join(paid_before_this_fit())
+        around = lines_around(self)
+        paid = ", ".join(paid_before(self))
         but = f", but for {paid}, whose own report has the cost" if paid else ""
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
-            *([] if seen else [f"earlier pipeline steps did not learn from these records{but}"]),
+            *([] if around else [f"earlier pipeline steps did not learn from these records{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,
             *self._assumptions(problem),
-            *(line for _, line in around),
+            *around,
             *self._starts_from(),
         )
-        for message, _ in around:
-            warn_user(message, PrivacyLeakWarning)
         if not session.exact and not session.released:
             raise PrivacyAccountingError(
                 "solve released nothing through the session, so no epsilon covers what it returned; release a "
@@ -348,23 +358,31 @@ class ExactFit(_Fit[ProblemT]):
         y : array-like of shape (n_samples,)
             Targets.
         **more : dict
-            ``sample_weight`` of shape (n_samples,).
+            ``sample_weight`` of shape (n_samples,), or None for no weights.
 
         Returns
         -------
         self : estimator
         """
+        check_collected(X=X, y=y, **more)
         self._check_parameters()
         if "groups" in more:
             raise TypeError(
                 "fit got an unexpected keyword argument 'groups': a model that is not private has no unit"
             )
+        more = taken_arguments(self, more)
         session = PrivacySession.without_privacy(random_state=getattr(self, "random_state", None))
         problem = self.read(X, y, **more)
         solution = self.solve(session, problem)
         self._warn_after(solution)
         _replace_fitted(self, self._fitted(problem, solution))
         return self
+
+
+def _warn_without_cache() -> None:
+    from skdp.kernels import warn_without_cache  # it loads numba, which no import of skdp does
+
+    warn_without_cache()
 
 
 def _check_returned(found: object, wanted: type, method: str) -> None:

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from skdp.base.cells import as_cells, cell_numbers, is_missing, is_untyped, kind, python_number
+from skdp.base.containers import check_collected, refuse_dates
+from skdp.base.weights import UNBOUNDED
 from skdp.kernels.protocols import Matrix, is_cupy
 
 if TYPE_CHECKING:
@@ -76,6 +78,11 @@ def validate_table(
     y : ndarray
         Only if ``y`` was given.
     """
+    check_collected(X=X, y=y)
+    if not is_untyped(
+        X
+    ):  # untyped cells are read one by one, and those that are no numbers refused
+        refuse_dates(X, "X")
     options: dict[str, object] = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32],
@@ -191,6 +198,8 @@ def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp
 
     Labels are one group if they are equal: 1 and 1.0, but not 1 and "1", whatever the others are.
     """
+    if is_cupy(groups):
+        groups = cast("NDArray[np.int64]", groups.get())
     if isinstance(groups, list | tuple) and any(isinstance(label, tuple) for label in groups):
         groups = np.fromiter(groups, dtype=object, count=len(groups))  # each tuple is a label
     labels = np.asarray(as_cells(groups))
@@ -253,12 +262,13 @@ def clipped_weights(
 ) -> NDArray[np.float64]:
     """Return the weights of the rows, clipped to [0, ``max_weight``], which must be declared."""
     if max_weight is None:
-        raise ValueError(
-            "sample_weight is private: declare its public upper bound with max_weight= "
-            "in the constructor; weights are clipped to [0, max_weight]"
-        )
+        raise ValueError(UNBOUNDED)
+    if is_cupy(sample_weight):
+        sample_weight = cast("NDArray[np.float64]", sample_weight.get())
+    cells = as_cells(sample_weight)
+    refuse_dates(cells, "sample_weight")
     try:
-        values = cell_numbers(sample_weight)
+        values = cell_numbers(cells)
     except (TypeError, ValueError):
         values = None
     if values is None:

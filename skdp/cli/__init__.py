@@ -229,7 +229,7 @@ def _add_party(commands: Any, json_option: argparse.ArgumentParser) -> None:
         nargs=2,
         type=float,
         metavar=("EPSILON", "DELTA"),
-        help="of a new ledger; default: the budget of this plan, so that it holds no other",
+        help="of a new ledger, which needs it: what all plans of this party may cost together",
     )
     party.add_argument(
         "--out", default=".", metavar="DIR", help="folder of what is written (default: here)"

@@ -120,7 +120,7 @@ def _load(seed: int | None) -> dict[str, Any]:
     from skdp.datasets import load_rand_hie
 
     hie = load_rand_hie()
-    splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=seed or 0)
+    splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=seed)
     train, test = next(splitter.split(hie.data, hie.target, groups=hie.person))
     return {
         "train": (hie.data[train], hie.target[train], hie.person[train]),

@@ -88,7 +88,10 @@ def ledger(arguments: argparse.Namespace) -> None:
         f"writes     {book['writes']}  (only grows: a smaller number than before is a restored copy)"
     )
     spent, left = book["spent"], book["remaining"]
-    print(f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}")
+    print(
+        f"spent      epsilon {rounded_up(spent[0])}, delta {spent[1]:g}  (claim the ceiling, unless number and "
+        "cost of the fits were fixed beforehand)"
+    )
     print(
         f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)"
     )

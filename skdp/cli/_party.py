@@ -51,8 +51,9 @@ def _with_notes(error: BaseException) -> str:
 
 def _say_the_end(arguments: argparse.Namespace, error: KeyboardInterrupt) -> None:
     """One line for a command that somebody ended."""
-    # Without a note the ledger was not open yet.
-    cost = getattr(error, "__notes__", ["nothing was spent"]) if arguments.action is None else []
+    # The signal may have come when the run was over or its error was being explained: then there is no note.
+    unknown = ["whether the plan was charged stands in this party's ledger: `skdp ledger FILE`"]
+    cost = getattr(error, "__notes__", unknown) if arguments.action is None else []
     print("; ".join(["skdp party: ended by Ctrl-C or a signal", *cost]), file=sys.stderr)
 
 
@@ -97,17 +98,30 @@ def _run(arguments: argparse.Namespace) -> None:
 def _check(arguments: argparse.Namespace) -> None:
     from skdp.multiparty.party.hints import hints
     from skdp.multiparty.party.plan import read_plan
+    from skdp.multiparty.party.planned import summary
+    from skdp.multiparty.party.terms import software
 
     plan = read_plan(arguments.config)
+    found = {"id": plan.id, "hash": plan.hash, "skdp": software(), **summary(plan)}
     if arguments.json:
         parties = [{"name": p.name, "fingerprint": p.fingerprint} for p in plan.parties]
-        found = {"id": plan.id, "hash": plan.hash, "parties": parties, "hints": hints(plan)}
-        print(dumps(found))
+        print(dumps({**found, "parties": parties, "hints": hints(plan)}))
         return
     print(f"plan  {plan.id}\nhash  {plan.hash}")
+    print(
+        f"skdp  {found['skdp']}\nestimator  {found['estimator']}\n"
+        f"epsilon  {found['epsilon']:g}, delta {found['delta']:g}, for one {found['unit']} "
+        f"({found['adjacency']})\n"
+        f"noise  {found['noise']['text']}\n"
+        f"servers  {', '.join(found['servers'])}; {found['threshold']} of them may look beyond what they "
+        "should see\n"
+        f"trust  {found['trust']}"
+    )
     for index, one in enumerate(plan.parties):
         print(f"{index:4d}  {one.name}  {one.n_units} units  {one.fingerprint}")
-    print("\nEvery party must see this hash, and its own fingerprint behind its name.")
+    print(
+        "\nEvery party must see this hash and this skdp, and its own fingerprint behind its name."
+    )
     for hint in hints(plan):
         print(f"hint: {hint}")
 
@@ -131,12 +145,12 @@ def _keys(arguments: argparse.Namespace) -> None:
 
 
 def _example(arguments: argparse.Namespace) -> None:
-    from skdp.multiparty.party.example import make_example
+    from skdp.multiparty.party.example import CEILING, make_example
 
     path, plan = make_example(arguments.out)
     commands = [
         f"skdp party --config {path} --index {index} --data {Path(arguments.out, one.name)}.csv"
-        f" --out {arguments.out}"
+        f" --out {arguments.out} --ceiling {CEILING[0]:g} {CEILING[1]:g}"
         for index, one in enumerate(plan.parties)
     ]
     if arguments.json:
@@ -144,3 +158,6 @@ def _example(arguments: argparse.Namespace) -> None:
         return
     print(f"plan {plan.id}, hash {plan.hash[:12]}. Now, each in a terminal of its own:")
     print("\n".join(commands))
+    print(
+        "--ceiling is what all plans of a hospital may cost together; each keeps one ledger for all of them."
+    )

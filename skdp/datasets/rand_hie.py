@@ -131,7 +131,7 @@ def load_rand_hie(
     >>> hie = load_rand_hie()
     >>> hie.data.shape
     (20190, 30)
-    >>> splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=0)
+    >>> splitter = GroupShuffleSplit(n_splits=1, test_size=0.25, random_state=None)
     >>> train, test = next(splitter.split(hie.data, hie.target, groups=hie.person))
     >>> set(hie.person[train]) & set(hie.person[test])
     set()

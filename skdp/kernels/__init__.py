@@ -29,6 +29,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "n_threads": "skdp.kernels.threads",
         "numeric_sparse": "skdp.kernels.sparse_vector",
         "one_blas_thread": "skdp.kernels.blas",
+        "on_host": "skdp.kernels.dispatch",
         "outer_inner_products": "skdp.kernels.record_squares",
         "row_inner_products": "skdp.kernels.record_squares",
         "masked_outer_squares": "skdp.kernels.record_squares",
@@ -37,5 +38,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "sum_cbow_gradients": "skdp.kernels.cbow",
         "sup_gradient_kernel": "skdp.kernels.sup.kernel",
         "vertex_kernel": "skdp.kernels.sup.vertices",
+        "warn_without_cache": "skdp.kernels.numba_jit",
     },
 )

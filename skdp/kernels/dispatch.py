@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["is_cupy"]
+__all__ = ["is_cupy", "on_host"]
 
 
 def is_cupy(x: Any) -> bool:
@@ -23,3 +23,8 @@ def is_cupy(x: Any) -> bool:
     False
     """
     return any(kind.__module__.partition(".")[0] in ("cupy", "cupyx") for kind in type(x).__mro__)
+
+
+def on_host(value: Any) -> Any:
+    """The value itself, or a copy on the host of what lies on a device."""
+    return value.get() if is_cupy(value) else value

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.dispatch import on_host
 from skdp.kernels.numba_jit import jit
 from skdp.losses import is_shipped
 
@@ -67,11 +67,6 @@ def csr_parts(X: Any) -> tuple[Any, Any, Any]:
 def unsigned(index: Any) -> Any:
     """View of non-negative indices as unsigned, which compiled loops read without a sign check."""
     return index.view(np.uint32 if index.dtype == np.int32 else np.uint64)
-
-
-def on_host(value: Any) -> Any:
-    """The value itself, or a copy on the host of what lies on a device."""
-    return value.get() if is_cupy(value) else value
 
 
 def checked_vectors(

@@ -2,7 +2,7 @@
 
 numba itself is imported only by modules that are loaded inside a fit. Without a writable cache
 folder ``cache=True`` fails while the function is being decorated (read-only installation, no HOME),
-so the decorator then compiles without a cache.
+so the decorator then compiles without a cache, and says so once in a process.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,13 @@ from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["jit", "jit_any_order", "jit_fused"]
+from skdp._compat import warn_user
+
+__all__ = ["jit", "jit_any_order", "jit_fused", "warn_without_cache"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_told: set[str] = set()
 
 
 def jit(function: Callable[..., Any]) -> Any:  # numba infers its own types
@@ -48,4 +52,30 @@ def _compile(function: F, fastmath: Any) -> F:
     except RuntimeError as error:
         if "cannot cache" not in str(error):
             raise
+        _warn_once()
         return numba.njit(function, **options)
+
+
+def warn_without_cache() -> None:
+    """Warn, once in a process, if compiled kernels are not kept because no cache folder is writable.
+
+    A private fit asks before it reserves its budget. Under ``-W error`` a warning at the first use of a kernel
+    could come after a release, which stays spent.
+    """
+    if "asked" not in _told:
+        _told.add("asked")
+        jit(_probe)
+
+
+def _probe(x: Any) -> Any:
+    return x
+
+
+def _warn_once() -> None:
+    if "warned" not in _told:
+        _told.add("warned")  # first, so that a warning that is raised as an error comes once too
+        warn_user(
+            "numba finds no writable folder for compiled kernels, so every process compiles them again, which "
+            "takes seconds; set the variable NUMBA_CACHE_DIR to a writable folder before Python starts",
+            UserWarning,
+        )

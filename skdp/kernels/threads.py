@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+import numpy as np
+
 __all__ = ["n_threads", "run_blocks"]
 
 # Multiply-adds below which starting a thread costs more than it saves.
@@ -105,6 +107,8 @@ def run_blocks(
 ) -> int:
     """Call ``function(slot, block)`` once for every block, on up to :func:`n_threads` threads.
 
+    Floating-point warnings are off in all of them.
+
     Parameters
     ----------
     function : callable
@@ -138,8 +142,10 @@ def run_blocks(
 
     def drain(slot: int) -> None:
         try:
-            while (block := blocks.take()) >= 0:
-                function(slot, block)
+            # A thread does not inherit the caller's `np.errstate`, and a warning would tell of a record.
+            with np.errstate(all="ignore"):
+                while (block := blocks.take()) >= 0:
+                    function(slot, block)
         finally:
             blocks.close()
 

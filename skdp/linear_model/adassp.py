@@ -189,6 +189,10 @@ def solve_ridge(gram: np.ndarray, cross: np.ndarray, ridge: float) -> np.ndarray
 class _AdaSSPFit(LinearFit):
     """The fit on centred targets."""
 
+    shrinkage_: float
+    row_norm_: float
+    y_bounds_: tuple[float, float]
+    alpha_: float
     row_norm: float | str
     y_bounds: Any
     alpha: float | str

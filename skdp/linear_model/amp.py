@@ -107,6 +107,9 @@ def check_within(name: str, value: Any, least: float) -> None:
 class PerturbedFit(LinearFit):
     """What classifier and regressor share."""
 
+    row_norm_: float
+    alpha_: float
+
     _erratum = ERRATUM
     row_norm: float | str
     alpha: float | str
@@ -178,6 +181,8 @@ class PerturbedFit(LinearFit):
 class _PerturbedRegressionFit(InTargetUnits, PerturbedFit):
     """The fit of a regression; with a number for the threshold nothing of the targets is released."""
 
+    huber_threshold_: float
+    shrinkage_: float
     huber_threshold: float | str
     _needs_reach = True
     _hopeless = 85.0  # only a part of the budget is for Gaussian noise
@@ -257,7 +262,7 @@ class DPAMPClassifier(GLMClassifier, PerturbedFit):
     perturbation of [Redberg2023]_, sharpened in the user guide. The computed point gets
     a second, tiny noise, which makes approximate solving and floating point safe. Both compose by basic
     composition: 98 % of epsilon for the first, or 93 % if the row norm is adaptive. There is no proof for
-    several classes; use ``OneVsRestClassifier``, which costs one fit a class.
+    several classes; use `DPLogisticRegression` or `DPIGHTClassifier`.
 
     Erratum of [Iyengar2019]_: Algorithm 1 calibrates the noise on the computed point to its
     distance from the exact minimiser. Two such points may be twice as far apart, so twice that is used here.
@@ -331,7 +336,7 @@ def require_two(count: int) -> None:
         # The first two sentences are scikit-learn's own.
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass. For "
-            f"{count} classes use OneVsRestClassifier, each class of which costs a fit, or DPIGHTClassifier"
+            f"{count} classes use DPLogisticRegression or DPIGHTClassifier"
         )
 
 

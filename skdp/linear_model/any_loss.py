@@ -7,6 +7,7 @@ from scipy.special import expit, softmax
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.kernels import on_host
 from skdp.linear_model.glm import GLMRegressor, like
 from skdp.losses import (
     HuberLoss,
@@ -59,10 +60,17 @@ class GLMAnyLoss(GLMRegressor):
         Returns
         -------
         float
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
+        `skdp.statistics.mean`.
         """
         from sklearn.metrics import r2_score
 
-        mean = self.predict(X)
+        mean, y, sample_weight = map(on_host, (self.predict(X), y, sample_weight))
         if mean.ndim == 1:
             return float(r2_score(y, mean, sample_weight=sample_weight))
         indicators = np.eye(mean.shape[1])[np.asarray(y).astype(np.intp)]

@@ -7,6 +7,8 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import name_features
+
 __all__ = ["Exportable"]
 
 
@@ -26,9 +28,11 @@ class Exportable:
 
         Returns
         -------
-        LogisticRegression or LinearRegression
+        LogisticRegression, LinearRegression or Pipeline
             A classifier becomes a ``LogisticRegression``, binary or multinomial; a regressor becomes a
-            ``LinearRegression``. A sparse ``coef_`` stays sparse in a classifier.
+            ``LinearRegression``. A sparse ``coef_`` stays sparse in a classifier. `DPLogisticRegression` and
+            `DPLinearRegression` take missing values, so they become a ``Pipeline`` of a ``SimpleImputer`` with
+            their ``fill_values_`` and the model, whether or not the records had any.
 
         Raises
         ------
@@ -50,11 +54,11 @@ class Exportable:
         check_is_fitted(self)
         self._check_exportable()
         made = self._as_classifier() if is_classifier(self) else self._as_regressor()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                value = getattr(self, name)
-                setattr(made, name, value.copy() if isinstance(value, np.ndarray) else value)
-        return made
+        return self._with_names(made)
+
+    def _with_names(self, made: Any) -> Any:
+        """The model with what the fit saw of the columns."""
+        return name_features(made, self)
 
     def _check_exportable(self) -> None:
         """Refuse a model whose predictions none of scikit-learn's makes."""

@@ -147,6 +147,9 @@ def released_scales(
 class FrankWolfeFit(LinearFit):
     """The private fit; parameters are the estimators'."""
 
+    radius_: float
+    clip_norm_: float
+
     _pure_possible = True
     radius: float | str
     max_iter: int | str
@@ -201,6 +204,8 @@ class FrankWolfeFit(LinearFit):
 
 class _FrankWolfeRegressionFit(InTargetUnits, FrankWolfeFit):
     """The fit of a regression; with numbers for radius and clip norm it is the published algorithm."""
+
+    shrinkage_: float
 
     _largest_factor = 1.0  # the coefficients stay in the ball
 

@@ -38,6 +38,7 @@ class GLMModel(Exportable, TableModel):
 
     coef_: Any
     intercept_: Any
+    support_: np.ndarray
 
     def _scores(self, X: Any) -> np.ndarray:
         """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""

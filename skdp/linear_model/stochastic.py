@@ -48,6 +48,8 @@ def check_common(model: Any) -> None:
 class StochasticRun:
     """Runs a stochastic algorithm, private or not; a subclass gives `_algorithm` and `_settings`."""
 
+    learning_rate_: float
+    clip_norm_: float
     penalty: str
     sampling: str
     alpha: float

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
+from skdp.base.containers import refuse_dates
 from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, encode_groups, validate_table
-from skdp.kernels import is_cupy
+from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 
@@ -62,6 +64,10 @@ class Problem(fit.Problem):
 
 class TableModel:
     """What models of a table share: how it becomes records, and the scores that a subclass computes."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_iter_: int
 
     _missing = False  # whether X may hold NaN
     _poor_score: bool
@@ -138,6 +144,7 @@ class LabelModel(TableModel, ClassifierMixin):
     _record_checks = "finite, numeric, label among the classes"
 
     class_weight: Any = None
+    classes_: np.ndarray
 
     def _check_targets(self) -> None:
         check_class_weight(self.class_weight, self._declared_classes())
@@ -165,6 +172,7 @@ class LabelModel(TableModel, ClassifierMixin):
         self._require(y)
         scratch = self._scratch()
         cells = as_cells(y)
+        refuse_dates(cells)
         by_cell = declared is not None and is_untyped(cells)
         if declared is not None and by_cell:
             y = label_codes(cells, declared)
@@ -256,6 +264,31 @@ class LabelModel(TableModel, ClassifierMixin):
         with np.errstate(divide="ignore"):
             return np.log(probabilities)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of `predict`; on private rows it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+            In [0, 1].
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given labels without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
+        `skdp.statistics.mean`.
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
+
 
 class NumberModel(TableModel, RegressorMixin):
     """Numeric targets and predictions, with squared or Huber loss."""
@@ -287,6 +320,31 @@ class NumberModel(TableModel, RegressorMixin):
         ndarray of shape (n_samples,)
         """
         return like(X, self._scores(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2 of `predict`; on private rows it is not private.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+            At most 1; 0 is the mean of ``y``.
+
+        Notes
+        -----
+        **Not private.** Predictions are compared with the given targets without noise: on private rows the score
+        is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
+        ``partial_dependence``. Score on public rows, or release the mean of bounded errors with noise by
+        `skdp.statistics.mean`.
+        """
+        y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
+        return float(r2_score(y, found, sample_weight=sample_weight))
 
     def _check_targets(self) -> None:
         if self.loss not in ("squared", "huber"):
@@ -342,6 +400,7 @@ def _seen_in(scratch: Any) -> dict[str, Any]:
 def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return X and y as `validate_table` does, y as finite float64, each target read by itself."""
     cells = as_cells(y)
+    refuse_dates(cells)
     if is_untyped(cells):
         y = _as_numbers(cells)
     missing = getattr(estimator, "_missing", False)

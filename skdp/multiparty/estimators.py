@@ -29,6 +29,8 @@ __all__ = ["MPCGradientPerturbationClassifier", "MPCGradientPerturbationRegresso
 class _GradientFit(MultipartyFit):
     """Gradient perturbation."""
 
+    learning_rate_: float
+    clip_norm_: float
     max_iter: int | str
     learning_rate: float | str
     clip_norm: float | str
@@ -161,7 +163,8 @@ class MPCGradientPerturbationClassifier(MultipartyClassifier, _GradientFit):
         number.
     noise : {"gaussian", "laplace"}, default="gaussian"
         Laplace noise is calibrated to the l1 norm, so it is about ``sqrt(n_parameters)`` times larger. It is
-        pure with ``delta=0``. With delta > 0 it pays by the budget's mu.
+        pure with ``delta=0``. With delta > 0 it pays by the budget's mu. Where servers make it (``engine="mpyc"``,
+        ``skdp party``), one server that does not follow the protocol can remove it, and nobody notices.
     max_iter : int or "auto", default="auto"
         Number of rounds. "auto" minimises a proven bound on the excess, from public numbers, and is at most
         500.
@@ -326,6 +329,8 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
     >>> model.coef_.shape, model.privacy_.public["n_owners"]
     ((20,), 4)
     """
+
+    prediction_noise_: float
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from skdp.linear_model.frame import FEW, LinearFit, Solution
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
-from skdp.multiparty.release import NOISES, check_engine, is_plain
+from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
 from skdp.privacy import PrivacySession, accounting
 
 __all__ = ["MultipartyClassifier", "MultipartyFit", "MultipartyRegressor"]
@@ -52,7 +52,7 @@ class MultipartyFit(LinearFit):
 
     def _widening(self, problem: Problem) -> float:
         """How much larger the noise of the whole sum is than that which the budget asks for."""
-        return 1.0
+        return surplus_of(self.engine, self.noise)
 
     def _rescaled(self, theta: np.ndarray, owners: Any) -> np.ndarray:
         """Theta in units of y, for an intercept's feature of 1."""
@@ -76,6 +76,8 @@ class MultipartyFit(LinearFit):
             records of one owner only, and that an engine adds those of the others.
         groups : array-like of shape (n_samples,), default=None
             Who each record is about; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            ``sample_weight=None`` or nothing: the multi-party estimators have no weighted form.
 
         Returns
         -------
@@ -83,7 +85,7 @@ class MultipartyFit(LinearFit):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         UnsupportedAccounting
             With ``adjacency="add-remove"``.

@@ -63,18 +63,19 @@ class OwnRecords:
     sizes : tuple of int
         Units of every owner: records, or groups with ``unit="group"``; 1 for each with ``unit="owner"``.
         Public.
-    index : int
-        Which owner this process is, from 0.
+    index : int or None
+        Which owner this process is, from 0. None: it is nobody, and X is a single row that does not count. Then a
+        fit plans what the owners' fits do, and its sums have nobody's records.
     """
 
     sizes: tuple[int, ...]
-    index: int
+    index: int | None
 
     def __post_init__(self) -> None:
         sizes = tuple(int(size) for size in self.sizes)
         if not sizes or min(sizes) < 1:
             raise ValueError("sizes must list at least one owner, each with at least one unit")
-        if not 0 <= self.index < len(sizes):
+        if self.index is not None and not 0 <= self.index < len(sizes):
             raise ValueError(f"index must be between 0 and {len(sizes) - 1}, got {self.index!r}")
         object.__setattr__(self, "sizes", sizes)
 
@@ -155,10 +156,11 @@ class Owners:
         codes = np.zeros(X.shape[0], np.intp) if labels is None else owner_codes(labels, X.shape[0])
         units, sizes = units_of(codes, groups, unit)
         if self.own is not None:
-            if sizes[0] != self.own.sizes[self.own.index]:
+            mine = self.own.index
+            if mine is not None and sizes[0] != self.own.sizes[mine]:
                 raise ValueError(
-                    f"owner {self.own.index} holds {sizes[0]} {unit}s here, but its plan says "
-                    f"{self.own.sizes[self.own.index]}: every owner's number of {unit}s is public, so "
+                    f"owner {mine} holds {sizes[0]} {unit}s here, but its plan says {self.own.sizes[mine]}: "
+                    f"every owner's number of {unit}s is public, so "
                     "correct the plan"
                 )
             sizes = self.own.sizes
@@ -290,7 +292,7 @@ class Owners:
         if self.own is None:
             parts = dict(enumerate(self._table.split(self.n_owners)))
         else:
-            parts = {self.own.index: self._table}
+            parts = {} if self.own.index is None else {self.own.index: self._table}
         made = []
         for owner, size in enumerate(self.sizes):
             part = parts.get(owner)

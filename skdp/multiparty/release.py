@@ -10,11 +10,19 @@ from numpy.typing import NDArray
 
 from skdp.privacy import Bounded, PrivacySession, accounting, sum_of_owners
 
-__all__ = ["NOISES", "Release", "check_engine", "is_plain", "make_release", "opened_engine"]
+__all__ = [
+    "NOISES",
+    "Release",
+    "check_engine",
+    "is_plain",
+    "make_release",
+    "opened_engine",
+    "surplus_of",
+]
 
 # What an engine has for each kind of noise.
 METHODS = {
-    "gaussian": ("ready", "open", "slack"),
+    "gaussian": ("ready", "open", "slack", "surplus"),
     "laplace": ("ready", "open_laplace", "laplace_slack", "laplace_scales"),
 }
 NOISES = tuple(METHODS)
@@ -111,6 +119,17 @@ def check_engine(engine: Any, noise: str, delta: float) -> None:
             "delta=0 needs pure noise, but an engine's Laplace noise is made of finitely many bits: give "
             "delta > 0, for example 1e-6, or engine='plain'"
         )
+
+
+def surplus_of(engine: Any, noise: str) -> float:
+    """Standard deviation of the noise that the parameter ``engine`` draws over that which the claim counts."""
+    if noise != "gaussian" or is_plain(engine):
+        return 1.0
+    if isinstance(engine, str):
+        from skdp.multiparty.engine.loopback import LoopbackEngine
+
+        return LoopbackEngine(1).surplus  # of as many servers as `opened_engine` starts
+    return float(engine.surplus)
 
 
 def is_plain(engine: Any) -> bool:

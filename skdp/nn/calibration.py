@@ -1,12 +1,13 @@
 """The last releases of a net: how far its predictions can be trusted.
 
 Classification: the outputs are the only features of a second, small model, with an intercept for each class and
-one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models.
+one slope. `skdp.linear_model.parts.recalibrate` fits it on released sums, as for the linear models. A row of a
+group of m rows weighs 1 / m there.
 
 Regression: let f be a prediction and t a target in units of the reach, both clipped to [-1, 1]. The mean of
-(f f, f t, f, t) is released. The line of t on f through these moments replaces f. Its slope is shrunk as James and
-Stein (1961) shrink a mean, and is 0 where the moments may be errors of the noise. So a net that has learnt nothing
-predicts about the mean.
+(f f, f t, f, t) is released, in which each group counts once, by the mean of its rows. The line of t on f through
+these moments replaces f. Its slope is shrunk as James and Stein (1961) shrink a mean, and is 0 where the moments
+may be errors of the noise. So a net that has learnt nothing predicts about the mean.
 """
 
 import math
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from skdp.linear_model.parts.recalibrate import Recalibration, plan_recalibration
 from skdp.losses import LogisticLoss, MultinomialLoss
-from skdp.nn.task import NetTask, outputs_of
+from skdp.nn.task import NetTask
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["plan_scores", "released_line", "released_scores", "scores_of"]
@@ -35,13 +36,15 @@ def released_line(
     """Release slope and shift of the line that maps predictions to targets, in units of the reach."""
 
     def moments(X: Any, y: Any) -> Any:
-        f = task.network.forward(parameters, task.inputs.of(X))[:, 0].astype(np.float64)
+        f = task.record_outputs(parameters, X)[:, 0]
         f = np.clip(np.nan_to_num(f), -1.0, 1.0)
         t = task.targets.of(y)
         return np.column_stack([f * f, f * t, f, t])
 
     plan = session.plan_gaussian(1, share, purpose="calibration")
-    total = records.clipped_sum(moments, 2.0, size=4)  # the norm of such a vector is at most 2
+    # The norm of such a vector is at most 2, and so is that of a group's mean of them. It has the same bits at
+    # every place, as the net's outputs have.
+    total = records.averaged().clipped_sum(moments, 2.0, size=4, rowwise=True)
     mean = total * (1.0 / records.n_units)
     noise = session.noise_std(mean, plan)
     square, product, f, t = session.gaussian(mean, plan)
@@ -77,7 +80,7 @@ def released_scores(
     k = plan.n_outputs
 
     def scores(X: Any) -> NDArray[np.float64]:
-        return scores_of(outputs_of(task.network, parameters, task.inputs, X))
+        return scores_of(task.record_outputs(parameters, X))
 
     mapped = records.mapped(scores, k, fit_intercept=True)
     same = np.vstack([np.eye(k), np.zeros(k)])

@@ -56,6 +56,10 @@ FEW = 6.0
 class NetFit(PrivateFit[Problem]):
     """The fit of a private net; a subclass gives the net, its loss and its targets."""
 
+    batch_size_: int
+    learning_rate_: float
+    clip_norm_: float
+    sparsity_: float
     batch_size: Any
     max_iter: Any
     n_epochs: Any
@@ -240,7 +244,7 @@ class NetFit(PrivateFit[Problem]):
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            Must be empty: nets have no ``sample_weight``.
+            ``sample_weight=None`` or nothing: nets have no weighted form.
 
         Returns
         -------
@@ -284,8 +288,10 @@ class NetFit(PrivateFit[Problem]):
         size, share = network.n_trainable, 1.0 - math.fsum(shares.values())
         plans = self._plan(session, shape, clipping, size, share)
         self._method(clipping).warn_before(plans, network, self.adjacency)
-        # One by one, rows stay at their places in what else is computed of them, if their number is public.
-        if clipping.method != "one-by-one" or shape.n_records is None:
+        # Ready layers treat each row by itself, but a BLAS may round it by its place. One by one, rows stay at
+        # their places in what else is computed of them, if their number is public.
+        places_stay = clipping.method == "one-by-one" and shape.n_records is not None
+        if has_other_layers(network.sequential) or not places_stay:
             require_places(
                 network.sequential, network.shapes[0], clipping.layers, shape.dtype, shape.device
             )

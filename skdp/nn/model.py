@@ -23,6 +23,7 @@ from skdp.linear_model.parts.scales import grown_share
 from skdp.linear_model.targets import LabelModel, NumberModel, Problem
 from skdp.nn.calibration import plan_scores, released_line, released_scores, scores_of
 from skdp.nn.choices import REGRESSION_WALK
+from skdp.nn.export import ExportableNet
 from skdp.nn.frame import NetFit
 from skdp.nn.inputs import Inputs
 from skdp.nn.losses import CrossEntropy, SquaredError
@@ -43,7 +44,7 @@ CALIBRATION, CALIBRATION_ANSWERS = (
 )  # least part of mu^2 for the calibration; `grown_share` of so many
 
 
-class NetModel:
+class NetModel(ExportableNet):
     """What fitted nets share; a mixin before their fit."""
 
     network_: Network

@@ -18,7 +18,7 @@ from skdp.nn.layers.embedding import Embedding
 from skdp.nn.layers.layer import Layer
 from skdp.nn.losses import CrossEntropy, SquaredError
 from skdp.nn.network import Network, Sequential
-from skdp.privacy import check_places
+from skdp.privacy import Vectors, check_places
 
 __all__ = [
     "NetTask",
@@ -35,7 +35,9 @@ Vector = NDArray[np.float64]
 # Weights of a convolution for each number of its windows and signals, from which ghost norms are faster. Measured
 # for 1 to 36 windows and up to 2.4 million weights: the two took the same time at 6 to 9.
 GHOST_FROM = 8
-ROWS = 512  # rows whose outputs are computed at once; a choice, not tuned
+ROWS = 512  # rows of a prediction whose outputs are computed at once; a choice, not tuned
+AT_ONCE = 64  # rows of a call in a private step: as many as `check_places` gives
+SPREAD = 0.1  # of the parameters with which layers of users are looked at; a choice, not tuned
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,16 @@ class NetTask:
         flat.flags.writeable = False
         return flat
 
+    def record_outputs(self, parameters: NDArray[np.float32], X: Any) -> Vector:
+        """Outputs of private rows: each call gets 64 rows and one thread of BLAS, as in `require_places`.
+
+        So a call's shapes tell nothing of how many rows there are, which groups keep private.
+        """
+        from skdp.kernels import one_blas_thread
+
+        with one_blas_thread():
+            return outputs_of(self.network, parameters, self.inputs, X, at_once=AT_ONCE)
+
     def gradients_at(
         self, method: str | Sequence[str]
     ) -> Callable[[NDArray[Any]], Callable[[Any, Any], Sequence[Any]]]:
@@ -170,11 +182,12 @@ def require_places(
     dtype: str,
     device: str = "cpu",
 ) -> None:
-    """Refuse a net or a machine for which a row's gradient depends on more than this row.
+    """Refuse a net or a machine for which a row's gradient, or its outputs, depend on more than this row.
 
-    `PrivateRecords.gradient_sum` rests on it. The rows and the targets are made up. Nets of ready layers are
-    looked at once. Layers of users are looked at in every fit: they may change, and equal ones may do
-    other things.
+    `PrivateRecords.gradient_sum` rests on the former, the last releases of `skdp.nn.calibration` on the latter. A
+    layer can mix rows in its outputs alone, such as one whose backward is 0. The rows and the targets are made up.
+    Nets of ready layers are looked at once. Layers of users are looked at in every fit: they may change, and equal
+    ones may do other things.
 
     Parameters
     ----------
@@ -209,12 +222,20 @@ def _look(
     k = network.shapes[-1][0]
     inputs = Inputs(np.zeros(()), np.ones(()), (-math.inf, math.inf), shape)
     loss = CrossEntropy(k) if k > 1 else SquaredError()
-    start = network.initialize(np.random.default_rng(0))  # nothing here is private
+    rng = np.random.default_rng(0)  # nothing here is private
+    start = network.initialize(rng)
+    if has_other_layers(net):  # a parameter that starts at 0 may multiply what mixes rows
+        start += SPREAD * rng.standard_normal(start.size, dtype=np.float32)
     task = NetTask(network, loss, inputs, Targets(), start)
-    function = task.gradients_at(method)(task.trained(start))
-    if (size := vocabulary_of(net)) is not None:
-        function = _on_ids(function, size)
-    check_places(function, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
+    flat = task.whole(task.trained(start))
+    gradients = task.gradients_at(method)(task.trained(start))
+
+    def function(X: Any, y: Any) -> list[Any]:
+        return [*gradients(X, y), Vectors(task.record_outputs(flat, X))]
+
+    size = vocabulary_of(net)
+    looked_at = function if size is None else _on_ids(function, size)
+    check_places(looked_at, math.prod(shape), dtype, targets=np.arange(64) % k, device=device)
 
 
 def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, Any], Any]:
@@ -234,15 +255,42 @@ def _on_ids(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any, An
 _look_once = lru_cache(maxsize=64)(_look)
 
 
-def outputs_of(network: Network, parameters: NDArray[np.float32], inputs: Inputs, X: Any) -> Vector:
-    """Outputs of shape (n_rows, n_outputs) for a table."""
+def outputs_of(
+    network: Network,
+    parameters: NDArray[np.float32],
+    inputs: Inputs,
+    X: Any,
+    *,
+    at_once: int | None = None,
+) -> Vector:
+    """Outputs of shape (n_rows, n_outputs) for a table.
+
+    Parameters
+    ----------
+    at_once : int, default=None
+        Rows of every call of the net, of which the last are filled up with zeros. None is up to 512 rows for
+        predictions, filled up on a device alone, where a library may choose its code by shapes.
+    """
     found = np.empty((X.shape[0], network.shapes[-1][0]))
     flat = array_module(X).asarray(parameters) if is_cupy(X) else parameters
-    for first in range(0, X.shape[0], ROWS):
-        part = slice(first, first + ROWS)
-        outputs = network.forward(flat, inputs.of(X[part]))
-        found[part] = outputs.get() if is_cupy(outputs) else outputs
+    filled = at_once is not None or is_cupy(X)
+    step = ROWS if at_once is None else at_once
+    for first in range(0, X.shape[0], step):
+        part = X[first : first + step]
+        count = part.shape[0]
+        outputs = network.forward(flat, inputs.of(_filled(part, step) if filled else part))
+        found[first : first + count] = (outputs.get() if is_cupy(outputs) else outputs)[:count]
     return found
+
+
+def _filled(X: Any, n_rows: int) -> Any:
+    """An array of ``n_rows`` rows, which begins with X."""
+    X = X.toarray() if hasattr(X, "toarray") else X
+    if len(X) == n_rows:
+        return X
+    filled = array_module(X).zeros((n_rows, X.shape[1]), dtype=X.dtype)
+    filled[: len(X)] = X
+    return filled
 
 
 def start_of(parameters_init: Any, network: Network) -> NDArray[np.float32]:

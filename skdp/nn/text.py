@@ -82,7 +82,7 @@ class SequenceNet(NetClassifier):
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to, such as its author; needed by, and allowed with, ``unit="group"`` only.
         **more : dict
-            Must be empty: nets have no ``sample_weight``.
+            ``sample_weight=None`` or nothing: nets have no weighted form.
 
         Returns
         -------

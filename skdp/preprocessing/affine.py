@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._export import clipper, name_features, scale_clipper, shifted_and_divided
 from skdp.base.tables import validate_table
 from skdp.kernels import is_cupy
 
-__all__ = ["AffineTransformer", "refuse_centering"]
+__all__ = ["AffineTransformer", "refuse_centering", "refuse_device"]
 
 
 def refuse_centering() -> None:
@@ -24,7 +25,9 @@ def refuse_centering() -> None:
 class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMeta):
     """The transformations of a scaler; a subclass gives `_numbers`."""
 
+    scale_: np.ndarray
     n_features_in_: int
+    feature_names_in_: np.ndarray
 
     @abstractmethod
     def _numbers(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
@@ -73,13 +76,35 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         X, center, scale, _ = self._checked(X)
         return _each_value(X, lambda values, columns: values * scale[columns] + center[columns])
 
+    def to_sklearn(self) -> Any:
+        """Return the scaler as a fitted one of scikit-learn.
+
+        It computes in the type of X: in float64 the results are equal up to rounding. It holds released and public
+        numbers only, no data and nothing of skdp.
+
+        Returns
+        -------
+        StandardScaler or Pipeline
+            With clipping, a ``Pipeline`` that clips first. It takes CSR matrices where the scaler does, if
+            scikit-learn's ``MaxAbsScaler`` has the parameter ``clip``; older versions refuse them.
+        """
+        from sklearn.pipeline import make_pipeline
+
+        check_is_fitted(self)
+        center, scale, bounds = self._numbers()
+        scaler = shifted_and_divided(center, scale)
+        if bounds is None:
+            return name_features(scaler, self)
+        reach = scale_clipper(center, bounds)
+        if reach is None:
+            return make_pipeline(name_features(clipper(*bounds, scale.size), self), scaler)
+        scaler = shifted_and_divided(center, scale / reach.scale_)
+        return make_pipeline(name_features(reach, self), scaler)
+
     def _checked(self, X: Any) -> Any:
         """X validated, and the numbers."""
         check_is_fitted(self)
-        if is_cupy(X):
-            raise TypeError(
-                "the scalers work in the host's memory: pass X as a NumPy array or CSR matrix"
-            )
+        refuse_device(X)
         X = validate_table(self, X, reset=False)
         center, scale, bounds = self._numbers()
         if hasattr(X, "indptr") and np.any(center):
@@ -92,6 +117,14 @@ class AffineTransformer(OneToOneFeatureMixin, TransformerMixin, metaclass=ABCMet
         tags.target_tags.required = False
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def refuse_device(X: Any) -> None:
+    """Refuse a table on a device."""
+    if is_cupy(X):
+        raise TypeError(
+            "the scalers work in the host's memory: pass X as a NumPy array or CSR matrix"
+        )
 
 
 def _each_value(X: Any, change: Any) -> Any:

@@ -17,8 +17,13 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._export import name_features
 from skdp.base.cells import as_table
+from skdp.base.containers import check_collected
+from skdp.base.weights import refuse_weights
+from skdp.kernels import is_cupy
 from skdp.preprocessing.blocks import CategoryBlock, EdgeBlock, check_categories, check_edges
+from skdp.preprocessing.export import bins_of
 
 __all__ = ["PublicBinsEncoder"]
 
@@ -117,6 +122,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
     ['x0 < 18', 'x0 in [18, 65)', 'x0 >= 65', 'x0 missing']
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    n_features_out_: int
+    row_norm_: float
+
     def __init__(
         self,
         *,
@@ -130,7 +140,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         self.crosses = crosses
         self.sparse_output = sparse_output
 
-    def fit(self, X: Any, y: Any = None) -> "PublicBinsEncoder":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicBinsEncoder":
         """Check the parameters against the columns, and that each value can be encoded.
 
         Parameters
@@ -139,6 +149,8 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             The records.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -153,6 +165,7 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             If edges do not increase, categories repeat, ``X`` does not have a named column, a column is named
             twice, or a cross names a column that is not encoded.
         """
+        refuse_weights(more)
         scratch = copy(self)
         scratch._fit(X)
         # Only now, so that a refused fit leaves the encoder as it was.
@@ -183,10 +196,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n_rows, column = self._read(X, reset=False)
-        bins = {
-            block.column: block.encode(column(block.column), self._label(block.column))
-            for block in self._blocks
-        }
+        with np.errstate(all="ignore"):  # a warning would tell of a cell
+            bins = {
+                block.column: block.encode(column(block.column), self._label(block.column))
+                for block in self._blocks
+            }
         parts = [*((block,) for block in self._blocks), *self._crosses]
         largest = max(self.n_features_out_, len(parts) * n_rows)
         index_type = np.int32 if largest <= np.iinfo(np.int32).max else np.int64
@@ -225,6 +239,20 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
             out += [" & ".join(cell) for cell in product(*(names[b.column] for b in cross))]
         return np.array(out, dtype=object)
 
+    def to_sklearn(self) -> Any:
+        """Return the encoder as a fitted ``ColumnTransformer`` with the same columns.
+
+        It is made of scikit-learn's encoders and NumPy's functions, and needs no skdp. Cells are read as NumPy and
+        scikit-learn read them: `pandas.NA` is refused in a column of numbers, and the columns have other names.
+
+        Returns
+        -------
+        ColumnTransformer
+        """
+        check_is_fitted(self)
+        parts = [*((block,) for block in self._blocks), *self._crosses]
+        return name_features(bins_of(parts, self.n_features_in_, bool(self.sparse_output)), self)
+
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
     def __sklearn_tags__(self) -> Any:
@@ -259,6 +287,11 @@ class PublicBinsEncoder(TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> tuple[int, Callable[[int], np.ndarray]]:
         """Return the number of rows, and the function that gives a column by its position."""
+        check_collected(X=X)
+        if is_cupy(X):
+            raise TypeError(
+                "PublicBinsEncoder works in the host's memory: pass X as a NumPy array or a DataFrame"
+            )
         if not _is_frame(X):
             table = self._validated(as_table(X), reset)
             return table.shape[0], lambda j: table[:, j]

@@ -8,7 +8,8 @@ from sklearn.base import BaseEstimator
 
 from skdp.base.columns import check_bounds, column_numbers, per_column
 from skdp.base.tables import validate_table
-from skdp.preprocessing.affine import AffineTransformer, refuse_centering
+from skdp.base.weights import refuse_weights
+from skdp.preprocessing.affine import AffineTransformer, refuse_centering, refuse_device
 
 __all__ = ["PublicScaler"]
 
@@ -66,12 +67,14 @@ class PublicScaler(AffineTransformer, BaseEstimator):
     [[-1.0, -1.0], [1.0, 1.0], [0.0, -0.5]]
     """
 
+    center_: np.ndarray
+
     def __init__(self, *, center: Any = None, scale: Any = None, bounds: Any = None) -> None:
         self.center = center
         self.scale = scale
         self.bounds = bounds
 
-    def fit(self, X: Any, y: Any = None) -> "PublicScaler":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "PublicScaler":
         """Check the parameters against the columns.
 
         Parameters
@@ -80,6 +83,8 @@ class PublicScaler(AffineTransformer, BaseEstimator):
             The records.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -94,7 +99,9 @@ class PublicScaler(AffineTransformer, BaseEstimator):
             If a number is out of its range, if there is not one for each column, or if X is sparse and would
             have to be centred.
         """
+        refuse_weights(more)
         self._check_parameters()
+        refuse_device(X)
         scratch = copy(self)
         table = validate_table(scratch, X)
         scratch.center_, scratch.scale_ = scratch._constants(table.shape[1])

@@ -37,7 +37,7 @@ LEAST_MAGNITUDE = (
 class ColumnScaler(AffineTransformer, ColumnFit):
     """The fit of a scaler: without targets, and CSR matrices are never centred."""
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **more: Any) -> Self:
         """Release the centre and the scale of each column.
 
         Parameters
@@ -48,6 +48,8 @@ class ColumnScaler(AffineTransformer, ColumnFit):
             Ignored.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            ``sample_weight=None`` or nothing: scalers have no weighted form.
 
         Returns
         -------
@@ -56,12 +58,12 @@ class ColumnScaler(AffineTransformer, ColumnFit):
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a parameter or the data are not as described. No budget is spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         """
-        return super().fit(X, None, groups=groups)
+        return super().fit(X, None, groups=groups, **more)
 
     @property
     def learns_from_data(self) -> bool:

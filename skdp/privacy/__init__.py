@@ -20,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "LEAST_CLIP": "skdp.privacy.statistics.gradient_sum",
         "GaussianPlan": "skdp.privacy.session",
         "MOST_PER_PUBLIC": "skdp.privacy.shape",
+        "Opening": "skdp.privacy.session",
         "Negatives": "skdp.privacy.statistics.cbow_gradient",
         "Outer": "skdp.privacy.pieces",
         "OuterSum": "skdp.privacy.pieces",

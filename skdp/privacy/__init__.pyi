@@ -30,6 +30,7 @@ from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport
 from skdp.privacy.seed_context import seed_context as seed_context
 from skdp.privacy.session import GaussianPlan as GaussianPlan
+from skdp.privacy.session import Opening as Opening
 from skdp.privacy.session import PrivacySession as PrivacySession
 from skdp.privacy.session import check_budget as check_budget
 from skdp.privacy.session import sum_of_owners as sum_of_owners

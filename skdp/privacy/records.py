@@ -349,7 +349,8 @@ class PrivateRecords:
 
         rows = self._rows
         found = np.empty((rows.matrix.shape[0], int(n_features)))
-        with one_blas_thread():  # `check_places` looks at one
+        # `check_places` looks at one thread of BLAS. A floating-point warning would tell of a record.
+        with one_blas_thread(), np.errstate(all="ignore"):
             for first in range(0, len(found), MAPPED):
                 part = slice(first, first + MAPPED)
                 found[part] = function(rows.matrix[part])

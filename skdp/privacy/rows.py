@@ -6,7 +6,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypeVar, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,14 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
-from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, issparse
+from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
     from skdp.privacy.noise import KeyStream
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "beside"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -46,6 +49,8 @@ class Rows:
         The real number of units: for sums, samplers and a solver's own arithmetic, never for a decision.
     family : object
         The same for all that is derived from the same records: batches and partitions are drawn for a family.
+    averages : bool
+        Whether ``weight`` has each row's factor 1 / (rows of its group) already, so that a group adds a mean.
 
     Notes
     -----
@@ -63,6 +68,7 @@ class Rows:
     shape: PublicShape
     n_real_units: int
     family: object
+    averages: bool = False
     _of_X: dict[str, Matrix] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
     _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
@@ -87,7 +93,7 @@ class Rows:
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
-        few = self.matrix[:, np.array(features, dtype=np.intp)]
+        few = self.matrix[:, beside(self.matrix, np.array(features, dtype=np.int64))]
         if self.shape.n_records is None:
             few = in_rows(few)
         shape = self.shape.with_features(few.shape[1])
@@ -116,7 +122,7 @@ class Rows:
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
-        return replace(self, weight=weight, _of_y={}, _norms={})
+        return replace(self, weight=weight, averages=self.groups is not None, _of_y={}, _norms={})
 
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
         """Norm of every row, with the intercept's feature or without: a function of this row alone."""
@@ -147,15 +153,15 @@ class Rows:
         return self.mapped(linear_scores(self.matrix, weights[:d], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
-        """Rows with other features, of which a group adds its mean."""
-        from skdp.kernels.inputs import on_host
+        """Rows with other features, of which a group adds its mean: weighted once, however often it is called."""
+        from skdp.kernels import on_host
 
-        balance, weight = self.balance(), on_host(self.weight)
+        balance, weight = None if self.averages else self.balance(), on_host(self.weight)
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
         return replace(
             self, X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
-            intercept_value=1.0,
+            intercept_value=1.0, averages=self.groups is not None,
             shape=replace(
                 self.shape, n_features=features.shape[1], container="dense", dtype="float64",
                 device="cpu",
@@ -302,8 +308,9 @@ class Rows:
             usual = contribution * shape.usual_units
         needs_public_n = needs_public_n and shape.n_public is None
         return Source(
-            on_grid, plain, roundings, magnitude, self, shape.unit, needs_public_n, choose, batch,
-            usual, sparse=sparse,
+            quiet(on_grid), quiet(plain), roundings, magnitude, self, shape.unit, needs_public_n,
+            None if choose is None else quiet(choose), batch, usual,
+            sparse=None if sparse is None else quiet(sparse),
         )  # fmt: skip
 
     # ---------------------------------------------------------------- refusals
@@ -354,6 +361,26 @@ def rows_from(
         X.shape[0] if n_groups is None else n_groups,
         object(),
     )
+
+
+def quiet(function: Callable[P, R]) -> Callable[P, R]:
+    """The function without floating-point warnings, which would tell of a record's size."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return called
+
+
+def beside(X: Matrix, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An array of the host, copied to the device where X lies on one: its library takes no other."""
+    if not is_cupy(X):
+        return values
+    import cupy
+
+    there: NDArray[np.int64] = cupy.asarray(values)
+    return there
 
 
 def in_rows(X: Matrix) -> Matrix:

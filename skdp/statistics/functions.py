@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
+from skdp.base.containers import check_collected
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile
 from skdp.statistics.released import Released
 
@@ -280,6 +281,7 @@ def histogram(
 
 def _released(fit: Any, X: Any, groups: Any) -> Released:
     """Run the fit; of a column give numbers in place of arrays with one entry."""
+    check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
     column = not hasattr(X, "indptr") and np.ndim(X) == 1
     done = fit.fit(_as_table(X) if column else X, None, groups=groups)
     parts = [done.value_, done.noise_std_, done.bounds_, getattr(done, "bin_edges_", None)]

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from skdp.base.tables import encode_groups
 from skdp.privacy import PrivateRecords, PrivateWords, PublicShape
 
-__all__ = ["MOST_WORDS", "Sentences", "check_vocabulary", "read_sentences", "windows_of"]
+__all__ = [
+    "MOST_WORDS",
+    "Sentences",
+    "check_form",
+    "check_vocabulary",
+    "read_sentences",
+    "windows_of",
+]
 
 MOST_WORDS = 2**24 - 1  # float32 holds all integers up to here
 FORM = (
@@ -34,16 +41,29 @@ def read_sentences(X: Any) -> list[Sequence[str]]:
             f"{FORM}; got a table: give the column that holds the lists, as in X['words']"
         )
     X = X.tolist() if hasattr(X, "tolist") else X
-    if isinstance(X, Iterator):
-        raise TypeError(
-            f"{FORM}; got an iterator, which can be read only once: use list(sentences)"
-        )
-    if isinstance(X, (str, bytes, Mapping, Set)) or not isinstance(X, Iterable):
+    check_form(X)
+    if not isinstance(X, Iterable):
         raise TypeError(f"{FORM}; got {type(X).__name__}")
     found = [_sentence(sentence) for sentence in X]
     if not found:
         raise ValueError(f"{FORM}; got no sentence at all")
     return found
+
+
+def check_form(X: object) -> None:
+    """Refuse iterators, text and collections without an order, by their type alone.
+
+    Examples
+    --------
+    >>> from skdp.text.sentences import check_form
+    >>> check_form([["a", "b"], []])
+    """
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"{FORM}; got an iterator, which can be read only once: use list(sentences)"
+        )
+    if isinstance(X, (str, bytes, Mapping, Set)):
+        raise TypeError(f"{FORM}; got {type(X).__name__}")
 
 
 def _sentence(sentence: Any) -> Sequence[str]:

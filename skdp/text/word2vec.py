@@ -40,6 +40,7 @@ from skdp.text.export import save_word2vec
 from skdp.text.sentences import (
     MOST_WORDS,
     Sentences,
+    check_form,
     check_vocabulary,
     read_sentences,
     windows_of,
@@ -173,6 +174,11 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
     >>> model.most_similar("oak", topn=2)[0][0] in ("elm", "ash")
     True
     """
+
+    clip_norm_: float
+    batch_size_: int
+    learning_rate_: float
+    n_iter_: int
 
     _record_checks = "sentences of words"
 
@@ -330,7 +336,9 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
 
     # ---------------------------------------------------------------- the fit
 
-    def fit(self, sentences: Any, y: Any = None, *, groups: Any = None) -> Self:  # type: ignore[override]
+    def fit(  # type: ignore[override]
+        self, sentences: Any, y: Any = None, *, groups: Any = None, **more: Any
+    ) -> Self:
         """Learn the vectors privately.
 
         Parameters
@@ -342,6 +350,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
         groups : array-like of shape (n_sentences,), default=None
             The document or person that each sentence belongs to; needed by, and allowed with, ``unit="group"``
             only.
+        **more : dict
+            ``sample_weight=None`` or nothing: windows have no weighted form.
 
         Returns
         -------
@@ -361,7 +371,8 @@ class DPWord2Vec(PrivateFit[SentenceProblem]):
                 "unit='group' needs groups= in fit: the document or person of each sentence. "
                 "groups=range(len(sentences)) makes each sentence a document of its own"
             )
-        return super().fit(sentences, None, groups=groups)
+        check_form(sentences)
+        return super().fit(sentences, None, groups=groups, **more)
 
     def read(self, X: object, y: object = None, groups: object = None) -> SentenceProblem:
         """Check the sentences and whom they belong to."""

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from skdp import DPAMPClassifier, DPAMPRegressor
-from skdp.exceptions import PrivacyBudgetExceeded
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, accounting
 
 RNG = np.random.default_rng(3)
@@ -148,14 +148,15 @@ def test_more_than_two_classes_are_refused_with_a_way_out():
     y = np.arange(N) % 3
     tags = DPAMPClassifier().__sklearn_tags__()
     assert not tags.classifier_tags.multi_class
-    with pytest.raises(ValueError, match="OneVsRestClassifier"):
+    with pytest.raises(ValueError, match="use DPLogisticRegression or DPIGHTClassifier"):
         model(DPAMPClassifier, classes=(0, 1, 2)).fit(X, y)
     accountant = BudgetAccountant(5.0, 1e-5, allow_seeded=True)
     with pytest.raises(ValueError, match="DPIGHTClassifier"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model(DPAMPClassifier, classes=None, accountant=accountant).fit(X, y)
     assert accountant.spent() == (0.0, 0.0)
-    made = OneVsRestClassifier(model(DPAMPClassifier)).fit(X, y)
+    with pytest.warns(PrivacyLeakWarning, match="OneVsRestClassifier around this fit"):
+        made = OneVsRestClassifier(model(DPAMPClassifier)).fit(X, y)
     assert made.predict(X[:5]).shape == (5,)
 
 

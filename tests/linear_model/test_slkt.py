@@ -226,10 +226,10 @@ def test_published_teacher_is_refused_by_an_accountant_before_the_data_are_read(
     with warnings.catch_warnings(), pytest.raises(ValueError, match="no accountant can pay"):
         warnings.simplefilter("error", UnprovenPrivacyWarning)
         if how == "parameter":
-            model.set_params(accountant=accountant).fit("not data", None)
+            model.set_params(accountant=accountant).fit(object(), None)
         else:
             with accountant:
-                model.fit("not data", None)
+                model.fit(object(), None)
     assert accountant.spent()[0] == 0
 
 

@@ -1,11 +1,13 @@
 """A small study for tests: keys, a plan, one table a party; parties as threads or as processes of their own."""
 
+import asyncio
 import contextlib
 import copy
 import json
 import socket
 import threading
 import warnings
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -13,7 +15,12 @@ import numpy as np
 from skdp import __version__
 from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import PROTOCOL, parse_plan, read_plan
+from skdp.multiparty.party.planned import planned_opening
 from skdp.multiparty.party.run import Options, run
+from skdp.multiparty.party.terms import Terms, software
+from skdp.multiparty.transport.hello import Hello
+from skdp.multiparty.transport.network import LAID_TAG, READY_TAG
+from skdp.multiparty.transport.tls import Identity, connect_all
 
 SIZES = (30, 50, 40, 35, 45)
 TRUE = np.array([1.5, -1.0, 0.5])
@@ -110,6 +117,7 @@ class Study:
             "index": index,
             "data": self.folder / f"{name}.npz",
             "out": self.folder / "out",
+            "ceiling": None if self.ledger(index).exists() else (10.0, 1e-6),
         }
         return Options(**{**made, **changes})
 
@@ -143,6 +151,50 @@ class Study:
             thread.join(300.0)
             assert not thread.is_alive(), "a party neither ended nor met its deadline"
         return found
+
+
+# ---------------------------------------------------------------- a party with ideas of its own
+
+
+class Impostor:
+    """Party 3 of four, which is no server, with the right keys and the right plan, and its own ideas."""
+
+    def __init__(self, study, act, version=None):
+        self.study, self.act, self.version = study, act, version or software()
+
+    def __call__(self):
+        return asyncio.run(self.play())
+
+    async def play(self):
+        plan, folder = self.study.plan, self.study.folder
+        identity = Identity(
+            3,
+            folder / "hospital_d.crt",
+            folder / "hospital_d.key",
+            Hello(self.study.document["protocol"], self.version, plan.hash),
+            20.0,
+            2**20,
+        )
+        network = await connect_all(plan.parties, plan.n_servers, identity, None)
+        network.plan = plan
+        try:
+            await self.act(network)
+            for link in network.links():
+                await link.drain()
+        finally:
+            network.close()
+
+
+async def announce(network, **changes):
+    """Announce the plan's terms, as all parties do; what the others announce is not looked at."""
+    opening = replace(planned_opening(network.plan), **changes)
+    network.set_deadline(60.0)
+    await network.barrier(READY_TAG, Terms(opening).pack(), lambda link, word: None)
+
+
+async def be_ready(network):
+    await announce(network)
+    await network.barrier(LAID_TAG)
 
 
 def quiet(line):

@@ -18,6 +18,7 @@ from skdp import (
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting, UtilityWarning
 from skdp.multiparty import OwnRecords
 from skdp.multiparty.engine.loopback import LoopbackEngine
+from skdp.multiparty.release import surplus_of
 from skdp.privacy import accounting, noise
 
 CLASSIFIERS = (MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier)
@@ -340,12 +341,12 @@ def test_the_noise_of_predictions_is_as_large_as_said(options):
 class Toy:
     """Adds in one process, with noise of its own seed."""
 
-    name = "a toy that nobody should trust"
+    name, surplus = "a toy that nobody should trust", 1.0
 
     def __init__(self):
         self.counts = []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def slack(self, n_values, noise_multiplier):
@@ -356,6 +357,22 @@ class Toy:
         drawn = noise.rounded_gaussian(sigma, integers[0].shape, noise.KeyStream(len(self.counts)))
         with np.errstate(over="ignore"):
             return np.add.reduce(list(integers)) + drawn
+
+
+def test_the_noise_of_predictions_is_that_which_an_engine_draws():
+    """Servers draw more than counts, since they do not know who is honest: `prediction_noise_` has all of it."""
+    found = []
+    for surplus in (1.0, 2.0):
+        engine = Toy()
+        engine.surplus = surplus
+        model = MPCGradientPerturbationRegressor(
+            epsilon=10.0, max_iter=5, y_bounds=(-5, 5), engine=engine, accountant=False
+        )
+        found.append(model.fit(X, Y, owners=OWNERS).prediction_noise_)
+    assert found[1] == pytest.approx(2 * found[0])
+    assert surplus_of("plain", "gaussian") == surplus_of("mpyc", "laplace") == 1.0
+    assert surplus_of("mpyc", "gaussian") == pytest.approx(1.5**0.5)  # three servers
+    assert LoopbackEngine(2, n_servers=5).surplus == pytest.approx((5 / 3) ** 0.5)
 
 
 class Rough(Toy):

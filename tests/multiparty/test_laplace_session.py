@@ -19,7 +19,7 @@ class Toy:
     def __init__(self, factor=1.0, slack=(1e-12, 1e-20)):
         self.stream, self.factor, self.given, self.asked = noise.KeyStream(3), factor, slack, []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def laplace_slack(self, n_values, scale, epsilon):
@@ -180,9 +180,9 @@ def test_the_row_is_written_before_anything_is_opened():
 @pytest.mark.parametrize("what", ["statistic", "engine"])
 def test_what_fails_before_anything_leaves_costs_nothing(what):
     class Absent(Toy):
-        def ready(self, n_owners, n_values, noise, scale):
-            assert (n_owners, n_values, noise) == (2, 4, "laplace")
-            assert 2.0**14 <= scale <= 2.0**40
+        def ready(self, opening):
+            assert (opening.n_owners, opening.n_values, opening.noise) == (2, 4, "laplace")
+            assert 2.0**14 <= opening.scale <= 2.0**40
             raise RuntimeError("not ready")
 
     def broken(unit):

@@ -19,9 +19,10 @@ from sklearn.model_selection import GridSearchCV
 
 from skdp import MPCGradientPerturbationClassifier
 from skdp.multiparty.engine.control import read_greeting
+from skdp.multiparty.engine.laplace_bits import UNNOTICED
 from skdp.multiparty.engine.loopback import LoopbackEngine
 from skdp.multiparty.transport.errors import PartyError, Reason
-from skdp.privacy import Bounded, PrivacySession
+from skdp.privacy import Bounded, Opening, PrivacySession
 
 SIGMA = 2.0**12
 X = [np.arange(104) * (i + 1) for i in range(10)]
@@ -88,6 +89,10 @@ def test_a_session_releases_through_it(engine):
     assert abs(released - 45).max() < 2 * plan.noise_multiplier * 1.3 * 5.5
     report = session.report()
     assert any("1 of 3 semi-honest servers" in line for line in report.assumptions)
+    assert any(UNNOTICED in line for line in report.assumptions)  # of Laplace noise
+    (row,) = report.mechanisms
+    counted = row["noise_multiplier"] * row["sensitivity"]
+    assert row["noise_std"] == pytest.approx(1.5**0.5 * counted, rel=1e-12)
     alone = PrivacySession(epsilon=1.0, delta=1e-6, random_state=0)
     alone.gaussian(made[0], alone.plan_gaussian(2))
     assert report.slack[0] > 2 * alone.report().slack[0]
@@ -148,11 +153,17 @@ def test_an_estimator_with_an_engine_is_cloned_searched_and_pickled():
         sent.fit(A, y, owners=owners)
 
 
+def opening(n_owners, n_values, noise, scale):
+    return Opening(
+        n_owners=n_owners, n_values=n_values, noise=noise, scale=scale, grid=1.0, sensitivity=1.0
+    )
+
+
 def test_it_gets_ready_once_for_an_opening(engine):
     """Noise that is laid serves the opening; nothing is laid for what cannot be opened."""
-    engine.ready(10, 7, "gaussian", SIGMA)
+    engine.ready(opening(10, 7, "gaussian", SIGMA))
     before = engine.traffic()
-    engine.ready(10, 7, "gaussian", SIGMA)
+    engine.ready(opening(10, 7, "gaussian", SIGMA))
     assert engine.traffic() == before
     opened = engine.open([np.arange(7)] * 10, SIGMA)
     assert abs(opened - 10 * np.arange(7)).max() < 14 * 5 * SIGMA
@@ -162,7 +173,7 @@ def test_it_gets_ready_once_for_an_opening(engine):
         ((10, 7, "laplace", 1.0), "the scale"),
     ):
         with pytest.raises(ValueError, match=match):
-            engine.ready(*wrong)
+            engine.ready(opening(*wrong))
 
 
 @pytest.mark.parametrize("how", ["silence", "a reset"])

@@ -242,12 +242,12 @@ def test_an_owner_as_the_unit_bounds_its_minimizer():
 class Adding:
     """A toy engine for several processes: it keeps what each adds, and opens the sum of all."""
 
-    name = "a toy"
+    name, surplus = "a toy", 1.0
 
     def __init__(self):
         self.inputs, self.asked = [], []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def slack(self, n_values, noise_multiplier):

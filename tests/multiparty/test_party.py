@@ -22,18 +22,26 @@ from skdp.cli import main
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.multiparty.party import load_model
 from skdp.multiparty.party.engine import Bridge, NetworkEngine
+from skdp.multiparty.party.example import CEILING
 from skdp.multiparty.party.hints import hints
 from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.plan import read_plan
 from skdp.multiparty.party.table import DataError, public_rows
 from skdp.multiparty.transport.errors import ABORT_TAG, PartyError, Reason, pack_abort
 from skdp.multiparty.transport.frames import StreamLink
-from skdp.multiparty.transport.hello import Hello
-from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
-from skdp.multiparty.transport.tls import Identity, connect_all
+from skdp.multiparty.transport.network import READY_TAG, Network
 from skdp.privacy import BudgetAccountant, PrivacyReport, accounting, read_ledger
 from skdp.privacy.budget import Reservation
-from tests.multiparty.study import SIZES, Study, document, in_processes, write_plan
+from tests.multiparty.study import (
+    SIZES,
+    Impostor,
+    Study,
+    announce,
+    be_ready,
+    document,
+    in_processes,
+    write_plan,
+)
 
 # The parties' threads warn of small data, and so may their fits.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -151,6 +159,7 @@ def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatc
     assert noise.size == 600
     assert all(len(parts) == 3 for parts in sent.values())
     sigma = row["noise_multiplier"] * row["sensitivity"] / row["grid"]
+    assert row["noise_std"] == pytest.approx(1.5**0.5 * sigma * row["grid"], rel=1e-12)
     assert [scale for _, scale in opened.values()] == pytest.approx([sigma] * 150)
     # The claim: 150 releases of two servers' noise alone.
     spent_mu = 150**0.5 / row["noise_multiplier"]
@@ -158,7 +167,7 @@ def test_what_is_opened_has_the_noise_that_the_report_tells(tmp_path, monkeypatc
     smallest = min(party.n_units for party in study.plan.parties)
     radius = 2.0 * 2**0.5  # row_norm, and the intercept's feature as long
     assert row["sensitivity"] >= 2 * radius / (3 * smallest)
-    within = abs(noise.std() / (1.5**0.5 * sigma) - 1) < 5.2 / (2 * noise.size) ** 0.5
+    within = abs(noise.std() * row["grid"] / row["noise_std"] - 1) < 5.2 / (2 * noise.size) ** 0.5
     assert bool(within) is not twin
 
 
@@ -457,7 +466,7 @@ def test_another_plan_is_found_before_any_data_are_read(tmp_path, monkeypatch, c
         assert f"hash  {read_plan(tmp_path / name).hash}\n" in capsys.readouterr().out
         assert f"{name}, has the hash {read_plan(tmp_path / name).hash}\n" in hint
         assert "`skdp party check PLAN`" in hint
-        assert cost.endswith("nothing was spent, and the plan can run again")
+        assert "nothing was spent, and the plan can run again: the ledger " in cost
     assert read == []
     assert all(states(study, index) == [] for index in range(3))
 
@@ -475,43 +484,9 @@ def test_a_port_in_use_is_said_with_its_address(tmp_path):
 # ---------------------------------------------------------------- a party that misbehaves
 
 
-class Impostor:
-    """Party 3 of four, which is no server, with the right keys and the right plan, and its own ideas."""
-
-    def __init__(self, study, act):
-        self.study, self.act = study, act
-
-    def __call__(self):
-        return asyncio.run(self.play())
-
-    async def play(self):
-        plan, folder = self.study.plan, self.study.folder
-        identity = Identity(
-            3,
-            folder / "hospital_d.crt",
-            folder / "hospital_d.key",
-            Hello(self.study.document["protocol"], self.study.document["skdp"], plan.hash),
-            20.0,
-            2**20,
-        )
-        network = await connect_all(plan.parties, plan.n_servers, identity, None)
-        try:
-            await self.act(network)
-            for link in network.links():
-                await link.drain()
-        finally:
-            network.close()
-
-
 async def send_all(network, tag, payload):
     for link in network.links():
         await link.send(tag, payload)
-
-
-async def be_ready(network):
-    network.set_deadline(60.0)
-    await network.barrier(READY_TAG)
-    await network.barrier(LAID_TAG)
 
 
 async def stall(network):
@@ -519,8 +494,7 @@ async def stall(network):
 
 
 async def stall_before_the_charge(network):
-    network.set_deadline(60.0)
-    await network.barrier(READY_TAG)
+    await announce(network)
 
 
 async def stall_in_a_round(network):
@@ -661,39 +635,38 @@ def test_the_command_says_what_is_missing_or_wrong(tmp_path, capsys):
     assert all(party.fingerprint in said for party in study.plan.parties)
     table = str(tmp_path / "hospital_a.npz")
     (tmp_path / "a.xlsx").touch()
+    index = ["--config", plan, "--index", "0"]
+    whole = [*index, "--data", table]
+    elsewhere = [*whole, "--ledger", plan + "x"]
+    new = ["--ceiling", "10", "1e-6"]
     for words, wanted in [
         ([], "--config"),
-        (["--config", plan, "--index", "0"], "--data"),
+        (index, "--data"),
         (["--config", plan, "--index", "3", "--data", table], "parties 0..2"),
         (["--config", plan + "x", "--index", "0", "--data", table], "No such file"),
-        (["--config", plan, "--index", "0", "--data", table, "--key", str(tmp_path / "hospital_b.key")],
+        ([*index, "--data", str(tmp_path / "a.xlsx")], ".csv, .npz or .parquet file, got 'a.xlsx'"),
+        (whole, "there is none yet, and a new one needs --ceiling EPSILON DELTA"),
+        ([*elsewhere, "--ceiling", "0", "1e-5"], "epsilon must be positive"),
+        ([*elsewhere, "--ceiling", "20", "2"], "delta must be at least 0 and below 1"),
+        ([*whole, "--ledger", plan], "is not a ledger"),
+        ([*whole, "--key", str(tmp_path / "hospital_b.key")],
          "does not belong to the certificate of hospital_a"),
-        (["--config", plan, "--index", "0", "--data", table,
-          "--certificate", str(tmp_path / "hospital_b.crt")], "not the one that the plan has"),
-        (["--config", plan, "--index", "0", "--data", table, "--certificate", plan],
-         "is no certificate in PEM form"),
-        (["--config", plan, "--index", "0", "--data", table, "--certificate", table],
-         "is no certificate in PEM form"),
-        (["--config", plan, "--index", "0", "--data", table, "--ceiling", "50", "1e-5"],
-         "has the ceiling 10.0 1e-06 since it was made. Leave out --ceiling, or give another --ledger"),
-        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan], "is not a ledger"),
-        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan + "x", "--ceiling", "0", "1e-5"],
-         "epsilon must be positive"),
-        (["--config", plan, "--index", "0", "--data", table, "--ledger", plan + "x", "--ceiling", "20", "2"],
-         "delta must be at least 0 and below 1"),
-        (["--config", plan, "--index", "0", "--data", str(tmp_path / "a.xlsx")],
-         ".csv, .npz or .parquet file, got 'a.xlsx'"),
+        ([*whole, "--certificate", str(tmp_path / "hospital_b.crt")], "not the one that the plan has"),
+        ([*whole, "--certificate", plan], "is no certificate in PEM form"),
+        ([*whole, "--certificate", table], "is no certificate in PEM form"),
     ]:  # fmt: skip
         assert main(["party", *words]) == 2
         said = capsys.readouterr().err
         assert wanted in said
         assert said.startswith("skdp party: error: ")
+    assert not list(tmp_path.glob("*.ledger"))
     assert not (tmp_path / "plan.tomlx").exists()
     # Nobody else comes: a failure that is not this user's.
-    assert (
-        main(["party", "--config", plan, "--index", "0", "--data", table, "--timeout", "0.3"]) == 1
-    )
+    assert main(["party", *whole, *new, "--timeout", "0.3"]) == 1
     assert "hospital_b: it was not connected within the deadline" in capsys.readouterr().err
+    assert main(["party", *whole, "--ceiling", "50", "1e-5"]) == 2
+    wanted = "has the ceiling 10.0 1e-06 since it was made. Leave out --ceiling, or give another --ledger"
+    assert wanted in capsys.readouterr().err
     assert states(study, 0) == []
 
 
@@ -707,16 +680,23 @@ def test_a_run_says_the_hints_of_its_plan_first(tmp_path):
     assert len(said) == 2
 
 
-def test_readme_has_the_commands_of_the_example():
-    """CI runs examples/three_hospitals.sh, which has them too."""
+def test_readme_the_script_and_the_command_say_the_same(tmp_path, capsys):
+    """CI runs examples/three_hospitals.sh; the command prints what to type, which README has, too."""
     root = Path(__file__).parents[2]
     readme = (root / "README.md").read_text()
+    script = (root / "examples" / "three_hospitals.sh").read_text()
     assert "skdp party example --out study" in readme
+    epsilon, delta = CEILING
+    made = f" --ceiling {epsilon:g} {delta:.0e}".replace("e-0", "e-")
+    assert f'--out "$study"{made} &' in script
+    assert main(["party", "example", "--out", str(tmp_path / "study")]) == 0
+    said = capsys.readouterr().out
     for index, name in enumerate("abc"):
-        assert (
-            f"skdp party --config study/plan.toml --index {index} --data study/hospital_{name}.csv"
-            " --out study" in readme
-        )
+        data = f"study/hospital_{name}.csv"
+        command = f"skdp party --config study/plan.toml --index {index} --data {data} --out study"
+        assert f"{command}{made}\n" in readme
+        printed = command.replace("study", str(tmp_path / "study"))
+        assert f"{printed} --ceiling {epsilon:g} {delta:g}\n" in said
 
 
 def test_the_simulation_and_the_deployment_have_names_of_their_own_everywhere():

@@ -16,7 +16,7 @@ import skdp.multiparty.party.engine as engines
 from skdp import MPCGradientPerturbationClassifier, MPCOutputPerturbationClassifier
 from skdp.cli import main
 from skdp.multiparty.engine import mpyc_runtime
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of, most_bits
+from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, UNNOTICED, bits_of, most_bits
 from skdp.multiparty.engine.mpyc_post import _Box
 from skdp.multiparty.party.plan import PlanError, parse_plan
 from skdp.multiparty.party.table import public_rows
@@ -58,6 +58,9 @@ def start(study, index, **environment):
         options.data,
         "--out",
         options.out,
+        "--ceiling",
+        10,
+        1e-6,
     ]
     command = [sys.executable, "-W", "ignore", "-m", "skdp", "party", *map(str, words)]
     return subprocess.Popen(
@@ -136,6 +139,7 @@ def test_parties_lay_laplace_noise_with_mpyc_over_their_links(tmp_path, make, pa
     assert (report["epsilon"], report["delta"]) == (10.0, 1e-6)
     assert any("it is not pure" in line for line in report["assumptions"])
     assert any("secret random bits of mpyc" in line for line in report["assumptions"])
+    assert any(UNNOTICED in line for line in report["assumptions"])
     (mechanism,) = report["mechanisms"]
     assert (mechanism["name"], mechanism["count"]) == ("laplace", rounds)
     for index in range(n_parties):
@@ -260,6 +264,7 @@ def test_parties_that_are_ended_while_they_connect_say_so_in_one_line(tmp_path):
     codes, said = finish(processes)
     assert codes == [130, 130], said
     for index, name in enumerate(("hospital_a", "hospital_b")):
-        cost = f"{name}: nothing was spent, and the plan can run again"
+        unspent = "nothing was spent, and the plan can run again"
+        cost = f"{name}: {unspent}: the ledger {study.ledger(index)} does not charge it"
         assert said[index] == f"skdp party: ended by Ctrl-C or a signal; {cost}\n"
         assert read_ledger(study.ledger(index))["fits"] == []

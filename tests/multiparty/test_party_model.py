@@ -68,7 +68,7 @@ def released(folder, certificates, make, classes, **parameters):
         else np.sort(classes)[np.digitize(score, np.arange(len(classes) - 1))]
     )
     model = plan.make_estimator(accountant=False, random_state=0).fit(X, y, owners=OWNERS)
-    return plan, model, _write(folder, plan, 0, model)
+    return plan, model, _write(folder, plan, 0, model, "")
 
 
 @pytest.mark.parametrize(

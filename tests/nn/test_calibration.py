@@ -8,7 +8,10 @@ from sklearn.metrics import log_loss
 
 from skdp import DPCNNClassifier, DPMLPClassifier
 from skdp.exceptions import UtilityWarning
+from skdp.nn import Dense, Sequential, SquaredError, Tanh
 from skdp.nn.calibration import released_line
+from skdp.nn.inputs import Inputs
+from skdp.nn.task import NetTask, Targets
 from skdp.privacy import PrivateRecords
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state is a seed")
@@ -92,6 +95,34 @@ def test_mapped_records_are_those_of_the_function():
     np.testing.assert_allclose(total._value.plain(), expected / 10, rtol=1e-6)
 
 
+def in_groups(rows, n_groups=400, seed=0):
+    """Groups of so many rows each, whose labels one column tells in part."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_groups * rows, 3))
+    p = 1 / (1 + np.exp(-2.5 * X[:, 0] - 1.5 * X[:, 1]))
+    return X, (rng.random(len(X)) < p).astype(int), np.arange(len(X)) // rows
+
+
+def test_groups_are_recalibrated_by_the_means_of_their_rows():
+    """With weights 1 / m^2 the mean log loss of two fits was 0.56; it is 0.43 for groups of 10 rows."""
+    T, t, _ = in_groups(1, 4000, seed=99)
+    found = []
+    for seed in range(2):
+        X, y, groups = in_groups(10, seed=seed)
+        model = DPMLPClassifier(epsilon=4.0, unit="group", classes=[0, 1], random_state=seed)
+        found.append(log_loss(t, model.fit(X, y, groups=groups).predict_proba(T)))
+    assert np.mean(found) < 0.48
+
+
+def test_the_line_of_groups_is_that_of_their_rows():
+    """A group's moments are means of its rows' moments: else the variance of the predictions would be wrong."""
+    rng = np.random.default_rng(0)
+    t = 0.2 * rng.choice([-1.0, 1.0], 2000)
+    of_rows = lines(0.5 * t + 0.1, t, 0.0005, seeds=20)
+    repeated = lines(0.5 * t + 0.1, t, 0.0005, seeds=20, rows=8)
+    np.testing.assert_allclose(repeated, of_rows, atol=1e-6)
+
+
 class NoisyMoments:
     """What `released_line` asks of a session, with noise of a given standard deviation."""
 
@@ -108,18 +139,57 @@ class NoisyMoments:
         return value._value.plain() + self.noise * self.rng.normal(size=4)
 
 
-def lines(predictions, targets, noise, seeds=200):
-    """Slopes and shifts that are released for these predictions."""
+def lines(predictions, targets, noise, seeds=200, rows=None):
+    """Slopes and shifts that are released for these predictions; each is a group of so many equal rows."""
+    groups = None if rows is None else np.repeat(np.arange(len(targets)), rows)
+    predictions, targets = (np.repeat(part, rows or 1) for part in (predictions, targets))
     X = np.column_stack([predictions, targets])
     task = SimpleNamespace(
-        network=SimpleNamespace(forward=lambda parameters, x: x[:, :1]),
-        inputs=SimpleNamespace(of=lambda X: X),
+        record_outputs=lambda parameters, x: x[:, :1],
         targets=SimpleNamespace(of=lambda y: y),
     )
-    records = PrivateRecords(X, np.asarray(targets))
+    records = PrivateRecords(X, np.asarray(targets), groups=groups)
     return np.array(
         [released_line(NoisyMoments(noise, s), records, task, None, 0.1) for s in range(seeds)]
     )
+
+
+class Moments(NoisyMoments):
+    """Keeps the sum that is released, in integers of 2**-20."""
+
+    def gaussian(self, value, plan):
+        self.total = value._value.on_grid(2.0**-20)
+        return np.ones(4)
+
+
+def test_a_replaced_group_moves_the_moments_of_a_line_by_at_most_two_bounds():
+    """A net's own numbers, groups of any size, and a group replaced by one of another size."""
+    rng = np.random.default_rng(0)
+    network = Sequential([Dense(3), Tanh(), Dense(1)]).build((2,))
+    flat = network.initialize(rng)
+    inputs = Inputs(np.zeros(()), np.ones(()), (-np.inf, np.inf), (2,))
+    task = NetTask(network, SquaredError(), inputs, Targets(0.0, 1.0), flat)
+    X, y, others = rng.normal(size=(90, 2)), rng.normal(size=90), 1 + np.arange(90) % 7
+
+    def moments(n_rows, value, target):
+        session = Moments(0.01, 0)
+        records = PrivateRecords(
+            np.r_[np.full((n_rows, 2), value), X],
+            np.r_[np.full(n_rows, target), y],
+            groups=np.r_[np.zeros(n_rows, int), others],
+        )
+        with np.errstate(all="ignore"):
+            released_line(session, records, task, flat, 0.1)
+        return session.total
+
+    found = [
+        moments(n_rows, value, target)
+        for n_rows in (1, 3, 64, 200)
+        for value in (0.0, 1e38, -1e308, 5e-324)
+        for target in (1.0, -1e308)
+    ]
+    moved = max(np.linalg.norm((a - b).astype(float)) for a in found for b in found)
+    assert 0.1 < moved * 2.0**-20 <= 2 * 2.0 / 8  # a mean over 8 groups
 
 
 @pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])

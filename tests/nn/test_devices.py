@@ -30,6 +30,8 @@ from skdp.nn import (
     SquaredError,
     Tanh,
 )
+from skdp.nn.inputs import Inputs
+from skdp.nn.task import outputs_of
 from skdp.privacy import BudgetAccountant, Outer, SparseRows, Vectors, check_places
 from skdp.privacy.gradients.device import AT_ONCE, ThroughDevice, arrays_of
 from skdp.privacy.gradients.function import GradientFunction
@@ -252,6 +254,33 @@ def test_each_unit_by_itself_on_a_device(xp, clipping, unit):
     host = clone(model).fit(X, y, **rows).parameters_
     assert np.abs(host - start).max() > 1e-4
     np.testing.assert_allclose(device, host, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("at_once", [None, 64])
+def test_a_net_gets_the_same_shapes_on_a_device_however_many_rows_there_are(xp, at_once):
+    """A library that chooses its code by shapes then chooses the same, and shapes tell nothing of a group."""
+    network = Sequential([Dense(3), Tanh(), Dense(2)]).build((5,))
+    inputs = Inputs(np.zeros(()), np.ones(()), (-1.0, 1.0), (5,))
+    flat, X = (
+        network.initialize(np.random.default_rng(0)),
+        np.random.default_rng(1).normal(size=(600, 5)),
+    )
+    sizes, forward = set(), type(network).forward
+
+    def counted(self, flat, x):
+        sizes.add(len(x))
+        return forward(self, flat, x)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(network), "forward", counted)
+        found = [
+            outputs_of(network, flat, inputs, xp.asarray(X[:count]), at_once=at_once)
+            for count in (1, 63, 512, 600)
+        ]
+    assert sizes == {at_once or 512}
+    host = outputs_of(network, flat, inputs, X)
+    for outputs in found:
+        np.testing.assert_allclose(outputs, host[: len(outputs)], rtol=1e-4, atol=1e-5)
 
 
 # Where the rows lie matters here, and not what models of 200 records are worth.

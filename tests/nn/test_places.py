@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.kernels import blas_that_dies
@@ -22,6 +23,7 @@ from skdp.nn import (
     CrossEntropy,
     Dense,
     DPNetworkClassifier,
+    DPNetworkRegressor,
     Embedding,
     Flatten,
     GroupNorm,
@@ -38,7 +40,7 @@ from skdp.nn import (
     task,
 )
 from skdp.nn.task import has_other_layers, require_places
-from skdp.privacy import Vectors
+from skdp.privacy import BudgetAccountant, Vectors
 from skdp.privacy.gradients.device import arrays_of
 
 pytestmark = pytest.mark.blas
@@ -322,7 +324,7 @@ def test_nets_for_tokens_are_looked_at_with_tokens():
     net = Sequential([Seeing(300, 3), LSTM(2), MaskedMeanPool(), Dense(2)])
     with pytest.raises(UnsupportedAccounting, match="place"):
         require_places(net, (6,), "materialized", "float64")
-    assert len(np.unique(rows[1])) > 100  # the first call has one row
+    assert max(len(np.unique(ids)) for ids in rows) > 100
     honest = Sequential([Embedding(300, 3), *net.layers[1:]])
     require_places(honest, (6,), "materialized", "float64")
 
@@ -348,6 +350,146 @@ def test_a_fit_says_that_it_trusts_layers_of_others(layer):
         warnings.filterwarnings("ignore", message="delta=.* is not below 1/n")
         assumptions = model.fit(X, y).privacy_.assumptions
     assert any("skdp.nn.Layer" in line for line in assumptions) == isinstance(layer, Own)
+
+
+# ------------------------------------------------------------------ layers that mix rows in what is not a gradient
+
+
+class MixesForward(Own):
+    """Adds the largest number of the batch; its backward keeps to each row."""
+
+    def forward(self, parameters, x):
+        return x + x.max(axis=0), None
+
+
+class MixesOutputsAlone(Own):
+    """The last layer: its outputs hang together, and its backward is 0, so no gradient shows it."""
+
+    def forward(self, parameters, x):
+        return x * (np.abs(x).max() < 50), None
+
+    def backward(self, parameters, state, dy):
+        return np.zeros_like(dy)
+
+
+class MixesAfterTraining(Own):
+    """Keeps a mean of the rows of which gradients were asked, and shifts outputs by it: a batch's moments."""
+
+    kept = 0.0
+
+    def forward(self, parameters, x):
+        return x + np.float32(self.kept), x
+
+    def backward(self, parameters, state, dy):
+        self.kept = float(np.nan_to_num(state.mean(), posinf=0, neginf=0))
+        return np.zeros_like(dy)
+
+
+class KeepsLastCall(Own):
+    """Adds what the last call got."""
+
+    kept = 0.0
+
+    def forward(self, parameters, x):
+        y, self.kept = x + np.float32(self.kept), float(np.nan_to_num(x[:, 0].sum()))
+        return y, None
+
+    def backward(self, parameters, state, dy):
+        return np.zeros_like(dy)
+
+
+class MixesByAParameter(Own):
+    """What mixes is multiplied by a parameter that starts at 0, and whose gradient is told to be 0."""
+
+    def shapes(self, input_shape):
+        return input_shape, {"gate": (1,)}
+
+    def initialize(self, input_shape, rng):
+        return {"gate": np.zeros(1, dtype=np.float32)}
+
+    def forward(self, parameters, x):
+        return x + parameters["gate"] * x.mean(axis=0), None
+
+    def record_gradients(self, parameters, state, dy, method="materialized"):
+        return [Vectors(np.zeros((len(dy), 1), dtype=np.float32))]
+
+
+@pytest.mark.parametrize("clipping", ["one-by-one", "materialized", "ghost", "projections"])
+@pytest.mark.parametrize(
+    "layer",
+    [MixesForward, MixesOutputsAlone, MixesAfterTraining, KeepsLastCall, MixesByAParameter],
+)
+@pytest.mark.filterwarnings("ignore:delta=.* is not below 1/n", "ignore:.* are few for a net")
+def test_layers_that_mix_rows_are_refused_whatever_the_clipping(layer, clipping):
+    """The last releases call the net on many rows at once, also where sums are one-by-one."""
+    X, y = np.zeros((40, 4)), np.arange(40) % 2
+    accountant = BudgetAccountant(5.0, 1e-4)
+    for layers in ([Dense(2), layer()], [layer(), Dense(2)]):
+        if layer is not MixesForward and isinstance(layers[0], layer):
+            continue  # first in the net, no backward is asked, and gradients show it
+        model = DPNetworkClassifier(
+            network=Sequential(layers), classes=[0, 1], input_range=(0, 1), clipping=clipping,
+            max_iter=2, accountant=accountant,
+        )  # fmt: skip
+        with pytest.raises(UnsupportedAccounting):
+            model.fit(X, y)
+        assert accountant.spent() == (0.0, 0.0)
+
+
+def told_apart(fits):
+    """How often the released line says which of two neighbouring tables was fitted, of ``fits`` for each."""
+    x = np.linspace(0, 1, 1000)
+    X = np.column_stack([x, np.zeros(1000)])
+    other = X.copy()
+    other[500, 1] = 1.0  # one record, whose output is then above 50
+    slopes = []
+    for rows in (X, other):
+        model = DPNetworkRegressor(
+            network=Sequential([Dense(1), MixesOutputsAlone()]), epsilon=1.0, delta=1e-6, max_iter=1,
+            parameters_init=np.array([2.0, 100.0, -1.0]), learning_rate=1e-9, y_bounds=(0, 1),
+            input_range=(0, 1), accountant=False,
+        )  # fmt: skip
+        slopes.append([model.fit(rows, x).line_[0] for _ in range(fits)])
+    return int((np.array(slopes[0]) > 0.5).sum()), int((np.array(slopes[1]) <= 0.5).sum())
+
+
+@pytest.mark.filterwarnings("ignore:.* are few for a net", "ignore:the net ends with")
+def test_a_layer_that_mixes_outputs_would_show_a_record(monkeypatch):
+    """Without the look, and 1,024 rows at once: 20 of 20 fits on either side, epsilon at least 1.6, claimed 1.
+
+    Each rate is above 0.025^(1/20) = 0.83 with 97.5 % confidence, and log(0.83 / 0.17) is 1.6.
+    """
+    with pytest.raises(UnsupportedAccounting, match="where other rows hold"):
+        told_apart(1)
+    monkeypatch.setattr("skdp.nn.frame.require_places", lambda *args: None)
+    monkeypatch.setattr(task, "AT_ONCE", 1024)
+    assert told_apart(20) == (20, 20)
+
+
+def test_the_net_gets_64_private_rows_at_once_however_many_there_are():
+    """So the shapes of a private step are constants, also where the number of rows is private."""
+    network = Sequential([Dense(3), Tanh(), Dense(2)]).build((5,))
+    inputs = task.Inputs(np.zeros(()), np.ones(()), (-1.0, 1.0), (5,))
+    flat = network.initialize(np.random.default_rng(0))
+    own = task.NetTask(network, CrossEntropy(2), inputs, task.Targets(), flat)
+    X = np.random.default_rng(1).normal(size=(130, 5))
+    sizes, threads, forward = [], set(), type(network).forward
+
+    def seen(self, flat, x):
+        sizes.append(len(x))
+        threads.update(i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas")
+        return forward(self, flat, x)
+
+    with pytest.MonkeyPatch.context() as patch, threadpool_limits(2, user_api="blas"):
+        patch.setattr(type(network), "forward", seen)
+        found = {count: own.record_outputs(flat, X[:count]) for count in (1, 63, 64, 65, 130)}
+    assert set(sizes) == {64}
+    assert threads <= {1}  # as in the look
+    for count, outputs in found.items():
+        np.testing.assert_array_equal(outputs, found[130][:count])
+    np.testing.assert_allclose(found[130], task.outputs_of(network, flat, inputs, X), rtol=1e-5)
+    csr = own.record_outputs(flat, sp.csr_matrix(X))
+    np.testing.assert_array_equal(csr, found[130])
 
 
 def main(core):

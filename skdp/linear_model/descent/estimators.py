@@ -328,6 +328,9 @@ class DPAGDClassifier(GLMClassifier, _DescentFit):
     ((1, 20), True, 2.0)
     """
 
+    last_distance_: float
+    loss_bound_: float
+
     def __init__(
         self,
         *,

@@ -39,6 +39,7 @@ LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 class FrontDoor(LinearFit):
     """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
 
+    solver_: str
     solver: str
     n_nonzero_coefs: int | None
     verbose: Any
@@ -123,6 +124,17 @@ class TakesMissingValues(GLMModel):
 
     def _filled(self, X: Any) -> Any:
         return without_missing(X, self.fill_values_)
+
+    def _with_names(self, made: Any) -> Any:
+        """The model behind a step that fills in what `_filled` does: always, as no record may decide that."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+
+        # The mean of one number is this number.
+        filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
+        filler.fit(self.fill_values_.reshape(1, -1))
+        made.n_features_in_ = self.fill_values_.size
+        return make_pipeline(super()._with_names(filler), made)
 
 
 def without_missing(X: Any, values: np.ndarray) -> Any:

@@ -48,6 +48,8 @@ ERRATUM = (
 class _ThresholdingFit:
     """What the private and the exact fit share: check, run, collect; a subclass gives `_settings`."""
 
+    learning_rate_: float
+    clip_norm_: float
     n_nonzero_coefs: int | None
     max_iter: int | str
     learning_rate: float | str
@@ -128,6 +130,8 @@ class PrivateThresholdingFit(_ThresholdingFit, LinearFit):
 
 class PrivateRegressionFit(InTargetUnits, PrivateThresholdingFit):
     """The private fit of a regression; numbers for all scales make it the published algorithm."""
+
+    shrinkage_: float
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return self._settings().adaptive

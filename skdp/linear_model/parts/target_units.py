@@ -67,6 +67,8 @@ class InTargetUnits:
     solved, and plans what must be planned. What it returns is ``problem.planned``.
     """
 
+    target_center_: float
+    target_reach_: float
     fit_intercept: bool
     _largest_factor = MOST  # of the coefficients, by the calibration
     _hopeless = HOPELESS

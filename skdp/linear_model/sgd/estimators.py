@@ -78,6 +78,8 @@ class StochasticDescentFit(StochasticFit):
 class StochasticRegressionFit(InTargetUnits, StochasticDescentFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
 
+    shrinkage_: float
+
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         return given(self.clip_norm) is None or given(self.learning_rate) is None
 

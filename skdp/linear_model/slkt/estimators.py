@@ -40,6 +40,10 @@ ERRATUM = (
 class PrivateTransferFit(LinearFit):
     """The fit of both estimators."""
 
+    n_transfer_: int
+    row_norm_: float
+    alpha_: float
+    label_noise_: float
     teacher: str
     n_nonzero_coefs: int | None
     row_norm: float | str
@@ -161,6 +165,8 @@ class _TransferRegressionFit(InTargetUnits, PrivateTransferFit):
     The published teacher, and numbers for both bounds, release nothing of the targets.
     """
 
+    huber_threshold_: float
+    shrinkage_: float
     huber_threshold: float | str
     _needs_reach = True
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.base import check_choice, check_number, encode_groups
 from skdp.base.fit import Solution
+from skdp.base.weights import names_weights
 from skdp.exceptions import UnsupportedAccounting
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.glm import Problem
@@ -59,6 +60,11 @@ class BatchedProblem(Problem):
 class SparseGradientFit:
     """Checks, schedules and runs; a mixin before `GLMClassifier` or `GLMRegressor` and `LinearFit`."""
 
+    n_hits_: int
+    n_released_: int
+    threshold_: float
+    learning_rate_: float
+    clip_norm_: float
     n_hits: int | str
     max_iter: int | str
     learning_rate: float | str
@@ -80,8 +86,16 @@ class SparseGradientFit:
     _pure_possible = True
     _erratum: str | None = ERRATUM
 
+    @names_weights
     def fit(
-        self, X: Any, y: Any, *, groups: Any = None, batch_groups: Any = None, **weights: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        batch_groups: Any = None,
+        sample_weight: Any = None,
+        **more: Any,
     ) -> Any:
         """Fit the model privately.
 
@@ -96,8 +110,11 @@ class SparseGradientFit:
         batch_groups : array-like of shape (n_samples,), default=None
             Which rows a step takes together, with ``unit="record"``. It shapes batches and protects nobody:
             membership and sizes are **public**. For rows of one person use ``groups``.
-        **weights : dict
-            ``sample_weight`` of shape (n_samples,), if ``max_weight`` is declared.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, which are private and are clipped to [0, ``max_weight``]. They need this public bound in the
+            constructor. The signature of an instance names them where it is declared.
+        **more : dict
+            Must be empty.
 
         Returns
         -------
@@ -114,15 +131,16 @@ class SparseGradientFit:
         PrivacyAccountingError
             If the ledger costs more than the claim: a bug in skdp. The result is discarded.
         """
+        more["sample_weight"] = sample_weight
         if batch_groups is not None:
             self._check_batch_groups()
-            weights = {**weights, "batch_groups": batch_groups}
+            more["batch_groups"] = batch_groups
         elif self.schedule == "published":
             raise ValueError(
                 "schedule='published' orders the batches of batch_groups=, and fit was given none; give "
                 "batch_groups= or use schedule='cyclic'"
             )
-        return super().fit(X, y, groups=groups, **weights)  # type: ignore[misc]
+        return super().fit(X, y, groups=groups, **more)  # type: ignore[misc]
 
     def _check_batch_groups(self) -> None:
         if self.unit == "group":
@@ -260,6 +278,8 @@ class SparseGradientFit:
 
 class SparseRegressionFit(InTargetUnits, SparseGradientFit):
     """The fit of a regression; numbers for all scales make it the published algorithm."""
+
+    shrinkage_: float
 
     def _searches_targets(self, session: PrivacySession, problem: Problem) -> bool:
         adaptive = given(self.clip_norm) is None or given(self.learning_rate) is None

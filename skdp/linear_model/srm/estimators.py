@@ -28,6 +28,11 @@ MOST_STEPS_GIVEN = 10**8
 class _MomentumFit(StochasticRun):
     """What the private and the exact fit share."""
 
+    max_step_norm_: float
+    momentum_: float
+    clip_diff_norm_: float
+    batch_size_: int
+    initial_batch_size_: int
     batch_size: int | str
     initial_batch_size: int | str
     max_iter: int | str
@@ -321,7 +326,7 @@ class STORMClassifier(GLMClassifier, _MomentumFit, ExactLinearFit):
 
     clip_norm = clip_diff_norm = math.inf
 
-    # As for the private fits, where it says why sample_weight is not in the signature.
+    # A class without max_weight in its constructor does not name weights in the signature; it can route them.
     __metadata_request__fit = {"sample_weight": None}
 
     def __init__(

@@ -31,6 +31,8 @@ __all__ = ["DPTwoStageClassifier", "DPTwoStageRegressor"]
 class _TwoStageFit(LinearFit):
     """What the two estimators share: checks, run, report."""
 
+    row_norm_: float
+    alpha_: float
     n_nonzero_coefs: int | None
     selection: str
     n_blocks: int | str
@@ -89,6 +91,9 @@ class _TwoStageFit(LinearFit):
 
 class _TwoStageRegressionFit(InTargetUnits, _TwoStageFit):
     """The fit of a regression, in units of the targets."""
+
+    y_bounds_: tuple[float, float]
+    shrinkage_: float
 
     _needs_reach = True
 

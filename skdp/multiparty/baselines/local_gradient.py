@@ -196,6 +196,8 @@ class DPLocalGradientPerturbationRegressor(MultipartyRegressor, _LocalGradientFi
     (20,)
     """
 
+    prediction_noise_: float
+
     def __init__(
         self,
         *,

@@ -49,6 +49,8 @@ def least_penalty(loss: Loss, radius: float, epsilon: float) -> float:
 class _LocalObjectiveFit(MultipartyFit):
     """Objective perturbation by each owner."""
 
+    alpha_: float
+
     loss = "huber"  # of a regression
     noise = "gaussian"
     engine = "plain"

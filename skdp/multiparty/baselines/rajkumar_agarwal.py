@@ -262,6 +262,8 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     2.0
     """
 
+    prediction_noise_: float
+
     def __init__(
         self,
         *,

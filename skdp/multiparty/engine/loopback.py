@@ -8,11 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.multiparty.engine.control import Command, Kind, Traffic
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, digits_of, laplace_bits_slack
+from skdp.multiparty.engine.laplace_bits import (
+    LAPLACE_SCALES,
+    UNNOTICED,
+    digits_of,
+    laplace_bits_slack,
+)
 from skdp.multiparty.engine.mpyc_runtime import require_mpyc
-from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_std
+from skdp.multiparty.engine.noise_shares import (
+    gaussian_shares_slack,
+    share_std,
+    share_surplus,
+)
 from skdp.multiparty.engine.parties import Parties
 from skdp.multiparty.engine.shamir import threshold_of
+from skdp.privacy import Opening
 
 __all__ = ["LoopbackEngine"]
 
@@ -85,8 +95,9 @@ class LoopbackEngine:
     def name(self) -> str:
         """Who draws the noise, and whom one trusts for it."""
         return (
-            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; loopback "
-            "processes of one machine: a test of the protocol, no protection from this machine"
+            f"Shamir shares and mpyc, {self.threshold} of {self.n_servers} semi-honest servers; with Laplace "
+            f"noise {UNNOTICED}; loopback processes of one machine: a test of the protocol, no protection from "
+            "this machine"
         )
 
     # ---------------------------------------------------------------- life
@@ -121,15 +132,17 @@ class LoopbackEngine:
 
     # ---------------------------------------------------------------- releases
 
-    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+    @property
+    def surplus(self) -> float:
+        """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
+        return share_surplus(self.n_servers, self.n_servers - self.threshold)
+
+    def ready(self, opening: Opening) -> None:
         """Refuse what cannot be opened, and lay the noise of the next opening if it is not laid.
 
         Parameters
         ----------
-        n_owners, n_values : int
-        noise : {"gaussian", "laplace"}
-        scale : float
-            In units: sigma, or the scale of Laplace noise.
+        opening : Opening
 
         Raises
         ------
@@ -140,11 +153,11 @@ class LoopbackEngine:
         PartyError
             If a server failed while the noise was laid; the engine must be started again.
         """
-        self._check_owners(n_owners)
-        laplace = noise == "laplace"
-        self._check_scale(laplace, scale)
+        self._check_owners(opening.n_owners)
+        laplace = opening.noise == "laplace"
+        self._check_scale(laplace, opening.scale)
         self._running()
-        self._lay(laplace, n_values, scale)
+        self._lay(laplace, opening.n_values, opening.scale)
 
     def open(self, integers: Sequence[Integers], sigma: float) -> Integers:
         """The sum of the owners' integers plus noise, modulo 2^64.
@@ -164,7 +177,7 @@ class LoopbackEngine:
         Raises
         ------
         PartyError
-            If a party failed; nothing is opened, and the engine must be started again.
+            If a party failed. Others may have read the sum already. The engine must be started again.
         """
         return self._open(integers, Kind.ROUND_GAUSSIAN, sigma)
 
@@ -203,7 +216,7 @@ class LoopbackEngine:
         Raises
         ------
         PartyError
-            If a party failed; nothing is opened, and the engine must be started again.
+            If a party failed. Others may have read the sum already. The engine must be started again.
         """
         return self._open(integers, Kind.ROUND_LAPLACE, scale)
 

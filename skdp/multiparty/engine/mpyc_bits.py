@@ -5,6 +5,14 @@ a value is opened, and nobody knows one: mpyc opens squares of random numbers, w
 sign, and products are shared anew. So the noise is that of the honest servers whatever t servers know, with no
 surplus.
 
+**That holds where every server follows the protocol, and nobody notices where one does not.** The opened squares
+are products of shares, so they have degree 2t: k = 2t + 1 shares give one number each time, and none is left to
+compare. A server that sees the others' shares first opens any number it wants in place of a square. Then a "random
+bit" is one of two numbers of its choice: (1 +- (1 + 2^65)) / 2, say, for a sign. So the opened sum has a copy of
+the noise above its lower 64 bits, which are all that owners get (`tests/multiparty/test_laplace_attack.py`).
+Products that are shared anew have no redundancy either. The noise of Gaussian releases does not rest on that: its
+shares and its openings have degree t.
+
 The numbers below a public constant are found bit by bit from the lowest. Let r be the next bit of the random
 number, c that of the constant, and b tell whether the bits before it are below the constant's. Then ::
 

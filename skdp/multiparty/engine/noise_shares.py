@@ -56,7 +56,13 @@ from math import erfc, exp, expm1, log1p, pi, sqrt
 
 from skdp.privacy.noise import NOISE_CUTOFF, NOISE_LOG_ERROR, SIGMA_RANGE
 
-__all__ = ["LEAST_SHARE", "convolution_error", "gaussian_shares_slack", "share_std"]
+__all__ = [
+    "LEAST_SHARE",
+    "convolution_error",
+    "gaussian_shares_slack",
+    "share_std",
+    "share_surplus",
+]
 
 LEAST_SHARE = 512.0
 """Least standard deviation of a share, in units of the grid."""
@@ -85,6 +91,16 @@ def share_std(sigma: float, n_honest: int) -> float:
             f"{SIGMA_RANGE[1]:g} units, got {std:g}"
         )
     return std
+
+
+def share_surplus(n_servers: int, n_honest: int) -> float:
+    """Standard deviation of all servers' shares together over sigma, which ``n_honest`` of them reach alone.
+
+    Parameters
+    ----------
+    n_servers, n_honest : int
+    """
+    return sqrt(n_servers / n_honest)
 
 
 def convolution_error(stds: list[float]) -> float:

@@ -154,7 +154,7 @@ async def serve_round(
     ------
     PartyError
         Naming the party that failed, or nobody where the servers' shares contradict each other. All other
-        parties are told, and get no output.
+        parties are told. Owners to whom the result has gone already keep it.
     """
     size = noise_share.shape[1]
     async with telling([*servers.values(), *owners]):

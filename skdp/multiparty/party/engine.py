@@ -10,15 +10,23 @@ from numpy.typing import NDArray
 
 from skdp.multiparty.engine.client import open_as_owner
 from skdp.multiparty.engine.field import BYTES, Elements
-from skdp.multiparty.engine.laplace_bits import LAPLACE_SCALES, bits_of, laplace_bits_slack
+from skdp.multiparty.engine.laplace_bits import (
+    LAPLACE_SCALES,
+    UNNOTICED,
+    bits_of,
+    laplace_bits_slack,
+)
 from skdp.multiparty.engine.mpyc_bits import MOST_BITS, lay_laplace_noise
 from skdp.multiparty.engine.mpyc_post import LABEL_BYTES
 from skdp.multiparty.engine.mpyc_runtime import import_mpyc
-from skdp.multiparty.engine.noise_shares import gaussian_shares_slack
+from skdp.multiparty.engine.noise_shares import gaussian_shares_slack, share_surplus
 from skdp.multiparty.engine.server import Seat, lay_gaussian_noise, serve_round
 from skdp.multiparty.party.plan import Plan
-from skdp.multiparty.transport.links import together
+from skdp.multiparty.party.terms import BadTerms, Terms
+from skdp.multiparty.transport.errors import Reason
+from skdp.multiparty.transport.links import BaseLink, together
 from skdp.multiparty.transport.network import LAID_TAG, READY_TAG, Network
+from skdp.privacy import Opening
 from skdp.privacy.noise import KeyStream
 
 __all__ = ["Bridge", "NetworkEngine", "check_installed"]
@@ -101,17 +109,19 @@ class NetworkEngine:
 
     Notes
     -----
-    Every wait has a deadline: of the data until all parties are ready, of a round afterwards. The keys of the
-    shares and of this party's part of the noise come from the operating system.
+    `terms` is what this party announced; None before that. Every wait has a deadline: of the data until all
+    parties are ready, of a round afterwards. The keys of the shares and of this party's part of the noise come
+    from the operating system.
     """
 
     def __init__(self, bridge: Bridge, network: Network, plan: Plan) -> None:
         self._bridge, self._network, self._plan = bridge, network, plan
         self._own, self._number, self._batch = network.own, 0, 0
         self._input_keys, self._noise_keys = KeyStream(None), KeyStream(None)
-        self._laid_for: tuple[str, int, float] | None = None
         self._laid: list[Elements] = []
         self._ready = False
+        self._scale = 0.0  # of the noise that is laid, in units
+        self.terms: Terms | None = None
 
     def __copy__(self) -> Self:
         """The engine itself: it is a handle, and a clone of its estimator uses the same connections."""
@@ -136,38 +146,44 @@ class NetworkEngine:
             f"{plan.n_servers} of the {len(plan.parties)} parties together (Shamir's shares, {noise}; "
             f"mutual TLS 1.3, plan {plan.hash[:12]}). Computational security: at most {plan.threshold} of the "
             f"{plan.n_servers} servers look beyond what they should see, and all servers follow the protocol"
+            + (f": {UNNOTICED}" if plan.noise == "laplace" else "")
         )
+
+    @property
+    def surplus(self) -> float:
+        """Standard deviation of all servers' Gaussian noise over that of the honest ones."""
+        return share_surplus(self._plan.n_servers, self._plan.n_servers - self._plan.threshold)
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
         """See `gaussian_shares_slack`."""
         honest = self._plan.n_servers - self._plan.threshold
         return gaussian_shares_slack(n_values, noise_multiplier, honest)
 
-    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
-        """Wait until every party has checked its data, and lay the noise: see `Engine.ready`.
+    def ready(self, opening: Opening) -> None:
+        """Wait until all parties have checked their data and have the same terms, and lay the noise.
 
-        Nobody is charged before the noise of the first round is laid.
+        See `Engine.ready`.
+
+        Nobody is charged before all terms were compared and the noise of the first round is laid.
 
         Parameters
         ----------
-        n_owners, n_values : int
-        noise : {"gaussian", "laplace"}
-        scale : float
-            In units: sigma, or the scale of Laplace noise.
+        opening : Opening
 
         Raises
         ------
         PartyError
-            If a party is missing, or failed while the noise was laid.
+            If a party is missing, has other terms, or failed while the noise was laid.
         """
-        if n_owners != len(self._plan.parties):
+        if opening.n_owners != len(self._plan.parties):
             raise ValueError("there must be one array an owner")
         if not self._ready:
             self._network.set_deadline(self._plan.data)
-            self._bridge.call(self._network.barrier(READY_TAG))
+            self._agree(opening)
             self._network.set_deadline(self._plan.round)
+        self._check(opening.n_values, opening.noise, opening.scale)
         if self._own < self._plan.n_servers:
-            self._bridge.call(self._lay(n_values, noise, scale))
+            self._bridge.call(self._lay(opening.n_values, opening.noise))
         if not self._ready:
             # Owners that are no servers learn here that the noise is laid. Then all may be charged.
             self._bridge.call(self._network.barrier(LAID_TAG))
@@ -197,13 +213,43 @@ class NetworkEngine:
     def _open(
         self, integers: Sequence[NDArray[np.int64]], noise: str, scale: float
     ) -> NDArray[np.int64]:
-        self.ready(len(integers), integers[0].size, noise, scale)
+        self._check(integers[0].size, noise, scale)
+        if len(integers) != len(self._plan.parties):
+            raise ValueError("there must be one array an owner")
         if any(part.any() for owner, part in enumerate(integers) if owner != self._own):
             raise ValueError("the arrays of owners in other processes must be zero here")
         mine = np.ascontiguousarray(integers[self._own], dtype=np.int64)
         opened = self._bridge.call(self._round(mine))
         self._number += 1
         return opened
+
+    def _agree(self, opening: Opening) -> None:
+        """Tell all parties this one's terms, and refuse others. The largest scale is that of the noise."""
+        mine = Terms(opening)
+        self.terms, self._scale = mine, opening.scale
+
+        def hear(link: BaseLink, word: bytes) -> None:
+            try:
+                theirs = Terms.unpack(word)
+            except BadTerms:
+                raise link.error(Reason.CONTENT) from None
+            if not mine.agree(theirs):
+                raise link.error(Reason.TERMS)
+            self._scale = max(self._scale, theirs.opening.scale)
+
+        self._bridge.call(self._network.barrier(READY_TAG, mine.pack(), hear))
+
+    def _check(self, n_values: int, noise: str, scale: float) -> None:
+        """Refuse an opening that the parties have not agreed on."""
+        agreed = None if self.terms is None else self.terms.opening
+        if agreed is None or (agreed.n_values, agreed.noise, agreed.scale) != (
+            n_values,
+            noise,
+            scale,
+        ):
+            raise ValueError(
+                "all openings must be those that `ready` announced to the other parties"
+            )
 
     async def _round(self, mine: NDArray[np.int64]) -> NDArray[np.int64]:
         parts: list[Coroutine[Any, Any, Any]] = [self._open_as_owner(mine)]
@@ -216,12 +262,12 @@ class NetworkEngine:
         servers = [link for _, link in sorted(self._network.to_servers.items())]
         return await open_as_owner(servers, mine, self._input_keys, number=self._number)
 
-    async def _lay(self, n_values: int, noise: str, scale: float) -> None:
+    async def _lay(self, n_values: int, noise: str) -> None:
         """Lay the noise of some rounds, as a server, where that of the next one is not laid."""
-        if not self._laid or self._laid_for != (noise, n_values, scale):
+        if not self._laid:
             lay = self._lay_gaussian if noise == "gaussian" else self._lay_laplace
-            self._laid = await lay(self._seat, self._servers, n_values, scale)
-            self._laid_for, self._batch = (noise, n_values, scale), self._batch + 1
+            self._laid = await lay(self._seat, self._servers, n_values, self._scale)
+            self._batch += 1
 
     async def _serve(self) -> None:
         owners = [link for _, link in sorted(self._network.to_owners.items())]

@@ -16,9 +16,12 @@ from skdp._version import __version__
 from skdp.multiparty.party.keys import make_keys
 from skdp.multiparty.party.plan import PROTOCOL, Feature, Plan, read_plan
 
-__all__ = ["HOSPITALS", "make_example", "plan_text"]
+__all__ = ["CEILING", "HOSPITALS", "make_example", "plan_text"]
 
 HOSPITALS = ("hospital_a", "hospital_b", "hospital_c")
+CEILING = (3.0, 1e-6)
+"""Of each hospital's ledger: epsilon and delta of all plans together. The example's plan is one of them."""
+
 _TARGET, _GROUP = "any_visit", "person"
 
 # Public bounds: round numbers of the code book and of common sense, not of the records.

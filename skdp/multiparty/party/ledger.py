@@ -21,7 +21,7 @@ class LedgerError(ValueError):
 
 
 class LedgerFull(PrivacyBudgetExceeded):
-    """This party's ledger does not hold the plan: nothing was read or spent."""
+    """This party's ledger does not hold the plan: nothing was sent or spent."""
 
 
 class PlanLedger(BudgetAccountant):
@@ -46,6 +46,7 @@ class PlanLedger(BudgetAccountant):
     ) -> None:
         super().__init__(epsilon, delta, path=path)
         self._plan = plan
+        self._made: Reservation | None = None  # of this process; the file may be gone
 
     def reserve(self, *, estimator: str, **charge: Any) -> Reservation:  # type: ignore[override]
         """Charge the plan, as `BudgetAccountant.reserve`; the row shows the plan's id and hash.
@@ -74,7 +75,8 @@ class PlanLedger(BudgetAccountant):
             ) from None
 
     def _charge(self, **charge: Any) -> Reservation:
-        return super().reserve(**charge)
+        self._made = super().reserve(**charge)
+        return self._made
 
     def check_holds(self) -> None:
         """Raise what the fit's own reservation would raise. The file stays as it is.
@@ -93,6 +95,52 @@ class PlanLedger(BudgetAccountant):
             if fit["state"] == "spent" and f"(plan {self._plan.id})" in fit["estimator"]:
                 return str(fit["time"])
         return None
+
+    def what_was_spent(self) -> str:
+        """Whether the plan is charged, in words: what this process did, and what the file says now.
+
+        Never raises, and never says that nothing was spent where the file does not say so, too.
+        """
+        done = "nothing" if self._made is None else self._made.state
+        try:
+            if not _begun(self.path):
+                raise LedgerError("there is no such file, or it is empty")
+            states = self._states()
+        except (OSError, ValueError) as error:  # PrivacyBudgetExceeded is a ValueError
+            return f"{_DONE[done]}, and the ledger {self.path} cannot be read: {error}\n{_LOOK}"
+        if "spent" in states:
+            return f"the plan is charged to the ledger {self.path}"
+        if done == "spent":
+            return (
+                f"{_DONE[done]}, but the ledger {self.path} does not show it: the write failed, or somebody "
+                "restored or changed the file\n"
+                f"{_LOOK}"
+            )
+        if "reserved" in states:
+            return (
+                f"{_DONE[done]}, and the ledger {self.path} shows a reservation of the plan that nobody has "
+                "handed back. A process that runs the plan now may still spend it; if there is none, the next "
+                "plan on this ledger hands it back"
+            )
+        return f"nothing was spent, and the plan can run again: the ledger {self.path} does not charge it"
+
+    def _states(self) -> set[str]:
+        """States of the plan's rows in the file."""
+        return {
+            fit["state"] for fit in self.ledger() if f"(plan {self._plan.id})" in fit["estimator"]
+        }
+
+
+_DONE = {
+    "nothing": "this process charged nothing",
+    "reserved": "this process reserved the plan's budget and sent no share of its data",
+    "returned": "this process handed back what it had reserved and sent no share of its data",
+    "spent": "this process charged the plan, and may have sent shares of its data",
+}
+_LOOK = (
+    "look at the ledger before anything runs again (`skdp ledger FILE`): bring back the file as it was, and take "
+    "the plan for spent until the file says otherwise. The plan must not run on a new ledger or on an older copy"
+)
 
 
 class _Held(Exception):
@@ -122,7 +170,8 @@ def open_ledger(
     path : str or path-like
     plan : Plan
     ceiling : (epsilon, delta) or None
-        Of a new ledger. None is the plan's own budget: then the ledger holds this plan and no other.
+        Of a new ledger, which needs one: what all plans of this owner may cost together is its own choice, and no
+        plan's. None opens a ledger that is there.
 
     Returns
     -------
@@ -131,7 +180,7 @@ def open_ledger(
     Raises
     ------
     LedgerError
-        If the file is no ledger or has another ceiling, or the ceiling is none.
+        If the file is no ledger or has another ceiling, or there is none and no ceiling is given.
     PrivacyBudgetExceeded
         If the plan is charged already, or the ledger does not hold it.
     """
@@ -154,7 +203,6 @@ def open_ledger(
 def _opened(
     path: str | os.PathLike[str], plan: Plan, ceiling: tuple[float, float] | None
 ) -> PlanLedger:
-    own = (plan.parameters["epsilon"], plan.parameters["delta"])
     if _begun(path):
         book = read_ledger(path)
         kept = (book["epsilon"], book["delta"])
@@ -164,9 +212,14 @@ def _opened(
                 "or give another --ledger"
             )
         return PlanLedger(*kept, path=path, plan=plan)
-    if ceiling is not None:
-        _check_new(ceiling, plan)
-    return PlanLedger(*(ceiling or own), path=path, plan=plan)
+    if ceiling is None:
+        raise ValueError(
+            "there is none yet, and a new one needs --ceiling EPSILON DELTA: what all plans of this owner may "
+            f"cost together. This plan costs epsilon {plan.parameters['epsilon']:g}, delta "
+            f"{plan.parameters['delta']:g}. If this owner has a ledger elsewhere, give it as --ledger FILE"
+        )
+    _check_new(ceiling, plan)
+    return PlanLedger(*ceiling, path=path, plan=plan)
 
 
 def _check_new(ceiling: tuple[float, float], plan: Plan) -> None:

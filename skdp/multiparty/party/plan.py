@@ -39,7 +39,7 @@ __all__ = [
     "recommended_round",
 ]
 
-PROTOCOL = 1  # of the frames; raised when an old party could misread a new one
+PROTOCOL = 2  # of the frames; raised when an old party could misread a new one
 _ESTIMATORS_OF = "skdp.multiparty."
 # What the run sets itself: they are no choice of a plan.
 _NOT_IN_A_PLAN = {"engine", "accountant", "random_state", "classes", "callback", "verbose"}
@@ -387,8 +387,23 @@ def _check_payload(plan: Plan) -> None:
 
 def _estimator_class(name: str) -> Any:
     module = ESTIMATORS.get(name, "")
-    if not (name.startswith("MPC") and module.startswith(_ESTIMATORS_OF)):
-        offered = sorted(n for n, m in ESTIMATORS.items() if m.startswith(_ESTIMATORS_OF))
-        offered = [n for n in offered if n.startswith("MPC")]
-        raise PlanError(f"'estimator' must be one of {', '.join(offered)}, got {name!r}")
-    return getattr(import_module(module), name)
+    if name.startswith("MPC") and module.startswith(_ESTIMATORS_OF):
+        found = getattr(import_module(module), name)
+        if _takes_an_engine(found):
+            return found
+        why = f"{name} adds its noise in one process, so it cannot run between parties; "
+    else:
+        why = ""
+    offered = sorted(
+        n
+        for n, m in ESTIMATORS.items()
+        if n.startswith("MPC")
+        and m.startswith(_ESTIMATORS_OF)
+        and _takes_an_engine(getattr(import_module(m), n))
+    )
+    raise PlanError(f"{why}'estimator' must be one of {', '.join(offered)}, got {name!r}")
+
+
+def _takes_an_engine(estimator: Any) -> bool:
+    """Whether its sums can be opened by several parties."""
+    return "engine" in estimator().get_params()

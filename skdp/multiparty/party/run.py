@@ -4,7 +4,8 @@ The order is the guarantee. Plan and keys come first. Connections and hellos fol
 same before any data are read. Then the data are read and checked. Then the fit reserves the budget in this
 party's own ledger, computes its first statistic, and waits until all parties are ready and the servers have laid
 noise. Then it commits the charge to disk, and only then lets the first share of its input go. Before that commit
-a failure of whatever kind spends nothing. After it the whole plan is spent, output or not.
+a failure of whatever kind spends nothing. After it the whole plan is spent, output or not. Whoever stops learns
+which of the two it was, from what this process did and from the file together (`PlanLedger.what_was_spent`).
 """
 
 import json
@@ -23,7 +24,9 @@ from skdp.multiparty.party.keys import CertificateError, check_dates, check_key,
 from skdp.multiparty.party.ledger import LedgerFull, PlanLedger, open_ledger
 from skdp.multiparty.party.model import model_document
 from skdp.multiparty.party.plan import PROTOCOL, Plan, PlanError, read_plan
+from skdp.multiparty.party.planned import noise_text, planned_opening
 from skdp.multiparty.party.table import DataError, check_file_type, read_own_records
+from skdp.multiparty.party.terms import Terms, software
 from skdp.multiparty.transport.errors import PartyError, Reason
 from skdp.multiparty.transport.hello import Hello
 from skdp.multiparty.transport.network import DONE_TAG, Network
@@ -52,7 +55,7 @@ class Options:
         Its ledger; None is beside the key, with the suffix ``.ledger``. The key stays with the party, whatever
         plan comes, and so does the ledger.
     ceiling : (epsilon, delta) or None
-        Of a new ledger; None is the plan's budget.
+        Of a new ledger, which needs one. None opens a ledger that is there.
     out : path-like
         Folder of the model and the report.
     listen : (host, port) or None
@@ -89,20 +92,38 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
 
     Raises
     ------
-    PlanError, CertificateError, DataError, LedgerError, OSError, ImportError
+    PlanError, CertificateError, DataError, LedgerError, ImportError
         If something of this party is wrong. Nothing is spent.
     PrivacyBudgetExceeded
-        If this party's ledger does not hold the plan, or holds it already. Nothing is spent.
+        If this party's ledger does not hold the plan, or holds it already.
     PartyError
-        If another party failed; the message names it. There is no output.
+        If another party failed; the message names it. This party writes no model. Others may have finished.
+    OSError
+        If a file cannot be read or written. The plan may be spent: the model is written last.
     KeyboardInterrupt
         If somebody ended this party. The others were told.
 
     Notes
     -----
-    From the moment when the ledger is open, every error has a note (``__notes__``) that says whether the plan was
-    charged.
+    Every error from the first connection on, and every interrupt, has a note (``__notes__``), the last one, that
+    says whether the plan was charged.
     """
+    try:
+        plan, ledger = _prepared(options, say)
+    except KeyboardInterrupt as error:
+        error.add_note("this process charged nothing: it had not begun to connect")
+        raise
+    try:
+        return _take_part(options, plan, ledger, say)
+    except BaseException as error:
+        _add_hints(error, options, plan)
+        # Whoever catches the error learns whether it cost anything.
+        error.add_note(f"{plan.parties[options.index].name}: {ledger.what_was_spent()}")
+        raise
+
+
+def _prepared(options: Options, say: Callable[[str], None]) -> tuple[Plan, PlanLedger]:
+    """Read the plan and open the ledger; everything that can be refused without the others is refused here."""
     plan = read_plan(options.config)
     say(
         f"plan {plan.id}, hash {plan.hash[:12]}: {len(plan.parties)} parties, {plan.n_servers} servers"
@@ -119,20 +140,24 @@ def run(options: Options, say: Callable[[str], None] = print) -> Path:
         )
     check_file_type(options.data)
     check_installed(plan, options.index)
-    ledger = _open_ledger(options, plan)
-    try:
-        return _take_part(options, plan, ledger, say)
-    except BaseException as error:
-        if isinstance(error, PartyError) and error.reason is Reason.PLAN:
-            error.add_note(_how_to_compare(options, plan))
-        # Whoever catches the error learns whether it cost anything.
-        error.add_note(_spent(ledger, plan.parties[options.index].name))
-        raise
+    planned_opening(plan)
+    _check_identity(options, plan)
+    return plan, _open_ledger(options, plan)
 
 
-def _how_to_compare(options: Options, plan: Plan) -> str:
-    """What people do whose plans differ."""
-    return (
+def _add_hints(error: BaseException, options: Options, plan: Plan) -> None:
+    """Say what people do whose plans, versions or noise differ."""
+    if not isinstance(error, PartyError):
+        return
+    if error.reason in (Reason.VERSION, Reason.TERMS):
+        error.add_note(
+            f"here runs skdp {software()}, and the plan gives {Terms(planned_opening(plan))}\n"
+            "to compare: each party runs `skdp party check PLAN`. All must have the same skdp; if they have, "
+            "install the same versions of Python, NumPy and SciPy"
+        )
+    if error.reason is not Reason.PLAN:
+        return
+    error.add_note(
         f"the plan here, {options.config}, has the hash {plan.hash}\n"
         "to compare: each party runs `skdp party check PLAN` on its own file, and reads its hash to the others by "
         "telephone. All must have the same file: send it again to whoever has another hash"
@@ -162,17 +187,11 @@ def _take_part(
                 raise
             raise cause from None
         bridge.call(_close(network))
-    path = _write(out, plan, options.index, model)
+    path = _write(out, plan, options.index, model, _compared(plan, engine))
     say(f"model: {path}\nreport: {path.with_name(path.name.replace('.model.', '.report.'))}")
-    say(f"{_spent(ledger, me)}: epsilon {model.privacy_.epsilon:g}, delta {model.privacy_.delta:g}")
+    spent = f"epsilon {model.privacy_.epsilon:g}, delta {model.privacy_.delta:g}"
+    say(f"{me}: {ledger.what_was_spent()} ({spent})")
     return path
-
-
-def _spent(ledger: PlanLedger, me: str) -> str:
-    """Whether this party's ledger was charged, in words."""
-    if ledger.charged_since() is None:
-        return f"{me}: nothing was spent, and the plan can run again"
-    return f"{me}: the plan is charged to the ledger {ledger.path}"
 
 
 def _fit(
@@ -216,26 +235,30 @@ def _key(options: Options, plan: Plan) -> Path:
     return Path(options.key or Path(options.config).resolve().parent / f"{name}.key")
 
 
-@contextmanager
-def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
-    """This party's checked key and certificate; every certificate of the plan must be valid now."""
+def _check_identity(options: Options, plan: Plan) -> None:
+    """Check this party's key and certificate; every certificate of the plan must be valid now."""
     me = plan.parties[options.index]
     for party in plan.parties:
         check_dates(party.certificate, party.name)
-    key = _key(options, plan)
     if options.certificate is not None and _shown(options.certificate) != me.fingerprint:
         raise CertificateError(
             f"the certificate {options.certificate} is not the one that the plan has for {me.name}"
         )
-    check_key(key, me.certificate, me.name)
+    check_key(_key(options, plan), me.certificate, me.name)
+
+
+@contextmanager
+def _identity(options: Options, plan: Plan) -> Iterator[Identity]:
+    """This party's key and certificate, as the connections need them."""
+    me = plan.parties[options.index]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "certificate.pem")  # the ssl module reads files only
         path.write_text(me.certificate)
         yield Identity(
             index=options.index,
             certificate_path=path,
-            key_path=key,
-            hello=Hello(PROTOCOL, __version__, plan.hash),
+            key_path=_key(options, plan),
+            hello=Hello(PROTOCOL, software(), plan.hash),
             deadline=options.timeout or plan.connect,
             limit=plan.max_payload,
         )
@@ -271,10 +294,10 @@ def _folder(out: str | os.PathLike[str]) -> Path:
         return folder
 
 
-def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
+def _write(folder: Path, plan: Plan, index: int, model: Any, compared: str) -> Path:
     """Write the model and its report; a reader never sees half a file."""
     name = f"{plan.id}.{plan.parties[index].name}"
-    _replace(folder / f"{name}.report.json", _report(plan, model))
+    _replace(folder / f"{name}.report.json", _report(plan, model, compared))
     document = {
         "plan": plan.id,
         "plan_hash": plan.hash,
@@ -293,7 +316,7 @@ def _write(folder: Path, plan: Plan, index: int, model: Any) -> Path:
     return path
 
 
-def _report(plan: Plan, model: Any) -> dict[str, Any]:
+def _report(plan: Plan, model: Any, compared: str) -> dict[str, Any]:
     """The report of the fit, and what this party's ledger cannot know."""
     unit = plan.parameters["unit"]
     report: dict[str, Any] = model.privacy_.to_dict()
@@ -301,7 +324,17 @@ def _report(plan: Plan, model: Any) -> dict[str, Any]:
         f"the ledger of each owner is charged for one {unit}. A person with records at h owners is one unit in "
         "each of h ledgers, and no ledger adds them up"
     )
-    return {**report, "assumptions": [*report["assumptions"], charged]}
+    return {**report, "assumptions": [*report["assumptions"], compared, charged]}
+
+
+def _compared(plan: Plan, engine: NetworkEngine) -> str:
+    """The noise on which the parties agreed before any of them was charged."""
+    terms = engine.terms
+    assert terms is not None  # the fit has opened something
+    return (
+        f"all {len(plan.parties)} parties announced the same noise, grid and software before any of them was "
+        f"charged: {noise_text(plan, terms.opening)}; skdp {software()}"
+    )
 
 
 def _replace(path: Path, document: object) -> None:

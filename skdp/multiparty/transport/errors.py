@@ -31,6 +31,7 @@ class Reason(IntEnum):
     REFUSED = 14
     ENDED = 15
     LEDGER = 16
+    TERMS = 17
 
 
 _TEXTS = {
@@ -41,7 +42,7 @@ _TEXTS = {
     Reason.CONTENT: "it sent values that the protocol does not allow",
     Reason.CONTRADICTION: "the servers' shares contradict each other",
     Reason.DIFFERENT: "the servers sent different results",
-    Reason.VERSION: "it speaks another version of the protocol",
+    Reason.VERSION: "it runs another version of skdp, or other source files of the same version",
     Reason.PLAN: "its plan is another one",
     Reason.DATA: "its data do not fit the plan",
     Reason.STOPPED: "it stopped because of an error of its own",
@@ -50,11 +51,12 @@ _TEXTS = {
     Reason.REFUSED: "it hung up before its first word: it may have refused this party's certificate",
     Reason.ENDED: "somebody ended it there (Ctrl-C, or a signal)",
     Reason.LEDGER: "its ledger does not hold the plan",
+    Reason.TERMS: "it computes other noise or another grid from the same plan",
 }
 
 
 class PartyError(RuntimeError):
-    """Another party, or the agreement between parties, failed; there is no output.
+    """Another party, or the agreement between parties, failed; this party has no output.
 
     Parameters
     ----------

@@ -10,6 +10,7 @@ from skdp.multiparty.transport.links import BaseLink, abort_all, together
 __all__ = ["DONE_TAG", "LAID_TAG", "READY_TAG", "Network"]
 
 READY_TAG, DONE_TAG, LAID_TAG = 2**64 - 3, 2**64 - 4, 2**64 - 5
+Hear = Callable[[BaseLink, bytes], None]
 _LAST_WORDS = 2.0  # seconds that a stopping party gives the others to read why; a choice, not tuned
 
 
@@ -47,19 +48,33 @@ class Network:
             for link in table.values():
                 link.deadline = seconds
 
-    async def barrier(self, tag: int) -> None:
-        """Return when every owner has come here: each tells every server, and each server tells every owner."""
+    async def barrier(self, tag: int, word: bytes = b"", hear: Hear | None = None) -> None:
+        """Return when every owner has come here: each tells every server, and each server tells every owner.
+
+        Parameters
+        ----------
+        tag : int
+        word : bytes, default=b""
+            What this party tells.
+        hear : callable, default=None
+            Called as ``hear(link, word)`` with what each other party told; what it raises ends the barrier. None
+            takes an empty word only.
+        """
+        listen = _hear_nothing if hear is None else hear
+
+        async def one(link: BaseLink, patience: int) -> None:
+            listen(link, await link.receive(tag, patience=patience))
 
         async def as_owner() -> None:
             for link in self.to_servers.values():
-                await link.send(tag, b"")
+                await link.send(tag, word)
             # The servers wait for all owners: who is late is found by them first.
-            await together(_empty(link, tag, 2) for link in self.to_servers.values())
+            await together(one(link, 2) for link in self.to_servers.values())
 
         async def as_server() -> None:
-            await together(_empty(link, tag, 1) for link in self.to_owners.values())
+            await together(one(link, 1) for link in self.to_owners.values())
             for link in self.to_owners.values():
-                await link.send(tag, b"")
+                await link.send(tag, word)
 
         await together((as_owner(), as_server()))
 
@@ -111,6 +126,6 @@ class Network:
                 link.close()
 
 
-async def _empty(link: BaseLink, tag: int, patience: int) -> None:
-    if await link.receive(tag, patience=patience):
+def _hear_nothing(link: BaseLink, word: bytes) -> None:
+    if word:
         raise link.error(Reason.CONTENT)

@@ -11,7 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base import check_choice, check_number
+from skdp.base.containers import check_collected
 from skdp.base.tables import validate_table
+from skdp.base.weights import refuse_weights
 from skdp.kernels import is_cupy
 
 __all__ = ["ScatteringTransform"]
@@ -98,6 +100,11 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
     ['r0c0 k0 mean', 'r0c0 k0 j0a0', 'r0c0 k0 j0a7 j1a7']
     """
 
+    image_shape_: tuple[int, ...]
+    output_shape_: tuple[int, ...]
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     learns_from_data = False  # `skdp._compat` asks what stands before a private fit
 
     def __init__(
@@ -115,7 +122,7 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.n_groups = n_groups
 
-    def fit(self, X: Any, y: Any = None) -> "ScatteringTransform":
+    def fit(self, X: Any, y: Any = None, **more: Any) -> "ScatteringTransform":
         """Check the parameters against the shape of the images.
 
         Parameters
@@ -125,6 +132,8 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
             The images.
         y : None
             Ignored.
+        **more : dict
+            ``sample_weight=None`` or nothing.
 
         Returns
         -------
@@ -138,8 +147,10 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         ValueError
             If a parameter is out of its range, or the images do not fit ``image_shape``.
         """
+        refuse_weights(more)
         self._check_parameters()
         scratch = copy(self)
+        check_collected(X=X)
         own = _own_shape(X)
         table = _table(scratch, X, reset=True)
         shape = scratch._shape(own, table.shape[1])
@@ -180,13 +191,15 @@ class ScatteringTransform(TransformerMixin, BaseEstimator):
         from skdp.preprocessing.scattering.transform import scatter
 
         check_is_fitted(self)
+        check_collected(X=X)
         own = _own_shape(X)
         if own is not None and own != self.image_shape_:
             raise ValueError(f"X holds images of shape {own}, but fit saw {self.image_shape_}")
         table = _table(self, X, reset=False)
         height, width, _ = self.image_shape_
         images = table.reshape(-1, *self.image_shape_)
-        features = scatter(images, filters_of(height, width, self.J, self.L), self._finish())
+        with np.errstate(all="ignore"):  # a warning would tell of a pixel
+            features = scatter(images, filters_of(height, width, self.J, self.L), self._finish())
         return features.reshape(len(features), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

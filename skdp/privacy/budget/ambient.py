@@ -20,6 +20,7 @@ open at any time since the estimator was made. If there were several it carries 
 
 from typing import TYPE_CHECKING, Self, TypedDict, cast
 
+from skdp.around import PrivateKind, carried, hand_on, notice
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.accountant import BudgetAccountant
 from skdp.privacy.budget.blocks import (
@@ -157,7 +158,7 @@ def _stamp_of_copy(estimator: object, *, leaves: bool) -> _Stamp | None:
         return None if block is None else _Stamp(_accountant_of(block), block.home)
 
 
-class AmbientAccountantMixin:
+class AmbientAccountantMixin(PrivateKind):
     """Estimators that take the accountant of a `with` block along to worker threads and processes.
 
     A clone or a pickle made inside `with accountant:` carries the handle, and so do clones made of it in the
@@ -182,11 +183,13 @@ class AmbientAccountantMixin:
             # Meta-estimators read these before they start workers, in the context that knows the block.
             if name == "fit" or name == "__sklearn_tags__":
                 note_use(self, outside=name == "fit")
+                notice(self)
             return super().__getattribute__(name)
 
     def __getstate__(self) -> dict[str, object]:
         state = dict(super().__getstate__() or {})  # type: ignore[call-overload]
         state.pop("_ambient_accountant", None)
+        state = carried(self, state)
         stamp = _stamp_of_copy(self, leaves=True)
         return state if stamp is None else {**state, "_ambient_accountant": stamp}
 
@@ -196,4 +199,5 @@ class AmbientAccountantMixin:
         stamp = _stamp_of_copy(self, leaves=False)
         if stamp is not None:
             vars(copy)["_ambient_accountant"] = stamp
+        hand_on(self, copy)
         return copy

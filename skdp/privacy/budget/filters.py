@@ -176,7 +176,7 @@ def admits(fits: list[Charge], ceiling: Ceiling) -> bool:
 
 
 def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
-    """Smallest proven cost of what is charged; the ceiling itself is always proven."""
+    """Smallest cost of what is charged, proven if the fits were fixed beforehand; the ceiling always is."""
     if not fits:
         return 0.0, 0.0
     if fits[0].approximate:

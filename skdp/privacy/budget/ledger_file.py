@@ -256,10 +256,31 @@ def open_or_create(
                 last = last_write(connection)
             set_seen(ceiling.identity, last)
     except sqlite3.OperationalError as error:
+        _check_place(path)
         raise OSError(f"The ledger {path} cannot be opened: {error}.") from error
     except sqlite3.DatabaseError as error:
         raise ValueError(f"{path} is not a ledger of skdp: {error}.") from error
     return ceiling.identity
+
+
+def _check_place(path: str) -> None:
+    """Say by name why no ledger can be made at `path`: SQLite only says that it could not open it."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"The ledger {path} cannot be made: there is no folder {folder}. Create the folder first, or give"
+            " another path= to BudgetAccountant."
+        )
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            f"{path} is a folder: path= of BudgetAccountant names a file, for example"
+            f" {os.path.join(path, 'budget.sqlite3')}."
+        )
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(
+            f"The ledger {path} cannot be used: the folder {folder} is not writable for this user, and SQLite"
+            " keeps its journal there. Give another path= to BudgetAccountant."
+        )
 
 
 def _execute(connection: sqlite3.Connection, statements: tuple[str, ...]) -> None:

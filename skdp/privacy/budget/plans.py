@@ -48,7 +48,7 @@ def check_once(connection: sqlite3.Connection, plan: str) -> None:
     )
     raise PlanRunsOnce(
         f"The plan {plan} {how}. A plan runs once, whether it gave an output or not: make a new plan"
-        " with another id. Nothing was read or charged."
+        " with another id. Nothing was charged."
     )
 
 

@@ -25,7 +25,7 @@ SIZES = (1, 2, 8, 33, 63)
 # stand at 16 places of a cache line.
 PRODUCTS, FEWEST = 2**22, 16
 MOVED = (
-    "a row's gradient changed its last bits with the row's place, in a batch of {} rows: one record would then "
+    "a row's numbers changed its last bits with the row's place, in a batch of {} rows: one record would then "
     "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
     "layers do. If nothing else is used, this BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge), or "
     "clipping='one-by-one', where the number of records is public"
@@ -36,7 +36,7 @@ DIES = (
     "before Python starts"
 )
 BESIDE = (
-    "a row's gradient changed where other rows hold {}: one record would then change what others add. Compute a "
+    "a row's numbers changed where other rows hold {}: one record would then change what others add. Compute a "
     "row's numbers from this row alone; 0 times another row is no 0 where that row is not finite"
 )
 RAISED = "function raised {} where other rows hold {}, which would tell of a record: no values may make it raise"

@@ -1,7 +1,7 @@
 """The session of a fit: its budget, its plans, its releases and its report."""
 
 from skdp.privacy.batches import Batch, BatchGroup, BatchPart, BatchPlan, Partition
-from skdp.privacy.session.engine import sum_of_owners
+from skdp.privacy.session.engine import Opening, sum_of_owners
 from skdp.privacy.session.ledger import GaussianPlan
 from skdp.privacy.session.session import PrivacySession, check_budget
 
@@ -11,6 +11,7 @@ __all__ = [
     "BatchPart",
     "BatchPlan",
     "GaussianPlan",
+    "Opening",
     "Partition",
     "PrivacySession",
     "check_budget",

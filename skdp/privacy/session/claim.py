@@ -8,6 +8,7 @@ from skdp.privacy import accounting
 from skdp.privacy.accounting.releases import release_type
 from skdp.privacy.accounting.sampled import WITHOUT_REPLACEMENT
 from skdp.privacy.batches import BatchPlan
+from skdp.privacy.log import LOGGER
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.session.ledger import GaussianPlan, Ledger
 
@@ -44,7 +45,7 @@ def make_report(
         assumptions += ("the seed is secret and never used for another fit: for testing only",)
     plans = [plan.planned_row() for plan in ledger.plans if isinstance(plan, BatchPlan)]
     drawn = "none" if ledger.exact else _noise_name(ledger, seeded)
-    return PrivacyReport(
+    report = PrivacyReport(
         epsilon=claim,
         delta=max(ledger.delta, ledger.slack[1]),
         adjacency=ledger.adjacency,
@@ -61,6 +62,9 @@ def make_report(
         erratum=erratum,
         estimator=estimator,
     )
+    if not ledger.exact:
+        LOGGER.info("%s: report, epsilon=%.6g, delta=%.6g", estimator, report.epsilon, report.delta)
+    return report
 
 
 def claimed(ledger: Ledger) -> float:

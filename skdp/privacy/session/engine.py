@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,42 @@ from skdp.privacy.bounded import Bounded, Source
 from skdp.privacy.session.ledger import GaussianPlan, Ledger, check_number
 from skdp.privacy.session.parts import Parts
 
-__all__ = ["Engine", "LaplaceEngine", "gaussian_by_engine", "laplace_by_engine", "sum_of_owners"]
+__all__ = [
+    "Engine",
+    "LaplaceEngine",
+    "Opening",
+    "gaussian_by_engine",
+    "laplace_by_engine",
+    "sum_of_owners",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """What an engine is about to open, from public numbers only.
+
+    Attributes
+    ----------
+    n_owners, n_values : int
+        Arrays of integers, and values in each.
+    noise : {"gaussian", "laplace"}
+    scale : float
+        Of the noise that the claim counts, in units of the grid: sigma, or the scale of Laplace noise.
+    grid : float
+        Width of a unit.
+    sensitivity : float
+        What one unit of privacy changes in the sum, roundings included: in l2 norm, of Laplace noise in l1 norm.
+    releases : int
+        Equal openings that are planned from here on, this one included.
+    """
+
+    n_owners: int
+    n_values: int
+    noise: str
+    scale: float
+    grid: float
+    sensitivity: float
+    releases: int = 1
 
 
 class Engine(Protocol):
@@ -24,15 +60,25 @@ class Engine(Protocol):
     def name(self) -> str:
         """Written to the report: who draws the noise, and whom one trusts for it."""
 
-    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+    @property
+    def surplus(self) -> float:
+        """Standard deviation of the Gaussian noise that is drawn over the sigma that counts; at least 1.
+
+        Above 1 where shares of the noise do not count, because whoever drew them may be corrupted.
+        """
+
+    def ready(self, opening: Opening) -> None:
         """Do all that may fail before an owner's numbers are needed: find the peers, lay the noise.
 
-        Called before every opening, and before the first one is charged. ``noise`` is "gaussian" or "laplace",
-        ``scale`` its sigma or scale in units. What it raises costs nothing, if nothing was opened before.
+        Called before every opening, and before the first one is charged. What it raises costs nothing, if nothing
+        was opened before.
         """
 
     def open(self, integers: Sequence[NDArray[np.int64]], sigma: float) -> NDArray[np.int64]:
-        """Return the sum of the owners' integers plus round(N(0, sigma^2)) in every entry, modulo 2^64."""
+        """Return the sum of the owners' integers plus noise in every entry, modulo 2^64.
+
+        The noise is round(N(0, sigma^2)) and, where ``surplus`` is above 1, independent noise that does not count.
+        """
 
     def slack(self, n_values: int, noise_multiplier: float) -> tuple[float, float]:
         """What the engine's noise, where it is not exact, adds to (epsilon, delta) of a release."""
@@ -49,7 +95,7 @@ class LaplaceEngine(Protocol):
     def laplace_scales(self) -> tuple[float, float]:
         """The least and the largest scale, in units of the grid, for which it draws noise."""
 
-    def ready(self, n_owners: int, n_values: int, noise: str, scale: float) -> None:
+    def ready(self, opening: Opening) -> None:
         """As `Engine.ready`."""
 
     def open_laplace(
@@ -100,8 +146,8 @@ def gaussian_by_engine(
     rounding of a total, are the largest over the owners. The grid and sigma follow from these public numbers,
     as for `PrivacySession.gaussian`. The engine promises to open the exact sum of the integers plus round(N(0,
     sigma^2)), modulo 2^64. That is the Gaussian mechanism and a post-processing, whoever draws the noise. The
-    ledger has the same row. The promise is the engine's, and the report lists it as an assumption; its `slack`
-    is charged beside that of the package's own sampler.
+    ledger has the same row, but that its ``noise_std`` is that of the drawn noise. The promise is the engine's,
+    and the report lists it as an assumption; its `slack` is charged beside that of the package's own sampler.
 
     **Order.** The statistics are computed and the engine gets ready before the charge, because nothing has left
     this process until then: what fails there costs nothing. The row is written before the engine opens
@@ -125,13 +171,21 @@ def gaussian_by_engine(
             return total._value.plain()
         drawn_with = ledger.noise(total, plan)
         unit, sigma, sensitivity = drawn_with
-        theirs = _checked(engine.slack(total.size, plan.noise_multiplier))
+        theirs, surplus = (
+            _checked(engine.slack(total.size, plan.noise_multiplier)),
+            _surplus(engine),
+        )
         own = noise.gaussian_slack(total.size, plan.noise_multiplier)
         slack = own[0] + theirs[0], own[1] + theirs[1]
         _check_slacks(ledger, slack, releases)
         check()
         integers = [bounded._value.on_grid(unit) for bounded in statistics]
-        engine.ready(len(statistics), total.size, "gaussian", sigma)
+        engine.ready(
+            Opening(
+                n_owners=len(statistics), n_values=total.size, noise="gaussian", scale=sigma, grid=unit,
+                sensitivity=sensitivity, releases=releases,
+            )
+        )  # fmt: skip
         # The engine's code has run; from here to the charge only the package's own does.
         check()
         ledger.charge_slack(slack)
@@ -140,7 +194,7 @@ def gaussian_by_engine(
         made = Gaussian(
             noise_multiplier=sigma * unit / sensitivity,
             sensitivity=sensitivity,
-            noise_std=sigma * unit,
+            noise_std=surplus * sigma * unit,
             grid=unit,
         )
         # Peers may see the opened sum even if the engine fails afterwards, so the row comes first.
@@ -217,7 +271,12 @@ def laplace_by_engine(
         _check(parts, statistics)
         ledger.admit(cost)
         integers = [bounded._value.on_grid(unit) for bounded in statistics]
-        engine.ready(len(statistics), total.size, "laplace", scale)
+        engine.ready(
+            Opening(
+                n_owners=len(statistics), n_values=total.size, noise="laplace", scale=scale, grid=unit,
+                sensitivity=units * unit, releases=releases,
+            )
+        )  # fmt: skip
         # The engine's code has run; from here to the charge only the package's own does.
         _check(parts, statistics)
         ledger.charge_slack(slack)
@@ -256,6 +315,14 @@ def _checked(slack: tuple[float, float]) -> tuple[float, float]:
     if not (0.0 <= epsilon < math.inf and 0.0 <= delta < math.inf):
         raise ValueError(f"engine.slack must give two finite numbers >= 0, got {slack!r}")
     return epsilon, delta
+
+
+def _surplus(engine: Engine) -> float:
+    """How much larger the drawn noise is than the one that counts."""
+    surplus = float(engine.surplus)
+    if not 1.0 <= surplus < math.inf:
+        raise ValueError(f"engine.surplus must be a finite number >= 1, got {surplus!r}")
+    return surplus
 
 
 def _to_floats(opened: NDArray[np.int64], total: Bounded, unit: float) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import Rows, beside
 from skdp.privacy.session.ledger import check_number
 from skdp.privacy.session.parts import Parts
 
@@ -62,7 +62,7 @@ def _kept(rows: Rows, words: NDArray[np.int64], max_rows: int) -> Rows:
     chosen = np.sort(order[rank < max_rows])
     return replace(
         rows,
-        X=rows.matrix[chosen],
+        X=rows.matrix[beside(rows.matrix, chosen)],
         y=None if rows.y is None else np.asarray(rows.y)[chosen],
         groups=codes[chosen],
         weight=None if rows.weight is None else np.asarray(rows.weight)[chosen],

@@ -6,6 +6,7 @@ call.
 
 import math
 from dataclasses import dataclass
+from logging import DEBUG, INFO
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
@@ -13,6 +14,7 @@ from skdp.privacy.accounting.releases import LedgerRow
 from skdp.privacy.accounting.sparse_vector import NumericSparsePlan
 from skdp.privacy.batches import Batch, BatchPart, BatchPlan
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.log import LOGGER
 
 __all__ = ["GaussianPlan", "Ledger", "Plan", "check_number", "check_share"]
 
@@ -61,6 +63,16 @@ def check_share(share: float) -> float:
     if not 0 < share <= _SHARE_ROUNDING:
         raise ValueError(f"share must be in (0, 1], got {share!r}")
     return min(float(share), 1.0)
+
+
+def _text(plan: Plan) -> str:
+    """Number and noise of planned releases: they follow from public numbers and released ones."""
+    if isinstance(plan, NumericSparsePlan):
+        return (
+            f"{plan.runs} runs of the sparse vector technique, each epsilon={plan.epsilon_run:.6g}"
+        )
+    noise = f"{plan.releases} releases, noise multiplier {plan.noise_multiplier:.6g}"
+    return f"{noise}, batches {plan.sampling}" if isinstance(plan, BatchPlan) else noise
 
 
 class Ledger:
@@ -171,6 +183,16 @@ class Ledger:
         return math.fsum(e * c for e, c, _ in self.pure)
 
     # ---------------------------------------------------------------- plans
+
+    def add(self, *plans: Plan) -> None:
+        """Keep plans that were admitted, and write them to the log.
+
+        What is planned after a release may follow from it, so it is no line of level INFO.
+        """
+        self.plans.extend(plans)
+        level = DEBUG if self.rows else INFO
+        for plan in () if self.exact else plans:
+            LOGGER.log(level, "plan: %s: %s", plan.purpose, _text(plan))
 
     def admit(self, mu2: float) -> None:
         """Refuse what the budget does not hold."""

@@ -146,7 +146,7 @@ def plan_batches(
             cost = math.fsum(_passes(group, n_units) / group.weight**2 for group in groups)
             scale = math.sqrt(cost / (share * ledger.mu2)) * (1 + 2.0**-40)
         plans = _plans(groups, sampling, n_units, share, scale)
-        ledger.plans.extend(plans)
+        ledger.add(*plans)
         ledger.sampled = ledger.sampled or (sampled and not ledger.exact)
         return plans
 

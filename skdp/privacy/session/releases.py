@@ -72,7 +72,7 @@ def plan_gaussian(
             ledger.admit(share * ledger.mu2)
             multiplier = math.sqrt(releases / (share * ledger.mu2)) * (1 + 2.0**-40)
         plan = GaussianPlan(releases, multiplier, share, purpose)
-        ledger.plans.append(plan)
+        ledger.add(plan)
         return plan
 
 

@@ -22,6 +22,7 @@ from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
 from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, payer
+from skdp.privacy.log import LOGGER
 from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
@@ -332,6 +333,7 @@ class PrivacySession:
     ) -> Reservation | None:
         check_accountant(accountant)
         charged = payer(self._estimator) if accountant is None else accountant
+        self._log_open(bool(charged))
         if charged is None or charged is False:
             return None
         if self.exact:
@@ -352,6 +354,14 @@ class PrivacySession:
             noise_error=errors if gaussian else (0.0, 0.0),
             seeded=seeded,
         )
+
+    def _log_open(self, charged: bool) -> None:
+        if not self.exact:
+            LOGGER.info(
+                "%s: epsilon=%.6g, delta=%.6g, adjacency=%s, protects one %s, %s",
+                self._estimator, self.epsilon, self.delta, self.adjacency, self._ledger.protects,
+                "charged to an accountant" if charged else "no accountant",
+            )  # fmt: skip
 
     def _warn_seeded(self) -> None:
         try:

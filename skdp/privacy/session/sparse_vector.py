@@ -86,7 +86,7 @@ def plan_numeric_sparse(
             plan = NumericSparsePlan(
                 runs, n_hits, math.inf, math.inf, 0.5, math.inf, share, rate, purpose, parts
             )
-            ledger.plans.append(plan)
+            ledger.add(plan)
             return plan
         mu2 = share * ledger.mu2 if ledger.delta > 0 else None
         whole = share * (ledger.epsilon - ledger.epsilon_slack) / runs * (1 - 2.0**-40)
@@ -101,7 +101,7 @@ def plan_numeric_sparse(
             ledger.admit_pure(cost, runs, planned_mu2(plan))
         else:
             ledger.admit(mu2)
-        ledger.plans.append(plan)
+        ledger.add(plan)
         return plan
 
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from skdp.losses import Loss
 from skdp.privacy.batches import Partition
 from skdp.privacy.bounded import Bounded
-from skdp.privacy.protocols import Matrix, SparseMatrix, is_cupy, issparse
+from skdp.privacy.gradients.device import rows_on_host
+from skdp.privacy.protocols import Matrix, SparseMatrix, issparse
 from skdp.privacy.rows import Rows
 
 __all__ = ["block_vote", "count_votes", "support_votes"]
@@ -116,8 +117,7 @@ def count_votes(
     starts = np.searchsorted(blocks[order], np.arange(int(blocks.max(initial=-1)) + 2))
     for first, last in pairwise(starts):
         rows = order[first:last]
-        part = X[rows]
-        chosen = block_vote(part.get() if is_cupy(part) else part, y[rows], loss, s, intercept)
+        chosen = block_vote(rows_on_host(X, rows), y[rows], loss, s, intercept)
         votes[chosen] += 1
     return votes
 

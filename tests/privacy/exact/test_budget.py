@@ -180,7 +180,7 @@ def test_not_a_ledger(tmp_path):
         read_ledger(tmp_path / "empty")
     with pytest.raises(FileNotFoundError, match="no ledger file"):
         read_ledger(tmp_path / "missing")
-    with pytest.raises(OSError, match="cannot be opened"):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*no folder\. Create the folder first"):
         BudgetAccountant(1.0, 1e-5, path=tmp_path / "no folder" / "ledger")
 
 

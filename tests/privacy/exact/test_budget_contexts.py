@@ -42,7 +42,11 @@ Y = np.arange(60) % 3
 WAYS_OUT = r"(?s)accountant=\.\.\..*accountant=False.*copy_context\(\)\.run"
 
 
-pytestmark = pytest.mark.usefixtures("fresh_workers")
+pytestmark = [
+    pytest.mark.usefixtures("fresh_workers"),
+    # tests/around looks for the warnings of what wraps a fit.
+    pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning"),
+]
 
 
 @pytest.fixture
@@ -120,7 +124,7 @@ def test_a_ceiling_of_one_holds_beside_a_block_of_another_thread():
 
 
 READS = {
-    "estimator": lambda: dummy.DummyClassifier().fit("not an array", None),
+    "estimator": lambda: dummy.DummyClassifier().fit(object(), None),
     "session": lambda: PrivacySession(epsilon=1.0, delta=1e-6),
     "exact session": lambda: PrivacySession(epsilon=np.inf, delta=0.0),
     "real estimator": lambda: DPIGHTClassifier(classes=(0, 1)).fit([["not"], ["read"]], [0, 1]),

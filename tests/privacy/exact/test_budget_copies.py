@@ -63,7 +63,7 @@ for accountant in [pickle.loads(bytes.fromhex(text)) for text in sys.argv[1:]]:
 def refused_for_everything(accountant, words):
     for action in [
         lambda: dummy.charge(accountant, 0.1),
-        lambda: DPIGHTClassifier(accountant=accountant).fit("not read", None),
+        lambda: DPIGHTClassifier(accountant=accountant).fit(object(), None),
         accountant.spent,
         accountant.remaining,
         accountant.ledger,

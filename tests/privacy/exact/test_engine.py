@@ -23,7 +23,7 @@ FAULTS = pytest.mark.parametrize("fault", ["raises", "dtype"])
 class ToyEngine:
     """Three servers hold additive shares; each is a uniform integer by itself. The noise is shared as well."""
 
-    name = "three toy servers"
+    name, surplus = "three toy servers", 1.0
 
     def __init__(self, seed=0, factor=1.0):
         self.stream, self.rng, self.factor = (
@@ -33,7 +33,7 @@ class ToyEngine:
         )
         self.asked = []
 
-    def ready(self, n_owners, n_values, noise, scale):
+    def ready(self, opening):
         pass
 
     def slack(self, n_values, noise_multiplier):
@@ -259,8 +259,9 @@ def test_the_engines_error_is_charged():
 @pytest.mark.parametrize("what", ["statistic", "engine"])
 def test_what_fails_before_anything_leaves_costs_nothing(what):
     class Absent(ToyEngine):
-        def ready(self, n_owners, n_values, noise, scale):
-            assert (n_owners, n_values, noise, scale) == (3, 4, "gaussian", 2.0**30)
+        def ready(self, opening):
+            assert (opening.n_owners, opening.n_values) == (3, 4)
+            assert (opening.noise, opening.scale, opening.releases) == ("gaussian", 2.0**30, 1)
             raise RuntimeError("not ready")
 
     def broken(unit):
@@ -287,7 +288,7 @@ def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
         return accountant.ledger()[0]["state"]
 
     class Watching(ToyEngine):
-        def ready(self, *asked):
+        def ready(self, opening):
             seen.append(("ready", state()))
 
         def open(self, integers, sigma):
@@ -310,7 +311,7 @@ def test_the_statistics_are_computed_before_peers_wait_and_before_the_charge():
 @pytest.mark.parametrize("what", ["closes", "releases"])
 def test_an_engine_that_gets_ready_cannot_act_before_the_charge(what):
     class Meddling(ToyEngine):
-        def ready(self, n_owners, n_values, noise, scale):
+        def ready(self, opening):
             if what == "closes":
                 s.close()
             else:
@@ -322,6 +323,39 @@ def test_an_engine_that_gets_ready_cannot_act_before_the_charge(what):
         s.gaussian_by_engine(statistics(), plan, engine)
     assert engine.asked == []
     assert len(s._ledger.rows) == (what == "releases")
+
+
+@pytest.mark.parametrize("surplus", [1.0, 1.5**0.5, (5 / 3) ** 0.5])
+def test_noise_std_is_that_of_the_drawn_noise_and_the_multiplier_that_of_the_claim(surplus):
+    """The engine draws more than counts; 4,000 values, within 5.2 standard errors of what the row says."""
+
+    class Wide(ToyEngine):
+        def open(self, integers, sigma):
+            return super().open(integers, sigma * surplus)
+
+    engine, errors, s = Wide(), [], session(epsilon=10.0)
+    engine.surplus = surplus
+    made, plan = statistics(), s.plan_gaussian(1000)
+    exact = np.add.reduce([bounded._value.plain() for bounded in made])
+    for _ in range(1000):
+        errors.append(s.gaussian_by_engine(made, plan, engine) - exact)
+    (row,) = s.report().mechanisms
+    assert abs(np.std(errors) / row["noise_std"] - 1) < 5.2 / math.sqrt(2 * 4000)
+    counted = row["noise_multiplier"] * row["sensitivity"]
+    assert row["noise_std"] == pytest.approx(surplus * counted, rel=1e-12)
+    assert row["noise_multiplier"] == pytest.approx(plan.noise_multiplier, rel=1e-6)
+
+
+@pytest.mark.parametrize("surplus", [0.99, math.nan, math.inf])
+def test_an_engine_cannot_draw_less_than_counts(surplus):
+    accountant, engine = BudgetAccountant(1.0, 1e-5, allow_seeded=True), ToyEngine()
+    engine.surplus = surplus
+    with (
+        pytest.raises(ValueError, match=r"engine.surplus must be a finite number >= 1"),
+        session(accountant=accountant) as s,
+    ):
+        s.gaussian_by_engine(statistics(), s.plan_gaussian(1), engine)
+    assert (engine.asked, accountant.spent()) == ([], (0.0, 0.0))
 
 
 def test_errors_of_all_releases_are_checked_before_the_first():

@@ -87,6 +87,51 @@ def test_a_group_adds_the_mean_of_its_rows():
     assert np.max(np.abs(one - many)) <= 1
 
 
+def of_a_net(X, y, k, groups):
+    """The records that a net's recalibration sums: outputs first, and scores of them."""
+    mapped = PrivateRecords(X, y, groups=groups).mapped(
+        lambda X: X[:, :k] - X[:, 1:2], k, fit_intercept=True
+    )
+    return mapped.scored(np.vstack([np.eye(k), np.zeros(k)]).reshape((k + 1, k)), 0.1)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_group_of_a_net_adds_the_mean_of_its_rows_too(k):
+    """They are mapped twice: each row weighs 1 / m, and not 1 / m^2."""
+    X, y = data(k, 14)
+    groups = np.r_[np.zeros(9, int), 1, 1, 2, 2, 2]
+    found = of_a_net(X, y, k, groups)
+    np.testing.assert_array_equal(found._rows.weight, 1 / np.bincount(groups)[groups])
+    thrice = found.scored(np.eye(k))._rows.weight
+    np.testing.assert_array_equal(thrice, found._rows.weight)
+    shared = PrivateRecords(X, y, groups=groups).averaged()
+    np.testing.assert_array_equal(shared.scored(theta_of(k)[:D])._rows.weight, shared._rows.weight)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_replaced_group_of_a_net_moves_the_sums_by_at_most_two_bounds(k):
+    """One group of any size, replaced by one of another size: a mean of vectors in a ball is in the ball."""
+    X, y = data(k, 30)
+    made, most = statistic(k), 0.0
+
+    def summed(X, y, groups):
+        vectors = of_a_net(X, y, k, groups).clipped_sum(
+            made, made.bound, size=made.size, rowwise=True
+        )
+        return vectors._value.on_grid(GRID)
+
+    for own, new in ((1, 30), (12, 1), (12, 25)):
+        groups = np.r_[np.zeros(own, int), 1 + np.arange(30 - own) % 5]
+        rest, before = groups > 0, summed(X, y, groups)
+        for size in EXTREMES:
+            rows = np.r_[size * np.tile([[1.0, -1.0, 0.5]], (new, 1)), X[rest]]
+            codes = np.r_[np.zeros(new, int), groups[rest]]
+            for label in (0.0, max(1.0, k - 1.0)):
+                after = summed(rows, np.r_[np.full(new, label), y[rest]], codes)
+                most = max(most, norm(after - before))
+    assert 0 < most * GRID <= 2 * made.bound
+
+
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_missing_record_moves_them_by_one_bound(k):
     X, y = data(k, 9)

@@ -1,0 +1,179 @@
+"""Fitted models as scikit-learn's own, for places where skdp is not installed."""
+
+import pickle
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+__all__ = ["clipper", "name_features", "scale_clipper", "shifted_and_divided", "to_sklearn"]
+
+
+def to_sklearn(model: Any) -> Any:
+    """Return a fitted model as one of scikit-learn, with the same predictions.
+
+    What replaces skdp's steps holds released and public numbers only; scikit-learn's own steps are copied with all
+    that they learnt. Nothing in it needs skdp: pickle it and use it where skdp is not installed. Do not fit it
+    again on private records; that fit would not be private.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted estimator of skdp that has a method ``to_sklearn``: the linear models, the scalers, public bins
+        and nets of dense layers. Or a ``Pipeline``, ``FeatureUnion`` or ``ColumnTransformer`` of them and of
+        scikit-learn's estimators, or a fitted search over one, of which the best estimator is taken. A choice of
+        ``set_output`` is not kept in the steps that are replaced.
+
+    Returns
+    -------
+    estimator
+        A fitted estimator of scikit-learn.
+
+    Raises
+    ------
+    NotFittedError
+        If an estimator of skdp is not fitted.
+    TypeError
+        If the model is no estimator, if a step has no equal in scikit-learn, as `ScatteringTransform` and
+        convolutional nets, if another estimator holds one of skdp, or if something cannot be pickled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import skdp
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X = np.random.default_rng(0).uniform(18, 90, size=(2000, 2))
+    >>> y = (X[:, 0] > 50).astype(int)
+    >>> model = make_pipeline(skdp.PublicScaler(bounds=(18, 90)), skdp.DPIGHTClassifier(classes=(0, 1)))
+    >>> plain = skdp.to_sklearn(model.fit(X, y))
+    >>> [type(step).__name__ for step in plain]
+    ['StandardScaler', 'LogisticRegression']
+    >>> bool(np.all(plain.predict(X) == model.predict(X)))
+    True
+    """
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise TypeError(f"model must be a fitted estimator, got {type(model).__name__}")
+    made = _converted(model)
+    found = _parts_of_skdp(made)
+    if found:
+        raise TypeError(
+            f"{type(model).__name__} holds {', '.join(found)} of skdp, which scikit-learn has no equal of, or "
+            "which stands in an estimator that to_sklearn does not look into: export the models alone by their "
+            "own to_sklearn(), and build the rest around them"
+        )
+    return made
+
+
+def _converted(model: Any) -> Any:
+    """The model with everything of skdp replaced that can be found in it."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import FeatureUnion, Pipeline
+
+    if hasattr(model, "to_sklearn"):
+        return model.to_sklearn()
+    if hasattr(model, "best_estimator_"):
+        return _converted(model.best_estimator_)
+    pairs: list[tuple[Any, Any]] = []
+    if type(model) is Pipeline:
+        pairs = [(step, _converted(step)) for _, step in model.steps]
+    elif type(model) is FeatureUnion:
+        pairs = [(part, _converted(part)) for _, part in model.transformer_list]
+    elif type(model) is ColumnTransformer and hasattr(model, "transformers_"):
+        made = {name: (part, _converted(part)) for name, part, _ in model.transformers_}
+        # Its parameters are unfitted estimators, which need skdp too: they become the fitted ones.
+        given = {
+            **{name: part for name, part, _ in model.transformers},
+            "remainder": model.remainder,
+        }
+        pairs = [
+            *made.values(),
+            *((part, made[name][1]) for name, part in given.items() if name in made),
+        ]
+    return deepcopy(model, {id(old): new for old, new in pairs if not isinstance(old, str)})
+
+
+class _Nowhere:
+    """A file that keeps nothing."""
+
+    def write(self, data: bytes) -> int:
+        return len(data)
+
+
+class _Inspector(pickle.Pickler):
+    """Sees every object that a pickle holds."""
+
+    def __init__(self) -> None:
+        super().__init__(_Nowhere())
+        self.found: dict[str, None] = {}
+
+    def persistent_id(self, obj: Any) -> None:
+        kinds: Iterable[Any] = obj.__mro__ if isinstance(obj, type) else (obj, *type(obj).__mro__)
+        for kind in kinds:
+            if str(getattr(kind, "__module__", "")).partition(".")[0] == "skdp":
+                named = obj if hasattr(obj, "__qualname__") else type(obj)
+                self.found[named.__qualname__] = None
+                return
+
+
+def _parts_of_skdp(model: Any) -> list[str]:
+    """Names of the classes and functions of skdp, or derived from them, that a pickle of the model needs."""
+    inspector = _Inspector()
+    try:
+        inspector.dump(model)
+    except (AttributeError, TypeError, pickle.PicklingError) as error:
+        raise TypeError(
+            f"{type(model).__name__} cannot be pickled, so it could not be used elsewhere: {error}. Functions in "
+            "it must be defined at the top of a module"
+        ) from error
+    return list(inspector.found)
+
+
+# ---------------------------------------------------------------- parts that exports are made of
+
+
+def name_features(made: Any, model: Any) -> Any:
+    """Give ``made`` the number and the names of the columns that ``model`` saw; return it."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(model, name):
+            value = getattr(model, name)
+            setattr(made, name, value.copy() if isinstance(value, np.ndarray) else value)
+    return made
+
+
+def shifted_and_divided(center: np.ndarray, scale: np.ndarray) -> Any:
+    """A fitted ``StandardScaler`` that computes ``(x - center) / scale``."""
+    from sklearn.preprocessing import StandardScaler
+
+    made = StandardScaler(with_mean=bool(np.any(center)))
+    made.mean_, made.scale_ = np.array(center, dtype=float), np.array(scale, dtype=float)
+    with np.errstate(over="ignore", under="ignore"):  # of columns on an extreme scale; never used
+        made.var_ = made.scale_**2
+    made.n_features_in_ = made.scale_.size
+    return made
+
+
+def clipper(low: Any, high: Any, n_features: int) -> Any:
+    """A fitted transformer that clips the columns of a dense table."""
+    from sklearn.preprocessing import FunctionTransformer
+
+    ends = {"a_min": low, "a_max": high}
+    clip: Callable[..., Any] = np.clip
+    made = FunctionTransformer(clip, kw_args=ends, validate=True, feature_names_out="one-to-one")
+    return made.set_output(transform="default").fit(np.zeros((1, n_features)))
+
+
+def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> Any:
+    """A fitted ``MaxAbsScaler`` that divides by the upper bounds and clips, also CSR matrices.
+
+    None where columns are centred, where bounds are not symmetric about 0, or in versions that cannot clip.
+    """
+    from sklearn.preprocessing import MaxAbsScaler
+
+    low, high = bounds
+    if "clip" not in signature(MaxAbsScaler).parameters or np.any(center) or np.any(low != -high):
+        return None
+    made = MaxAbsScaler(clip=True).set_output(transform="default").fit(np.zeros((1, high.size)))
+    made.scale_ = made.max_abs_ = np.array(high, dtype=float)
+    return made

@@ -1,0 +1,20 @@
+"""What stands around a fit: callers, steps and splitters that are not known to be safe are named.
+
+A fit is private for the table that it gets. Wrappers, steps before it and splitters decide what one record
+changes in that table. What is on the lists of `callers`, `steps` and `splitters` is known to be safe, for a
+reason that stands there. All else is named by a `PrivacyLeakWarning` before anything is spent, and by a line in
+the report.
+"""
+
+from skdp.around.calls import carried, forget, hand_on, lines_around, notice, paid_before
+from skdp.around.kinds import PrivateKind
+
+__all__ = [
+    "PrivateKind",
+    "carried",
+    "forget",
+    "hand_on",
+    "lines_around",
+    "notice",
+    "paid_before",
+]

@@ -1,0 +1,288 @@
+"""Which classes may call a fit without a word, and what others do to its claim.
+
+A caller is safe only if each fit inside it sees a table in which one record changes at most one record, with
+public labels, weights and number of rows. Each class of the first table was read in its library's sources.
+Everything else is named: the second table says what some of them do.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from skdp.around.kinds import Kinds, PrivateKind, is_a, nested, own
+from skdp.around.splitters import about_splitter
+from skdp.around.steps import about_steps, about_target, declared
+
+__all__ = ["Finding", "about_call", "about_function", "named", "steps_before"]
+
+Finding = tuple[str, str]  # the line of the report and the warning
+
+
+def _nothing(caller: Any) -> Iterator[str]:
+    yield from ()
+
+
+def _about_columns(caller: Any) -> Iterator[str]:
+    if any(callable(part[2]) for part in caller.transformers):
+        yield (
+            "ColumnTransformer around this fit chooses columns by a function of the records: name the columns; "
+            "no epsilon covers that"
+        )
+
+
+def _about_chain(caller: Any) -> Iterator[str]:
+    if caller.cv is not None:
+        yield (
+            f"{type(caller).__name__} around this fit adds predictions of folds as columns: no epsilon covers "
+            "that; use cv=None"
+        )
+
+
+def _about_selector(caller: Any) -> Iterator[str]:
+    if callable(caller.max_features):
+        yield (
+            "SelectFromModel around this fit may read the records in max_features: give it as a number; no "
+            "epsilon covers that"
+        )
+
+
+_SAFE: Kinds[Callable[[Any], Iterator[str]]] = Kinds(
+    {
+        # One fit on all rows after the steps, which are looked at for themselves.
+        ("sklearn.pipeline", "Pipeline"): _nothing,
+        ("imblearn.pipeline", "Pipeline"): _nothing,
+        # Parts side by side, each on all rows: of all columns, or of columns that are named.
+        ("sklearn.pipeline", "FeatureUnion"): _nothing,
+        ("sklearn.compose", "ColumnTransformer"): _about_columns,
+        # One fit on all rows, with the target's transform of each value alone.
+        ("sklearn.compose", "TransformedTargetRegressor"): about_target,
+        # One fit on all rows as they are. The threshold is a parameter.
+        ("sklearn.model_selection", "FixedThresholdClassifier"): _nothing,
+        # One fit on all rows for each column of y: how many there are is a shape.
+        ("sklearn.multioutput", "MultiOutputClassifier"): _nothing,
+        ("sklearn.multioutput", "MultiOutputRegressor"): _nothing,
+        # The same, with the columns of y before this one as features: a record's own.
+        ("sklearn.multioutput", "ClassifierChain"): _about_chain,
+        ("sklearn.multioutput", "RegressorChain"): _about_chain,
+        # One fit on all rows for each member. Targets are handed on as they are, labels of VotingClassifier are
+        # not.
+        ("sklearn.ensemble", "VotingRegressor"): _nothing,
+        # One fit on all rows; columns are chosen by the released coefficients.
+        ("sklearn.feature_selection", "SelectFromModel"): _about_selector,
+        # One fit on all rows; predictions are made block by block.
+        ("dask_ml.wrappers", "ParallelPostFit"): _nothing,
+    }
+)
+
+_LABELS = (
+    "makes one fit for each label, or pair of labels, that it finds, which shows the label set"
+)
+_RENUMBERS = "renumbers the labels that it finds, so one record can rename the labels of all others"
+_LAST = "fits its last estimator on scores of these records, and makes many fits"
+_COLUMNS = "chooses columns by non-private scores of these records, and makes many fits"
+_ERRORS = (
+    "repeats or weights records by the errors of earlier fits, so one record counts several times"
+)
+_WORDS: Kinds[str] = Kinds(
+    {
+        ("sklearn.ensemble", "BaggingClassifier"): (
+            "repeats records (bootstrap) or draws rows, renumbers the labels that it finds, seeds each member "
+            "with 31 bits and makes many fits, so one record counts several times and can rename the labels of "
+            "others"
+        ),
+        ("sklearn.ensemble", "BaggingRegressor"): (
+            "repeats records (bootstrap) or draws rows, seeds each member with 31 bits and makes many fits, so "
+            "one record counts several times"
+        ),
+        ("sklearn.ensemble", "AdaBoostClassifier"): _ERRORS,
+        ("sklearn.ensemble", "AdaBoostRegressor"): _ERRORS,
+        ("sklearn.ensemble", "StackingClassifier"): (
+            "renumbers the labels that it finds, fits its last estimator on scores of these records and makes "
+            "many fits"
+        ),
+        ("sklearn.ensemble", "StackingRegressor"): _LAST,
+        ("sklearn.ensemble", "VotingClassifier"): _RENUMBERS,
+        ("sklearn.model_selection", "TunedThresholdClassifierCV"): (
+            "chooses its threshold by non-private scores of these records"
+        ),
+        ("sklearn.calibration", "CalibratedClassifierCV"): (
+            "fits its calibrator without noise to scores and labels of these records"
+        ),
+        ("sklearn.semi_supervised", "SelfTrainingClassifier"): (
+            "chooses and labels records by non-private scores of them, and makes many fits"
+        ),
+        (
+            "sklearn.multiclass",
+            "OneVsRestClassifier",
+        ): f"{_LABELS}, and a label without a second one gets none",
+        ("sklearn.multiclass", "OneVsOneClassifier"): (
+            f"{_LABELS}, and each fit on the rows of two labels shows how many have them"
+        ),
+        ("sklearn.multiclass", "OutputCodeClassifier"): (
+            "draws a code word for each label that it finds, so one record can change the codes of all others"
+        ),
+        ("sklearn.linear_model", "RANSACRegressor"): (
+            "chooses records by their errors, without noise, and makes as many fits as these records ask for"
+        ),
+        ("sklearn.feature_selection", "RFECV"): _COLUMNS,
+        ("sklearn.feature_selection", "RFE"): (
+            "makes many fits, one after the other on fewer columns; their number is public, and no report adds "
+            "them up"
+        ),
+        ("sklearn.feature_selection", "SequentialFeatureSelector"): _COLUMNS,
+        ("sklearn.impute", "IterativeImputer"): (
+            "fits each column on the rows in which it is not missing, stops by unpaid errors, and makes many fits"
+        ),
+        ("fairlearn.reductions", "ExponentiatedGradient"): (
+            "weights or relabels records by their groups and by the errors of earlier fits, without noise"
+        ),
+        ("fairlearn.reductions", "GridSearch"): (
+            "weights or relabels records by their groups and chooses among fits by unpaid errors"
+        ),
+        ("fairlearn.postprocessing", "ThresholdOptimizer"): (
+            "chooses thresholds by labels and groups of these records, without noise"
+        ),
+        ("doubleml", "DoubleML"): (
+            "estimates from residuals of these records, without noise, and makes a fit for each fold"
+        ),
+        ("mlxtend.classifier", "EnsembleVoteClassifier"): _RENUMBERS,
+        **dict.fromkeys(
+            [
+                ("mlxtend.classifier", "StackingClassifier"),
+                ("mlxtend.classifier", "StackingCVClassifier"),
+                ("mlxtend.regressor", "StackingRegressor"),
+                ("mlxtend.regressor", "StackingCVRegressor"),
+            ],
+            _LAST,
+        ),
+        **dict.fromkeys(
+            [
+                ("mlxtend.feature_selection", "SequentialFeatureSelector"),
+                ("mlxtend.feature_selection", "ExhaustiveFeatureSelector"),
+                ("feature_engine.selection", "BaseSelector"),
+            ],
+            _COLUMNS,
+        ),
+        **dict.fromkeys(
+            [
+                ("mapie.classification", "SplitConformalClassifier"),
+                ("mapie.classification", "CrossConformalClassifier"),
+                ("mapie.regression", "SplitConformalRegressor"),
+                ("mapie.regression", "CrossConformalRegressor"),
+                ("mapie.regression", "JackknifeAfterBootstrapRegressor"),
+                ("mapie.regression", "ConformalizedQuantileRegressor"),
+            ],
+            "computes its intervals from errors of these records, without noise",
+        ),
+        **dict.fromkeys(
+            [
+                ("cleanlab.classification", "CleanLearning"),
+                ("cleanlab.regression.learn", "CleanLearning"),
+            ],
+            "leaves records out by scores of them, without noise, and makes many fits",
+        ),
+    }
+)
+_SEARCH = (
+    "hyper-parameters chosen by non-private scores on the same data: no epsilon covers the choice"
+)
+
+
+def _searches(caller: Any) -> bool:
+    """Whether a class is a search of hyper-parameters, by what all of them have."""
+    if isinstance(caller, type) or not hasattr(caller, "cv") or not hasattr(caller, "refit"):
+        return False
+    return hasattr(caller, "scoring") or hasattr(type(caller), "best_params_")
+
+
+def _words(caller: Any) -> Finding:
+    """What is said of a caller that is not known to be safe."""
+    name = caller.__name__ if isinstance(caller, type) else type(caller).__name__
+    what = _WORDS.nearest(caller)
+    if what is None and _searches(caller):
+        return _SEARCH, (
+            f"{name}, a search, chooses hyper-parameters by scores on these records, which no epsilon covers; the "
+            "report says so"
+        )
+    if what is None:
+        what = (
+            "is not known to give each record once to each fit, with public labels, weights and number of rows (a "
+            "class of your own that does says learns_from_data = False)"
+        )
+    return _said(f"{name} around this fit {what}: no epsilon covers that")
+
+
+def _said(line: str) -> Finding:
+    return line, f"{line}; the report says so"
+
+
+def steps_before(pipeline: Any, inner: object) -> list[object]:
+    """The steps of a Pipeline before that of a private estimator; before the last private step if it is a copy."""
+    steps = [step[1] for step in pipeline.steps]
+    for place, step in enumerate(steps):
+        if step is inner or any(held is inner for held in nested(step)):
+            return steps[:place]
+    holders = [
+        place for place, step in enumerate(steps) if isinstance(step, PrivateKind) or nested(step)
+    ]
+    return steps[: holders[-1]] if holders else steps[:-1]
+
+
+def about_call(caller: Any, inner: Any, sparse: bool = False) -> Iterator[Finding]:
+    """What a caller's `fit`, and all that is between it and a private estimator inside, does to the claim.
+
+    Parameters
+    ----------
+    caller : object
+        Whose method is on the stack.
+    inner : estimator
+        The private estimator that is fitted, cloned or asked for its tags.
+    sparse : bool
+        Whether the caller's rows are a sparse matrix.
+    """
+    for each in (caller, *nested(caller)):
+        if each is inner or isinstance(each, PrivateKind):
+            continue
+        yield from _about_itself(each, inner)
+        if is_a(each, "sklearn.pipeline", "Pipeline"):
+            yield from map(_said, about_steps(steps_before(each, inner), sparse))
+
+
+def named(caller: Any, inner: Any) -> bool:
+    """Whether a caller is itself not known to be safe, and what is inside it was looked at or is known."""
+    try:
+        seen = bool(nested(caller)) or _WORDS.nearest(caller) is not None
+        return seen and any(True for _ in _about_itself(caller, inner))
+    except Exception:  # `about_call` fails on it too, and then it is named
+        return True
+
+
+def _about_itself(caller: Any, inner: Any) -> Iterator[Finding]:
+    kind = caller if isinstance(caller, type) else type(caller)
+    if own(kind) or declared(caller):
+        return
+    known = _SAFE.exact(caller)
+    if known is None:
+        yield _words(caller)
+        if _WORDS.nearest(caller) is None and _searches(caller):
+            yield from _about_splits(caller.cv, getattr(caller, "estimator", None), inner)
+    else:
+        yield from map(_said, known(caller))
+
+
+def _about_splits(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
+    from sklearn.base import is_classifier
+
+    try:
+        classifies = is_classifier(inner if estimator is None else estimator)
+    except Exception:  # tags of another library's class may fail
+        classifies = True
+    unit, adjacency = getattr(inner, "unit", "record"), getattr(inner, "adjacency", "replace-one")
+    lines = about_splitter(cv, classifies=classifies, unit=str(unit), adjacency=str(adjacency))
+    yield from map(_said, lines)
+
+
+def about_function(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
+    """What one of scikit-learn's functions of cross-validation does to the claim."""
+    yield from _about_splits(cv, estimator, inner)
+    if estimator is not None and not isinstance(estimator, PrivateKind):
+        yield from about_call(estimator, inner)

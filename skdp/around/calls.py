@@ -1,0 +1,298 @@
+"""The calls around a fit: read from the stack, or from a record that a wrapper's clone carries to its worker.
+
+Callers pass nothing about themselves to `fit`, so their frames are read: classes, parameters and whether the rows
+are a sparse matrix, never data. A worker's stack lacks the caller. So an estimator that is cloned, or asked for
+its `fit` or its tags, inside a caller's method gets a record: the lines for the report, a random name of the call
+and a name of the process. Warnings are issued there, in the parent, before any worker starts. A worker writes the
+lines into its report.
+"""
+
+import os
+import secrets
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, TypedDict
+
+from skdp._compat import warn_user
+from skdp.around.callers import Finding, about_call, about_function, named, steps_before
+from skdp.around.kinds import is_a, nested, one_look, own
+from skdp.around.steps import paid_steps
+from skdp.exceptions import PrivacyLeakWarning
+
+__all__ = ["carried", "forget", "hand_on", "lines_around", "notice", "paid_before"]
+
+_RECORD = "_around_record"  # in the `__dict__` of an estimator, until its fit ends
+_CALL = "<skdp: this call>"  # in the local variables of the outermost caller, as long as it runs
+_VALIDATION = "sklearn.model_selection._validation"
+_FUNCTIONS = {
+    "cross_validate",
+    "cross_val_score",
+    "cross_val_predict",
+    "learning_curve",
+    "permutation_test_score",
+    "validation_curve",
+}
+# The modules in which a worker's stack begins.
+_WORKERS = (
+    "joblib.externals.loky.process_executor",
+    "multiprocessing.pool",
+    "multiprocessing.process",
+    "concurrent.futures.process",
+    "concurrent.futures.thread",
+    "distributed.",
+)
+_PROCESS = secrets.token_hex(8)  # the system uses process numbers again
+_BUSY = threading.local()
+
+
+class _Call:
+    """One running call of a caller. Its frame holds it, and nothing else does: they end together."""
+
+    __slots__ = ("__weakref__", "frame_id", "name", "warned")
+
+    def __init__(self, frame: FrameType) -> None:
+        self.name, self.frame_id = secrets.token_hex(8), id(frame)
+        self.warned: set[str] = set()
+
+
+_RUNNING: weakref.WeakValueDictionary[str, _Call] = weakref.WeakValueDictionary()
+
+
+class Record(TypedDict):
+    """What an estimator carries to a worker: built-in types only, so that any pickler takes it."""
+
+    findings: list[tuple[str, str]]
+    call: str
+    process: str
+
+
+def _process_name() -> str:
+    return f"{os.getpid()}-{_PROCESS}"
+
+
+def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
+    """The frames of a stack from its top, or of this thread's."""
+    frame: FrameType | None = top or sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
+
+
+def _in_worker() -> bool:
+    return any(_module(frame).startswith(_WORKERS) for frame in _frames())
+
+
+def _is_sparse(rows: object) -> bool:
+    return any(kind.__module__.startswith("scipy.sparse") for kind in type(rows).__mro__)
+
+
+def _caller_of(frame: FrameType, inner: object) -> object | None:
+    """Whose method a frame runs, if it is a fit of another object that is not skdp's own."""
+    code = frame.f_code
+    name = code.co_name
+    if name == "wrapper" and "fit_method" in code.co_freevars and _module(frame) == "sklearn.base":
+        # scikit-learn looks at the parameters of a caller in this decorator, before the caller's own frame begins.
+        name = frame.f_locals["fit_method"].__name__
+    if not code.co_argcount or not (name in ("fit", "partial_fit") or name.startswith("fit_")):
+        return None
+    caller = frame.f_locals.get(code.co_varnames[0])
+    kind = caller if isinstance(caller, type) else type(caller)
+    if caller is inner or own(kind) or not hasattr(kind, name):
+        return None
+    return caller
+
+
+def _findings_in(frame: FrameType, inner: Any) -> Iterator[Finding] | None:
+    """What one frame of the stack does to the claim; None if it is no caller."""
+    caller = _caller_of(frame, inner)
+    if caller is not None:
+        return about_call(caller, inner, _is_sparse(frame.f_locals.get("X")))
+    module, name = _module(frame), frame.f_code.co_name
+    if module == _VALIDATION and name in _FUNCTIONS:
+        return about_function(frame.f_locals.get("cv"), frame.f_locals.get("estimator"), inner)
+    if module.startswith("skrub._data_ops."):
+        line = (
+            "a skrub data op around this fit runs other steps on these records, which skdp does not see: no "
+            "epsilon covers those that learn"
+        )
+        return iter([(line, f"{line}; the report says so")])
+    return None
+
+
+def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
+    """What one frame does; a caller whose parameters cannot be read is named for that, and no fit breaks."""
+    try:
+        return list(findings)
+    except Exception as error:
+        line = (
+            f"{frame.f_code.co_qualname} around this fit has parameters that skdp cannot read "
+            f"({type(error).__name__}), so it is not known to be safe: no epsilon covers what it does"
+        )
+        return [(line, f"{line}; the report says so")]
+
+
+def _on_stack(inner: Any, top: FrameType | None = None) -> tuple[dict[str, str], FrameType | None]:
+    """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
+    found: list[Finding] = []
+    outermost = None
+    with one_look():
+        for frame in _frames(top):
+            findings = _findings_in(frame, inner)
+            if findings is None:
+                continue
+            outer, outermost = _read(findings, frame), frame
+            # How a caller that is named works inside, by folds or by other wrappers, is no news.
+            caller = _caller_of(frame, inner)
+            found = outer if caller is not None and named(caller, inner) else [*outer, *found]
+    return dict(found), outermost
+
+
+def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | None]:
+    """The same of a caller that holds this estimator in its parameters and runs in another thread."""
+    for thread, top in sys._current_frames().items():
+        if thread == threading.get_ident():
+            continue
+        for frame in _frames(top):
+            caller = _caller_of(frame, estimator)
+            if caller is not None and any(held is estimator for held in nested(caller)):
+                return _on_stack(estimator, top)
+    return {}, None
+
+
+def _call_of(frame: FrameType) -> _Call:
+    """The call that a frame runs. A frame's dictionary of local variables keeps what is added to it."""
+    call = frame.f_locals.get(_CALL)
+    if not isinstance(call, _Call):
+        call = _Call(frame)
+        frame.f_locals[_CALL] = call
+        _RUNNING[call.name] = call
+    return call
+
+
+def _runs(name: str) -> bool:
+    """Whether a call of this process runs in any thread; a traceback may hold its frame for longer."""
+    call = _RUNNING.get(name)
+    if call is None:
+        return False
+    tops = sys._current_frames().values()
+    return any(id(frame) == call.frame_id for top in tops for frame in _frames(top))
+
+
+def _record_of(estimator: object) -> Record | None:
+    record: Record | None = vars(estimator).get(_RECORD)
+    return record
+
+
+def _counts(record: Record) -> bool:
+    here = record["process"] == _process_name()
+    return (here and _runs(record["call"])) or _in_worker()
+
+
+def notice(estimator: object, *, original: object = None, leaves: bool = False) -> None:
+    """Warn of what is around an estimator that is fitted, cloned or asked for its tags, once for each outer call.
+
+    The estimator gets a record of it for a worker.
+
+    Parameters
+    ----------
+    estimator : private estimator
+    original : private estimator, default=None
+        Of which the estimator is a clone.
+    leaves : bool, default=False
+        Whether the estimator is pickled: a thread that does that for a wrapper is not the wrapper's.
+    """
+    if getattr(_BUSY, "looking", False):  # looking asks the callers for their parameters and tags
+        return
+    _BUSY.looking = True
+    try:
+        found, frame = _on_stack(estimator)
+        record = _record_of(estimator)
+        if record is not None and not _counts(record):
+            forget(estimator)
+            record = None
+        if frame is None and record is None and (leaves or _in_worker()):
+            # A wrapper that never looked at the estimator has handed it to this thread.
+            found, frame = _in_other_threads(estimator if original is None else original)
+        if frame is None or not found:
+            return
+        call = _call_of(frame)
+        known = {line for line, _ in record["findings"]} if record else set()
+        fresh = [line for line in found if line not in call.warned and line not in known]
+        kept = {**(dict(record["findings"]) if record else {}), **found}
+    finally:
+        frame = None
+        _BUSY.looking = False
+    # A warning that is an error may be swallowed where a wrapper looks at tags. The fit then raises it again.
+    for line in fresh:
+        warn_user(found[line], PrivacyLeakWarning)
+    call.warned.update(found)
+    vars(estimator)[_RECORD] = Record(
+        findings=list(kept.items()), call=call.name, process=_process_name()
+    )
+
+
+def hand_on(estimator: object, copy: object) -> None:
+    """Give a clone the record of its original, and look around it."""
+    record = _record_of(estimator)
+    if record is not None and _counts(record):
+        vars(copy)[_RECORD] = record
+    notice(copy, original=estimator)
+
+
+def carried(estimator: object, state: dict[str, object]) -> dict[str, object]:
+    """The state of an estimator for a pickle: with its record while the call runs, without it afterwards."""
+    foreign = _record_of(estimator)
+    if foreign is None or foreign["process"] == _process_name():
+        notice(estimator, leaves=True)
+    record = _record_of(estimator)
+    rest = {name: value for name, value in state.items() if name != _RECORD}
+    if record is None or (record["process"] == _process_name() and not _runs(record["call"])):
+        return rest
+    return {**rest, _RECORD: record}
+
+
+def forget(estimator: object) -> None:
+    """Take the record off an estimator: its fit has ended, or the call has."""
+    vars(estimator).pop(_RECORD, None)
+
+
+def lines_around(estimator: object) -> list[str]:
+    """Lines for the report on what is around the fit of an estimator, here or where its clone was made.
+
+    Parameters
+    ----------
+    estimator : private estimator
+
+    Returns
+    -------
+    list of str
+    """
+    _BUSY.looking = True
+    try:
+        found, _ = _on_stack(estimator)
+    finally:
+        _BUSY.looking = False
+    record = _record_of(estimator)
+    if record is not None and _counts(record):
+        found = {**dict(record["findings"]), **found}
+    return list(found)
+
+
+def paid_before(estimator: object) -> list[str]:
+    """Names of the private transformers that pipelines around this fit fitted before it.
+
+    They learnt from the records, and their own reports say what that cost.
+    """
+    found: dict[str, None] = {}
+    for frame in _frames():
+        caller = _caller_of(frame, estimator)
+        if caller is not None and is_a(caller, "sklearn.pipeline", "Pipeline"):
+            found.update(dict.fromkeys(paid_steps(steps_before(caller, estimator))))
+    return list(found)

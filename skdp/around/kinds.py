@@ -1,0 +1,110 @@
+"""Exact types of other libraries, found without importing them: an object's module is there already."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Kinds", "PrivateKind", "is_a", "nested", "one_look", "own", "params_of"]
+
+ValueT = TypeVar("ValueT")
+
+
+class PrivateKind:
+    """Marks the estimators whose fit spends a privacy budget."""
+
+
+def _is_class(kind: type, module: str, name: str) -> bool:
+    """Whether a class is that of this name, as users import it. A module's own `__getattr__` is not asked."""
+    if kind.__name__ != name or kind.__module__.partition(".")[0] != module.partition(".")[0]:
+        return False
+    return vars(sys.modules.get(module, sys)).get(name, kind) is kind
+
+
+def is_a(thing: object, module: str, *names: str) -> bool:
+    """Whether a thing is of one of these classes or inherits from one."""
+    return any(_is_class(kind, module, name) for kind in type(thing).__mro__ for name in names)
+
+
+def own(kind: type) -> bool:
+    """Whether a class is skdp's own; a subclass in another package is not."""
+    return kind.__module__.partition(".")[0] == "skdp"
+
+
+class Kinds(Generic[ValueT]):
+    """A table by (module, class name) of what is known of a class.
+
+    Parameters
+    ----------
+    table : mapping of (str, str) to value
+        The module from which users import the class, and its name.
+    """
+
+    def __init__(self, table: Mapping[tuple[str, str], ValueT]) -> None:
+        self.table = dict(table)
+        self._by_name: dict[str, list[tuple[str, ValueT]]] = {}
+        for (module, name), value in self.table.items():
+            self._by_name.setdefault(name, []).append((module, value))
+
+    def _of_class(self, kind: type) -> ValueT | None:
+        for module, value in self._by_name.get(kind.__name__, ()):
+            if _is_class(kind, module, kind.__name__):
+                return value
+        return None
+
+    def exact(self, thing: object) -> ValueT | None:
+        """The value of this very class: a subclass may override anything, so it is another class."""
+        return self._of_class(type(thing))
+
+    def nearest(self, thing: object) -> ValueT | None:
+        """The value of the first class in the thing's order of inheritance that the table has."""
+        found = (self._of_class(kind) for kind in type(thing).__mro__)
+        return next((value for value in found if value is not None), None)
+
+
+_LOOK = threading.local()
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Ask each object for its parameters once inside: nobody changes them while the stack is read."""
+    _LOOK.known = {}
+    try:
+        yield
+    finally:
+        _LOOK.known = None
+
+
+def params_of(thing: object) -> dict[str, Any]:
+    """All parameters of an estimator and of those inside it; none for what has no usable `get_params`."""
+    known: dict[int, tuple[object, dict[str, Any]]] | None = getattr(_LOOK, "known", None)
+    if known is None:
+        return _asked_params(thing)
+    if id(thing) not in known:
+        known[id(thing)] = (
+            thing,
+            _asked_params(thing),
+        )  # the object is kept, so its id stays its own
+    return known[id(thing)][1]
+
+
+def _asked_params(thing: object) -> dict[str, Any]:
+    asked: Callable[..., Any] | None = getattr(thing, "get_params", None)
+    if isinstance(thing, (type, PrivateKind)) or not callable(asked):
+        return {}
+    try:
+        return dict(asked(deep=True))
+    except Exception:  # a class of another library may need what it has not got yet
+        return {}
+
+
+def nested(thing: object) -> list[object]:
+    """The private estimators inside a thing, and the objects between that hold one, each once."""
+    found: dict[int, object] = {}
+    for value in params_of(thing).values():
+        if isinstance(value, PrivateKind) or any(
+            isinstance(inner, PrivateKind) for inner in params_of(value).values()
+        ):
+            found[id(value)] = value
+    return list(found.values())

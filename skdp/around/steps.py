@@ -1,0 +1,322 @@
+"""Which steps before a fit are safe, and under which parameters.
+
+A step is safe only if its output for a record depends on this record and on public numbers, and so do the number
+of its columns, their type and their container. Then one changed record changes one row of the table that the fit
+gets. What is not on the list is taken to learn from the records.
+"""
+
+import numbers
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from skdp.around.kinds import Kinds, PrivateKind, is_a, own
+
+__all__ = ["SAFE_STEPS", "about_steps", "about_target", "declared", "paid_steps"]
+
+# A test of the parameters: None if the step is safe, else what it does and the repair.
+Verdict = Callable[[Any], str | None]
+
+
+def _always(step: Any) -> None:
+    """The step reads the row and its parameters only."""
+
+
+def _listed_categories(step: Any) -> str | None:
+    if isinstance(step.categories, str):
+        return "learns its categories from the records: give categories="
+    if step.min_frequency is not None or step.max_categories is not None:
+        return "counts categories: leave out min_frequency and max_categories"
+    if step.handle_unknown == "warn" or (
+        getattr(step, "drop", None) is not None
+        and step.handle_unknown in ("ignore", "infrequent_if_exist")
+    ):
+        return (
+            "warns where it meets an unknown category, so the warning tells of a record: "
+            "use handle_unknown='ignore' and no drop"
+        )
+    return None
+
+
+def _constant(step: Any) -> str | None:
+    if step.strategy != "constant":
+        return f"learns the {step.strategy} of each column: use strategy='constant'"
+    if step.add_indicator:
+        return (
+            "has a column for each feature with a missing value, so one cell decides the number of features: "
+            "use add_indicator=False"
+        )
+    if not step.keep_empty_features:
+        return (
+            "drops columns without a value, so one cell decides the number of features: "
+            "use keep_empty_features=True"
+        )
+    return None
+
+
+def _number(name: str, what: str) -> Verdict:
+    def check(step: Any) -> str | None:
+        value = getattr(step, name)
+        if isinstance(value, numbers.Real):
+            return None
+        return f"{what}: give {name} as a number in place of {value!r}"
+
+    return check
+
+
+def _given_words(step: Any) -> str | None:
+    if step.vocabulary is None:
+        return "learns its vocabulary from the records: give vocabulary="
+    return _no_idf(step) if getattr(step, "use_idf", False) else None
+
+
+def _no_idf(step: Any) -> str | None:
+    return (
+        "weights words by how many records have them: use use_idf=False" if step.use_idf else None
+    )
+
+
+def _function(step: Any) -> str | None:
+    for name in ("func", "inverse_func"):
+        func = getattr(step, name)
+        if func is not None and not declared(func):
+            return (
+                f"may learn from the records in its {name}: write a function of a row alone and give it the "
+                f"attribute learns_from_data = False"
+            )
+    if step.check_inverse and step.func is not None and step.inverse_func is not None:
+        return "warns where the inverse does not fit the records: use check_inverse=False"
+    return None
+
+
+def _private_selector(step: Any) -> str | None:
+    if not isinstance(step.estimator, PrivateKind):
+        return "chooses columns by an estimator that is not private"
+    if callable(step.max_features):
+        return "may read the records in max_features: give it as a number"
+    return None
+
+
+# (module, class): (test of its parameters, how to write it, for the guide). Each class was read in scikit-learn's
+# sources: `fit` stores the shape, the names and the parameters, and `transform` treats each row alone.
+SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
+    {
+        # Stateless: their `fit` checks parameters.
+        ("sklearn.preprocessing", "Normalizer"): (_always, "``Normalizer``"),
+        ("sklearn.preprocessing", "Binarizer"): (_always, "``Binarizer``"),
+        ("sklearn.feature_extraction.text", "HashingVectorizer"): (
+            _always,
+            "``HashingVectorizer``",
+        ),
+        ("sklearn.feature_extraction", "FeatureHasher"): (_always, "``FeatureHasher``"),
+        ("sklearn.kernel_approximation", "AdditiveChi2Sampler"): (
+            _always,
+            "``AdditiveChi2Sampler``",
+        ),
+        # Shape only: products of columns; random directions drawn for a public number of columns.
+        ("sklearn.preprocessing", "PolynomialFeatures"): (_always, "``PolynomialFeatures``"),
+        ("sklearn.kernel_approximation", "PolynomialCountSketch"): (
+            _always,
+            "``PolynomialCountSketch``",
+        ),
+        ("sklearn.kernel_approximation", "SkewedChi2Sampler"): (_always, "``SkewedChi2Sampler``"),
+        ("sklearn.kernel_approximation", "RBFSampler"): (
+            _number("gamma", "takes its scale from the variance of the records"),
+            "``RBFSampler(gamma=0.5)``: any number, not ``'scale'``",
+        ),
+        ("sklearn.random_projection", "GaussianRandomProjection"): (
+            _number("n_components", "shows the number of rows by its number of columns"),
+            "``GaussianRandomProjection(n_components=20)``: any number, not ``'auto'``",
+        ),
+        ("sklearn.random_projection", "SparseRandomProjection"): (
+            _number("n_components", "shows the number of rows by its number of columns"),
+            "``SparseRandomProjection(n_components=20)``: any number, not ``'auto'``",
+        ),
+        # What was fitted before, on public rows.
+        ("sklearn.frozen", "FrozenEstimator"): (
+            _always,
+            "``FrozenEstimator`` around a step that was fitted on public rows",
+        ),
+        # Public lists in place of what the records show.
+        ("sklearn.preprocessing", "OneHotEncoder"): (
+            _listed_categories,
+            "``OneHotEncoder(categories=...)``",
+        ),
+        ("sklearn.preprocessing", "OrdinalEncoder"): (
+            _listed_categories,
+            "``OrdinalEncoder(categories=...)``",
+        ),
+        ("sklearn.feature_extraction.text", "CountVectorizer"): (
+            _given_words,
+            "``CountVectorizer(vocabulary=...)``",
+        ),
+        ("sklearn.feature_extraction.text", "TfidfVectorizer"): (
+            _given_words,
+            "``TfidfVectorizer(vocabulary=..., use_idf=False)``",
+        ),
+        ("sklearn.feature_extraction.text", "TfidfTransformer"): (
+            _no_idf,
+            "``TfidfTransformer(use_idf=False)``",
+        ),
+        ("sklearn.impute", "SimpleImputer"): (
+            _constant,
+            "``SimpleImputer(strategy='constant', keep_empty_features=True)``",
+        ),
+        # A function says itself that it treats each row alone; a clone keeps the function and its attribute.
+        ("sklearn.preprocessing", "FunctionTransformer"): (
+            _function,
+            "``FunctionTransformer(func)`` where ``func.learns_from_data = False``; with an ``inverse_func`` "
+            "also ``check_inverse=False``",
+        ),
+        # The columns follow from released coefficients.
+        ("sklearn.feature_selection", "SelectFromModel"): (
+            _private_selector,
+            "``SelectFromModel`` around a private estimator",
+        ),
+    }
+)
+
+# What makes sparse matrices of dense rows, and under which parameter.
+_SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
+    {
+        ("sklearn.preprocessing", "OneHotEncoder"): lambda step: step.sparse_output,
+        ("sklearn.preprocessing", "KBinsDiscretizer"): lambda step: step.encode == "onehot",
+        ("sklearn.feature_extraction.text", "HashingVectorizer"): lambda step: True,
+        ("sklearn.feature_extraction.text", "CountVectorizer"): lambda step: True,
+        ("sklearn.feature_extraction.text", "TfidfTransformer"): lambda step: True,
+        ("sklearn.feature_extraction", "FeatureHasher"): lambda step: True,
+        ("sklearn.feature_extraction", "DictVectorizer"): lambda step: step.sparse,
+        ("sklearn.ensemble", "RandomTreesEmbedding"): lambda step: step.sparse_output,
+    }
+)
+
+
+def declared(thing: object) -> bool:
+    """Whether a class, or a function, says by ``learns_from_data = False`` that it takes nothing from records."""
+    try:
+        return getattr(thing, "learns_from_data", True) is False
+    except Exception:  # a property that fails says nothing
+        return False
+
+
+def _is_nothing(step: object) -> bool:
+    return step is None or (isinstance(step, str) and step in ("passthrough", "drop"))
+
+
+def _parts(step: Any) -> list[Any] | None:
+    """The steps that a step is made of; None for any other step."""
+    kind = type(step)
+    if kind.__module__.partition(".")[0] not in ("sklearn", "imblearn"):
+        return None  # a subclass may override anything
+    if is_a(step, "sklearn.compose", "ColumnTransformer"):
+        return [part[1] for part in step.transformers] + [step.remainder]
+    if is_a(step, "sklearn.pipeline", "FeatureUnion"):
+        return [part[1] for part in step.transformer_list]
+    if is_a(step, "sklearn.pipeline", "Pipeline"):
+        return [part[1] for part in step.steps]
+    return None
+
+
+def _sparse(step: object) -> bool:
+    """Whether a step may make a sparse matrix of dense rows."""
+    parts = None if _is_nothing(step) else _parts(step)
+    if parts is not None:
+        return any(_sparse(part) for part in parts)
+    makes = _SPARSE.nearest(step)
+    if makes is not None:
+        return bool(makes(step))
+    # skdp's encoder of public bins makes CSR matrices.
+    return own(type(step)) and type(step).__name__ == "PublicBinsEncoder"
+
+
+def _about_columns(step: Any, sparse: bool) -> Iterator[str]:
+    """What a ColumnTransformer itself shows of the records; ``sparse`` says that it gets sparse rows."""
+    if any(callable(part[2]) for part in step.transformers):
+        yield "chooses columns by a function of the records: name the columns"
+    if step.sparse_threshold != 0 and (sparse or _sparse(step)):
+        yield (
+            "is dense or sparse by how many entries of the records are 0, and so is the choice of a solver: "
+            "use sparse_threshold=0, or dense parts"
+        )
+
+
+def _about_step(step: Any, sparse: bool, learnt: dict[str, None]) -> Iterator[str]:
+    """Sentences on a step that is not safe; names of those that learn are added to ``learnt``."""
+    if _is_nothing(step):
+        return
+    name = type(step).__name__
+    parts = _parts(step)
+    if parts is not None:
+        if is_a(step, "sklearn.compose", "ColumnTransformer"):
+            yield from (f"{name} before this fit {what}" for what in _about_columns(step, sparse))
+        in_turn = is_a(step, "sklearn.pipeline", "Pipeline")
+        for part in parts:
+            yield from _about_step(part, sparse, learnt)
+            sparse = sparse or (in_turn and _sparse(part))
+        return
+    if callable(getattr(type(step), "fit_resample", None)):
+        yield (
+            f"{name} before this fit copies records, leaves some out or makes new ones of several, by their "
+            "labels: one record counts several times or moves others"
+        )
+        return
+    known = SAFE_STEPS.exact(step)
+    if known is not None:
+        what = known[0](step)
+        if what is not None and what.startswith(("learns", "counts", "weights")):
+            learnt[name] = None
+        elif what is not None:
+            yield f"{name} before this fit {what}"
+        return
+    paid = getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven"
+    unfitted = isinstance(step, PrivateKind) and not hasattr(step, "privacy_")
+    if not (declared(step) or (own(type(step)) and (paid or unfitted))):
+        learnt[name] = None
+
+
+def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
+    """Lines for the report on the steps before a fit that are not known to be safe.
+
+    ``sparse`` says whether the first of them gets a sparse matrix.
+    """
+    learnt: dict[str, None] = {}
+    others: list[str] = []
+    for step in steps:
+        others += _about_step(step, sparse, learnt)
+        sparse = sparse or _sparse(step)
+    if learnt:
+        yield (
+            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that"
+        )
+    yield from (f"{line}; no epsilon covers that" for line in dict.fromkeys(others))
+
+
+def about_target(wrapper: Any) -> Iterator[str]:
+    """Lines on what a TransformedTargetRegressor does to the target before a fit."""
+    if wrapper.transformer is not None:
+        yield from about_steps([wrapper.transformer])
+    elif wrapper.func is not None and not declared(wrapper.func):
+        yield (
+            "TransformedTargetRegressor may learn from the targets in its func: write a function of a target "
+            "alone and give it the attribute learns_from_data = False; no epsilon covers that"
+        )
+    if wrapper.check_inverse:
+        yield (
+            "TransformedTargetRegressor warns where the inverse does not fit the targets: use "
+            "check_inverse=False; no epsilon covers that"
+        )
+
+
+def paid_steps(steps: Iterable[object]) -> Iterator[str]:
+    """Names of the private transformers among fitted steps: their own reports say what they cost."""
+    for step in steps:
+        if _is_nothing(step):
+            continue
+        yield from paid_steps(_fitted_parts(step))
+        if getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven":
+            yield type(step).__name__
+
+
+def _fitted_parts(step: Any) -> list[Any]:
+    if is_a(step, "sklearn.compose", "ColumnTransformer"):
+        return [part[1] for part in getattr(step, "transformers_", ())]
+    return _parts(step) or []

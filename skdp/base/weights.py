@@ -1,0 +1,114 @@
+"""Weights of records: when `fit` takes ``sample_weight``, and when its signature names it.
+
+scikit-learn's meta-estimators ask the signature of a model's `fit` whether they may hand weights to it. A private
+fit takes weights only where their public bound ``max_weight`` is declared. So the signature of the class names
+``sample_weight`` if its constructor has ``max_weight``, and that of an instance if a bound is declared. Then
+CalibratedClassifierCV and AdaBoostClassifier hand weights to a model that takes them, and BaggingClassifier draws
+rows of one that does not.
+
+The checks of scikit-learn ask a model that takes weights to treat weight 0 as a row that is left out. No private
+fit may: the number of records is public, and so is what the sums are divided by.
+"""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from types import MethodType
+from typing import Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+
+__all__ = ["UNBOUNDED", "names_weights", "refuse_weights", "taken_arguments"]
+
+UNBOUNDED = (
+    "sample_weight is private: declare its public upper bound with max_weight= "
+    "in the constructor; weights are clipped to [0, max_weight]"
+)
+
+_ENTRY = re.compile(r"^( *)sample_weight : .*\n(?:\1 +.*\n)*", re.MULTILINE)
+
+Given = ParamSpec("Given")
+SelfT = TypeVar("SelfT")
+Result = TypeVar("Result")
+
+
+class _Fit(Generic[SelfT, Given, Result]):
+    """A method `fit` with two signatures, of which an instance shows the one that holds for it."""
+
+    def __init__(self, fit: Callable[Concatenate[SelfT, Given], Result]) -> None:
+        @wraps(fit)
+        def without(self: SelfT, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+            return fit(self, *args, **kwargs)
+
+        told = signature(fit)
+        kept = [p for name, p in told.parameters.items() if name != "sample_weight"]
+        vars(without)["__signature__"] = told.replace(parameters=kept)
+        if without.__doc__ is not None:  # as with python -OO
+            without.__doc__ = _ENTRY.sub("", without.__doc__)
+        self._named, self._without = fit, without
+
+    def __get__(self, estimator: SelfT | None, owner: type) -> object:
+        if estimator is None:
+            return self._named if "max_weight" in signature(owner).parameters else self._without
+        is_bounded = getattr(estimator, "max_weight", None) is not None
+        return MethodType(self._named if is_bounded else self._without, estimator)
+
+
+def names_weights(
+    fit: Callable[Concatenate[SelfT, Given], Result],
+) -> Callable[Concatenate[SelfT, Given], Result]:
+    """Decorate a method `fit` that has the parameter ``sample_weight=None``: see the module.
+
+    Without a bound the method takes the same arguments, and only its signature says less.
+    """
+    return cast("Callable[Concatenate[SelfT, Given], Result]", _Fit(fit))
+
+
+def refuse_weights(more: dict[str, object]) -> None:
+    """Refuse all further arguments of a `fit` that has none, except for ``sample_weight=None``.
+
+    Raises
+    ------
+    TypeError
+        If there is another one.
+    """
+    for name, value in more.items():
+        if name != "sample_weight" or value is not None:
+            raise TypeError(_unexpected(name))
+
+
+def _unexpected(name: str) -> str:
+    hint = ": this method has no weighted form; leave it out" if name == "sample_weight" else ""
+    return f"fit got an unexpected keyword argument {name!r}{hint}"
+
+
+class _Reads(Protocol):
+    def read(self, X: object, y: object = None, groups: object = None) -> object: ...
+
+
+def taken_arguments(estimator: _Reads, more: dict[str, object]) -> dict[str, object]:
+    """Return further arguments of `fit` without weights of None; refuse weights that the estimator does not take.
+
+    Nothing of the weights is read.
+
+    Parameters
+    ----------
+    estimator : object
+        Its method `read` takes weights in its own way if it names ``sample_weight``.
+    more : dict
+
+    Raises
+    ------
+    TypeError
+        If the method has no weighted form.
+    ValueError
+        If ``max_weight`` is not declared.
+    """
+    if more.get("sample_weight") is None:
+        return {name: value for name, value in more.items() if name != "sample_weight"}
+    if "sample_weight" in signature(estimator.read).parameters:
+        return more
+    if not hasattr(estimator, "max_weight"):
+        raise TypeError(_unexpected("sample_weight"))
+    if estimator.max_weight is None:
+        raise ValueError(UNBOUNDED)
+    return more

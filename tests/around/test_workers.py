@@ -1,0 +1,246 @@
+"""Fits in threads and worker processes: the parent warns before any worker starts, the worker writes the line."""
+
+import copy
+import gc
+import pickle
+import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import BaggingClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import BudgetAccountant, DPIGHTClassifier
+from skdp.around import calls
+from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+Y = (X[:, 0] > 0).astype(int)
+Y3 = np.digitize(X[:, 0], [-0.5, 0.5])
+TWO = np.stack([Y, 1 - Y], axis=1)
+SETTINGS = {"epsilon": 5.0, "delta": 1e-6, "clip_norm": 1.0, "learning_rate": 0.5, "max_iter": 1}
+
+
+def classifier(**params):
+    return DPIGHTClassifier(**{**SETTINGS, "classes": (0, 1), **params})
+
+
+def leaks(call):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        call()
+    found = [str(w.message) for w in found if issubclass(w.category, PrivacyLeakWarning)]
+    return [text for text in found if not text.startswith("random_state is a seed")]
+
+
+def lines(model):
+    return " ".join(model.privacy_.assumptions)
+
+
+# Made anew by each test: a pickle of an estimator that is older than several accountants is refused.
+WRAPPED = {
+    "OneVsRestClassifier": lambda: (OneVsRestClassifier(classifier(), n_jobs=2), Y3),
+    "BaggingClassifier": lambda: (BaggingClassifier(classifier(), n_estimators=2, n_jobs=2), Y),
+    "StandardScaler": lambda: (
+        MultiOutputClassifier(make_pipeline(StandardScaler(), classifier()), n_jobs=2),
+        TWO,
+    ),
+}
+
+
+def models_of(wrapper):
+    """The private models in a fitted wrapper."""
+    return [model[-1] if hasattr(model, "steps") else model for model in wrapper.estimators_]
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+@pytest.mark.parametrize(
+    "backend",
+    ["threading", pytest.param("loky"), pytest.param("multiprocessing", marks=pytest.mark.slow)],
+)
+def test_the_parent_warns_once_and_each_worker_writes_the_line(name, backend):
+    """They clone in the worker, whose stack does not show them."""
+    wrapper, y = WRAPPED[name]()
+    with parallel_config(backend):
+        (text,) = leaks(lambda: wrapper.fit(X, y))
+    assert text.startswith(name)
+    fitted = models_of(wrapper)
+    assert len(fitted) >= 2
+    for model in fitted:
+        assert text.removesuffix("; the report says so") in model.privacy_.assumptions
+        assert "did not learn" not in lines(model)
+
+
+def test_an_error_in_the_parent_comes_before_any_worker():
+    bag, _ = WRAPPED["BaggingClassifier"]()
+    with (
+        BudgetAccountant(100.0, 1e-3, allow_seeded=True) as accountant,
+        warnings.catch_warnings(),
+        parallel_config("threading"),
+    ):
+        warnings.filterwarnings("error", category=PrivacyLeakWarning)
+        with pytest.raises(PrivacyLeakWarning, match="BaggingClassifier"):
+            bag.fit(X, Y)
+    assert accountant.ledger() == []
+
+
+@pytest.mark.slow
+def test_bagging_in_threads_is_refused_under_an_accountant():
+    bag, _ = WRAPPED["BaggingClassifier"]()
+    with (
+        BudgetAccountant(100.0, 1e-3),
+        pytest.warns(PrivacyLeakWarning),
+        pytest.raises(PrivacyBudgetExceeded, match="seed"),
+    ):
+        bag.fit(X, Y)
+
+
+class Keeper(ClassifierMixin, BaseEstimator):
+    """Clones and pickles its estimator inside `fit`, and fits nothing."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        self.clone_ = clone(self.estimator)
+        self.pickle_ = pickle.dumps(self.clone_)
+        return self
+
+
+class Joblib(ClassifierMixin, BaseEstimator):
+    """Fits in workers what it never looked at: neither its `fit` nor its tags, and no clone."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        (self.model_,) = Parallel(2)(delayed(fit_there)(each, X, y) for each in [self.estimator])
+        return self
+
+
+def fit_there(estimator, X, y):
+    return clone(estimator).fit(X, y)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_wrapper_that_never_looks_at_its_estimator_is_seen(backend):
+    """In threads by its running method, in processes when the estimator is pickled."""
+    wrapper = Joblib(classifier())
+    with parallel_config(backend):
+        (text,) = leaks(lambda: wrapper.fit(X, Y))
+    assert text.startswith("Joblib around this fit is not known")
+    assert text.removesuffix("; the report says so") in wrapper.model_.privacy_.assumptions
+
+
+def test_parameters_that_cannot_be_read_break_no_fit():
+    class Broken(Keeper):
+        @property
+        def cv(self):
+            raise RuntimeError("not yet")
+
+        def fit(self, X, y):
+            self.model_ = clone(self.estimator).fit(X, y)
+            return self
+
+    broken = Broken(classifier())
+    (text,) = leaks(lambda: broken.fit(X, Y))
+    assert "has parameters that skdp cannot read (RuntimeError)" in text
+
+
+def test_a_clone_that_outlives_the_call_has_no_line():
+    keeper = Keeper(classifier())
+    assert len(leaks(lambda: keeper.fit(X, Y))) == 1
+    assert leaks(lambda: keeper.clone_.fit(X, Y)) == []
+    assert "did not learn" in lines(keeper.clone_)
+
+
+def test_a_pickle_counts_on_the_stack_of_a_worker_only(monkeypatch):
+    """A file that another process reads later is no worker's."""
+    keeper = Keeper(classifier())
+    leaks(lambda: keeper.fit(X, Y))
+    monkeypatch.setattr(calls, "_process_name", lambda: "another process")
+    assert leaks(lambda: pickle.loads(keeper.pickle_).fit(X, Y)) == []
+    there = pickle.loads(keeper.pickle_)
+    found = []
+    thread = threading.Thread(target=lambda: found.extend(leaks(lambda: there.fit(X, Y))))
+    thread.start()
+    thread.join()
+    assert found == []
+    assert "did not learn" in lines(there)
+    with ThreadPoolExecutor(1) as pool:
+        worker = pool.submit(lambda: pickle.loads(keeper.pickle_).fit(X, Y)).result()
+    assert "Keeper around this fit" in lines(worker)
+
+
+def test_a_pickle_after_the_call_carries_nothing():
+    keeper = Keeper(classifier())
+    leaks(lambda: keeper.fit(X, Y))
+    assert calls._RECORD in vars(pickle.loads(keeper.pickle_))
+    assert calls._RECORD not in vars(pickle.loads(pickle.dumps(keeper.clone_)))
+
+
+def test_a_record_holds_words_and_two_names():
+    """Neither a frame nor data: nothing in it grows with the table, and a fit takes it off."""
+    keeper = Keeper(classifier())
+    leaks(lambda: keeper.fit(X, Y))
+    record = vars(pickle.loads(keeper.pickle_))[calls._RECORD]
+    assert set(record) == {"findings", "call", "process"}
+    assert all(isinstance(word, str) for pair in record["findings"] for word in pair)
+    assert isinstance(record["call"], str)
+    assert isinstance(record["process"], str)
+    model = BaggingClassifier(classifier(), n_estimators=1)
+    leaks(lambda: model.fit(X, Y))
+    assert calls._RECORD not in vars(model.estimators_[0])
+
+
+def test_a_call_is_forgotten_when_it_ends_also_by_an_exception():
+    class Failing(Keeper):
+        def fit(self, X, y):
+            super().fit(X, y)
+            raise RuntimeError("after the clone")
+
+    failing = Failing(classifier())
+    kept = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            failing.fit(X, Y)
+        except RuntimeError as error:
+            kept = error  # a traceback keeps the frames of the call
+    assert kept is not None
+    assert leaks(lambda: failing.clone_.fit(X, Y)) == []
+    assert "did not learn" in lines(failing.clone_)
+    kept = None
+    gc.collect()
+    assert not calls._RUNNING
+
+
+def test_what_is_kept_in_a_frame_does_not_show_in_its_variables():
+    """`locals()` of a caller may have one name more, which is no identifier."""
+
+    class Local(Keeper):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.names_ = set(locals())
+            return self
+
+    local = Local(classifier())
+    leaks(lambda: local.fit(X, Y))
+    assert {name for name in local.names_ if name.isidentifier()} == {"self", "X", "y", "__class__"}
+
+
+def test_looking_does_not_copy_or_change_the_estimator():
+    model = classifier()
+    before = copy.deepcopy(vars(model))
+    sys.intern("fit")
+    assert model.fit is not None
+    assert vars(model) == before
