@@ -71,7 +71,7 @@ def document(certificates, **changes):
             "epsilon": 10.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "record",
             "alpha": 0.01, "row_norm": 2.0, "max_iter": 3,
         },
-        "deadlines": {"connect": 20.0, "data": 20.0, "round": 20.0},
+        "deadlines": {"connect": 120.0, "data": 120.0, "round": 120.0},
         "data": {
             "target": "sick",
             "classes": [0, 1],
