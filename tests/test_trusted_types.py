@@ -69,7 +69,7 @@ def special():
             classes=(0, 1), accountant=skdp.BudgetAccountant(10.0, 1e-3), **CLIP
         ),
         "momentum": skdp.DPMLPClassifier(recursive=nn.RecursiveMomentum(), momentum=0.0, **NET),
-        "sparsification": skdp.DPMLPClassifier(sparsify=nn.RandomSparsification(0.5), **NET),
+        "sparsification": skdp.DPMLPClassifier(sparsification=nn.RandomSparsification(0.5), **NET),
         "bins": skdp.PublicBinsEncoder(bins={0: [0, 1]}, categories={1: [0, 1]}, crosses=[(0, 1)]),
         "pipeline": make_pipeline(skdp.DPStandardScaler(), skdp.DPIGHTRegressor(**CLIP)),
         "generator": skdp.DPIGHTRegressor(random_state=np.random.default_rng(0), **CLIP),

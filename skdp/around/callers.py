@@ -12,7 +12,15 @@ from skdp.around.kinds import Kinds, PrivateKind, is_a, nested, own
 from skdp.around.splitters import about_splitter
 from skdp.around.steps import about_steps, about_target, declared
 
-__all__ = ["Finding", "about_call", "about_function", "named", "steps_before"]
+__all__ = [
+    "Finding",
+    "about_call",
+    "about_function",
+    "about_subclass",
+    "is_unknown",
+    "named",
+    "steps_before",
+]
 
 Finding = tuple[str, str]  # the line of the report and the warning
 
@@ -68,6 +76,8 @@ _SAFE: Kinds[Callable[[Any], Iterator[str]]] = Kinds(
         ("sklearn.ensemble", "VotingRegressor"): _nothing,
         # One fit on all rows; columns are chosen by the released coefficients.
         ("sklearn.feature_selection", "SelectFromModel"): _about_selector,
+        # No fit: the model in it stays as it is.
+        ("sklearn.frozen", "FrozenEstimator"): _nothing,
         # One fit on all rows; predictions are made block by block.
         ("dask_ml.wrappers", "ParallelPostFit"): _nothing,
     }
@@ -256,6 +266,24 @@ def named(caller: Any, inner: Any) -> bool:
         return True
 
 
+def is_unknown(caller: Any) -> bool:
+    """Whether nothing is known of a caller of another library: neither its words nor what it holds."""
+    kind = caller if isinstance(caller, type) else type(caller)
+    if own(kind) or declared(caller) or kind.__module__.partition(".")[0] == "sklearn":
+        return False
+    return _SAFE.exact(caller) is None and not nested(caller)
+
+
+def about_subclass(inner: Any) -> Iterator[Finding]:
+    """What a private estimator's own `fit` does if a class outside skdp wrote it."""
+    if not declared(inner):
+        yield _said(
+            f"{type(inner).__name__}.fit, of a class outside skdp, may have learnt from these records before the "
+            "private fit: no epsilon covers that; a class that treats each row alone says learns_from_data = "
+            "False"
+        )
+
+
 def _about_itself(caller: Any, inner: Any) -> Iterator[Finding]:
     kind = caller if isinstance(caller, type) else type(caller)
     if own(kind) or declared(caller):
@@ -281,8 +309,23 @@ def _about_splits(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
     yield from map(_said, lines)
 
 
-def about_function(cv: Any, estimator: Any, inner: Any) -> Iterator[Finding]:
-    """What one of scikit-learn's functions of cross-validation does to the claim."""
+def about_function(
+    name: str, method: Any, cv: Any, estimator: Any, inner: Any
+) -> Iterator[Finding]:
+    """What one of scikit-learn's functions of cross-validation does to the claim.
+
+    ``method`` is the argument of `cross_val_predict`: all but "predict" renumber the labels first.
+    """
+    if name == "permutation_test_score":
+        yield _said(
+            "permutation_test_score around this fit gives the labels of records to others, so one record changes "
+            "several: no epsilon covers that"
+        )
+    if name == "cross_val_predict" and method != "predict":
+        yield _said(
+            f"cross_val_predict(method={method!r}) around this fit renumbers the labels that it finds, so one "
+            "record can rename the labels of all others: no epsilon covers that; use method='predict'"
+        )
     yield from _about_splits(cv, estimator, inner)
     if estimator is not None and not isinstance(estimator, PrivateKind):
         yield from about_call(estimator, inner)

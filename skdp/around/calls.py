@@ -7,6 +7,7 @@ and a name of the process. Warnings are issued there, in the parent, before any 
 lines into its report.
 """
 
+import inspect
 import os
 import secrets
 import sys
@@ -17,8 +18,16 @@ from types import FrameType
 from typing import Any, TypedDict
 
 from skdp._compat import warn_user
-from skdp.around.callers import Finding, about_call, about_function, named, steps_before
-from skdp.around.kinds import is_a, nested, one_look, own
+from skdp.around.callers import (
+    Finding,
+    about_call,
+    about_function,
+    about_subclass,
+    is_unknown,
+    named,
+    steps_before,
+)
+from skdp.around.kinds import PrivateKind, is_a, nested, one_look, own
 from skdp.around.steps import paid_steps
 from skdp.exceptions import PrivacyLeakWarning
 
@@ -35,8 +44,18 @@ _FUNCTIONS = {
     "permutation_test_score",
     "validation_curve",
 }
+# What a fitted model does; it asks itself for its tags there.
+_USES = {
+    "decision_function",
+    "inverse_transform",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "score",
+    "transform",
+}
 # The modules in which a worker's stack begins.
-_WORKERS = (
+_WORKERS: tuple[str, ...] = (
     "joblib.externals.loky.process_executor",
     "multiprocessing.pool",
     "multiprocessing.process",
@@ -44,6 +63,8 @@ _WORKERS = (
     "concurrent.futures.thread",
     "distributed.",
 )
+# Libraries whose functions, and not only classes, fit an estimator that they are given.
+_LIBRARIES = {"mlxtend", "cleanlab", "fairlearn", "mapie", "doubleml", "feature_engine"}
 _PROCESS = secrets.token_hex(8)  # the system uses process numbers again
 _BUSY = threading.local()
 
@@ -93,34 +114,78 @@ def _is_sparse(rows: object) -> bool:
     return any(kind.__module__.startswith("scipy.sparse") for kind in type(rows).__mro__)
 
 
-def _caller_of(frame: FrameType, inner: object) -> object | None:
-    """Whose method a frame runs, if it is a fit of another object that is not skdp's own."""
+def _method_of(frame: FrameType) -> tuple[str, object] | None:
+    """The name of a method that a frame runs and its object; None for a function without arguments."""
     code = frame.f_code
     name = code.co_name
     if name == "wrapper" and "fit_method" in code.co_freevars and _module(frame) == "sklearn.base":
         # scikit-learn looks at the parameters of a caller in this decorator, before the caller's own frame begins.
         name = frame.f_locals["fit_method"].__name__
-    if not code.co_argcount or not (name in ("fit", "partial_fit") or name.startswith("fit_")):
+    if code.co_argcount:
+        return name, frame.f_locals.get(code.co_varnames[0])
+    if code.co_flags & inspect.CO_VARARGS:
+        return name, next(
+            iter(frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())), None
+        )
+    return None
+
+
+def _is_fit(name: str) -> bool:
+    return name in ("fit", "partial_fit") or name.startswith("fit_")
+
+
+def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | None:
+    """Whose method a frame runs, if it is a fit of another object that is not skdp's own.
+
+    With ``fits`` a private fit runs now: then a method of any name counts, if its object can be fitted and holds a
+    private estimator.
+    """
+    method = _method_of(frame)
+    if method is None:
         return None
-    caller = frame.f_locals.get(code.co_varnames[0])
+    name, caller = method
     kind = caller if isinstance(caller, type) else type(caller)
-    if caller is inner or own(kind) or not hasattr(kind, name):
+    if caller is inner or isinstance(caller, PrivateKind) or own(kind):
         return None
-    return caller
+    if _is_fit(name):
+        return caller if hasattr(kind, name) else None
+    return caller if fits and hasattr(kind, "fit") and nested(caller) else None
 
 
-def _findings_in(frame: FrameType, inner: Any) -> Iterator[Finding] | None:
+def _uses(frame: FrameType, inner: object) -> bool:
+    """Whether a frame is of a model that predicts, which is not fitted now."""
+    if frame.f_code.co_name not in _USES:
+        return False
+    method = _method_of(frame)
+    return method is not None and method[1] is inner
+
+
+def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] | None:
     """What one frame of the stack does to the claim; None if it is no caller."""
-    caller = _caller_of(frame, inner)
+    caller = _caller_of(frame, inner, fits)
     if caller is not None:
         return about_call(caller, inner, _is_sparse(frame.f_locals.get("X")))
     module, name = _module(frame), frame.f_code.co_name
+    top = module.partition(".")[0]
+    if name == "fit" and top not in ("skdp", "sklearn"):
+        method = _method_of(frame)
+        if method is not None and method[1] is inner:
+            return about_subclass(inner)
     if module == _VALIDATION and name in _FUNCTIONS:
-        return about_function(frame.f_locals.get("cv"), frame.f_locals.get("estimator"), inner)
+        given = frame.f_locals
+        return about_function(
+            name, given.get("method"), given.get("cv"), given.get("estimator"), inner
+        )
     if module.startswith("skrub._data_ops."):
         line = (
             "a skrub data op around this fit runs other steps on these records, which skdp does not see: no "
             "epsilon covers those that learn"
+        )
+        return iter([(line, f"{line}; the report says so")])
+    if fits and top in _LIBRARIES:
+        line = (
+            f"a function of {top} around this fit is not known to give each record once to each fit: no epsilon "
+            "covers what it does"
         )
         return iter([(line, f"{line}; the report says so")])
     return None
@@ -138,32 +203,40 @@ def _read(findings: Iterator[Finding], frame: FrameType) -> list[Finding]:
         return [(line, f"{line}; the report says so")]
 
 
-def _on_stack(inner: Any, top: FrameType | None = None) -> tuple[dict[str, str], FrameType | None]:
+def _on_stack(
+    inner: Any, top: FrameType | None = None, fits: bool = False
+) -> tuple[dict[str, str], FrameType | None]:
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []
     outermost = None
     with one_look():
         for frame in _frames(top):
-            findings = _findings_in(frame, inner)
+            if _module(frame).startswith("sklearn.frozen") or _uses(frame, inner):
+                return {}, None
+            findings = _findings_in(frame, inner, fits)
             if findings is None:
                 continue
             outer, outermost = _read(findings, frame), frame
             # How a caller that is named works inside, by folds or by other wrappers, is no news.
-            caller = _caller_of(frame, inner)
+            caller = _caller_of(frame, inner, fits)
             found = outer if caller is not None and named(caller, inner) else [*outer, *found]
     return dict(found), outermost
 
 
 def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | None]:
-    """The same of a caller that holds this estimator in its parameters and runs in another thread."""
-    for thread, top in sys._current_frames().items():
-        if thread == threading.get_ident():
-            continue
+    """The same of a caller that runs in another thread and holds this estimator, or of which nothing is known."""
+    tops = [top for who, top in sys._current_frames().items() if who != threading.get_ident()]
+    unknown = None
+    for top in tops:
         for frame in _frames(top):
             caller = _caller_of(frame, estimator)
-            if caller is not None and any(held is estimator for held in nested(caller)):
+            if caller is None:
+                continue
+            if any(held is estimator for held in nested(caller)):
                 return _on_stack(estimator, top)
-    return {}, None
+            if is_unknown(caller):
+                unknown = top
+    return ({}, None) if unknown is None else _on_stack(estimator, unknown)
 
 
 def _call_of(frame: FrameType) -> _Call:
@@ -195,7 +268,9 @@ def _counts(record: Record) -> bool:
     return (here and _runs(record["call"])) or _in_worker()
 
 
-def notice(estimator: object, *, original: object = None, leaves: bool = False) -> None:
+def notice(
+    estimator: object, *, original: object = None, leaves: bool = False, fits: bool = False
+) -> None:
     """Warn of what is around an estimator that is fitted, cloned or asked for its tags, once for each outer call.
 
     The estimator gets a record of it for a worker.
@@ -207,17 +282,25 @@ def notice(estimator: object, *, original: object = None, leaves: bool = False) 
         Of which the estimator is a clone.
     leaves : bool, default=False
         Whether the estimator is pickled: a thread that does that for a wrapper is not the wrapper's.
+    fits : bool, default=False
+        Whether its fit begins.
     """
     if getattr(_BUSY, "looking", False):  # looking asks the callers for their parameters and tags
         return
     _BUSY.looking = True
     try:
-        found, frame = _on_stack(estimator)
+        found, frame = _on_stack(estimator, fits=fits)
         record = _record_of(estimator)
         if record is not None and not _counts(record):
             forget(estimator)
             record = None
-        if frame is None and record is None and (leaves or _in_worker()):
+        if (
+            frame is None
+            and record is None
+            and (
+                leaves or _in_worker() or threading.current_thread() is not threading.main_thread()
+            )
+        ):
             # A wrapper that never looked at the estimator has handed it to this thread.
             found, frame = _in_other_threads(estimator if original is None else original)
         if frame is None or not found:
@@ -276,7 +359,7 @@ def lines_around(estimator: object) -> list[str]:
     """
     _BUSY.looking = True
     try:
-        found, _ = _on_stack(estimator)
+        found, _ = _on_stack(estimator, fits=True)
     finally:
         _BUSY.looking = False
     record = _record_of(estimator)

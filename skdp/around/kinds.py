@@ -99,12 +99,33 @@ def _asked_params(thing: object) -> dict[str, Any]:
         return {}
 
 
+def _held(thing: object) -> Iterator[object]:
+    """What a thing holds: its parameters, its attributes, and what is in lists and dictionaries of them."""
+    if isinstance(thing, (type, PrivateKind)):
+        return
+    attributes = getattr(thing, "__dict__", None)
+    values = [*params_of(thing).values(), *(dict(attributes).values() if attributes else ())]
+    for _ in range(
+        2
+    ):  # a list of pairs of a name and an estimator, as scikit-learn's ensembles have
+        yield from values
+        inside = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MOST]
+        values = [v for box in inside for v in (box.values() if isinstance(box, dict) else box)]
+
+
+_MOST = 1000  # entries of a list that are looked at: longer ones are data
+
+
 def nested(thing: object) -> list[object]:
     """The private estimators inside a thing, and the objects between that hold one, each once."""
     found: dict[int, object] = {}
-    for value in params_of(thing).values():
-        if isinstance(value, PrivateKind) or any(
-            isinstance(inner, PrivateKind) for inner in params_of(value).values()
+    for value in _held(thing):
+        if id(value) not in found and (
+            isinstance(value, PrivateKind)
+            or (
+                hasattr(type(value), "fit")
+                and any(isinstance(v, PrivateKind) for v in _held(value))
+            )
         ):
             found[id(value)] = value
     return list(found.values())

@@ -11,14 +11,17 @@ groups, one changed record moves others from fold to fold, and a fold's fit sees
 * Add-remove: none is safe. A removed record shifts the positions of all behind it.
 """
 
+import numbers
 from collections.abc import Iterator
 from typing import Any
 
-from skdp.around.kinds import Kinds, is_a
+from skdp.around.kinds import Kinds
+from skdp.around.steps import declared
 
 __all__ = ["about_splitter"]
 
 # Each reads the number of rows and its own parameters.
+_BY_NAME: Kinds[bool] = Kinds({("sklearn.model_selection", "GroupShuffleSplit"): True})
 _POSITIONS: Kinds[bool] = Kinds(
     {
         ("sklearn.model_selection", name): True
@@ -45,12 +48,14 @@ _READS: Kinds[str] = Kinds(
 
 def _name_and_reads(cv: Any, classifies: bool) -> tuple[str, str | None]:
     """The name of a splitter, or of the one that a number stands for, and what of the records it reads."""
-    if cv is None or isinstance(cv, int):
+    if cv is None or isinstance(cv, numbers.Integral):
         return ("StratifiedKFold", "labels") if classifies else ("KFold", "")
-    if _POSITIONS.exact(cv):
+    if _POSITIONS.exact(cv) and "split" not in vars(cv):
         return type(cv).__name__, ""
-    if not hasattr(cv, "split"):
-        return f"a list of splits (cv=...), {type(cv).__name__},", None
+    if declared(cv):
+        return type(cv).__name__, ""
+    if not hasattr(cv, "split") or type(cv).__name__ == "_CVIterableWrapper":
+        return "a list of splits, cv=,", None
     return type(cv).__name__, _READS.exact(cv)
 
 
@@ -76,7 +81,7 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
         )
     elif unit == "record" and reads == "":
         return
-    elif unit != "record" and is_a(cv, "sklearn.model_selection", "GroupShuffleSplit"):
+    elif unit != "record" and _BY_NAME.exact(cv) and "split" not in vars(cv):
         if cv.random_state is not None:
             yield (
                 f"{name} with a seed numbers the sorted labels of groups, so a changed label moves other groups: "
@@ -85,9 +90,10 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
     else:
         known = "is not known to split by positions" if reads is None else f"reads {reads}"
         known = known if reads != "" else "splits by positions, which the size of a group shifts"
+        moves = "may move" if reads is None else "moves"
         repair = (
             "KFold or ShuffleSplit" if unit == "record" else "GroupShuffleSplit(random_state=None)"
         )
         yield (
-            f"{name} {known}, so one {unit} moves others from fold to fold: no epsilon covers that; use {repair}"
+            f"{name} {known}, so one {unit} {moves} others from fold to fold: no epsilon covers that; use {repair}"
         )

@@ -63,10 +63,21 @@ def _number(name: str, what: str) -> Verdict:
     return check
 
 
+def _own_words(step: Any) -> str | None:
+    for name in ("preprocessor", "tokenizer", "analyzer"):
+        function = getattr(step, name)
+        if callable(function) and not declared(function):
+            return (
+                f"may learn from the records in its {name}: write a function of one text alone and give it the "
+                "attribute learns_from_data = False"
+            )
+    return None
+
+
 def _given_words(step: Any) -> str | None:
     if step.vocabulary is None:
         return "learns its vocabulary from the records: give vocabulary="
-    return _no_idf(step) if getattr(step, "use_idf", False) else None
+    return _own_words(step) or (_no_idf(step) if getattr(step, "use_idf", False) else None)
 
 
 def _no_idf(step: Any) -> str | None:
@@ -88,8 +99,25 @@ def _function(step: Any) -> str | None:
     return None
 
 
+def _frozen(step: Any) -> str | None:
+    inner = step.estimator
+    if declared(inner) or own(type(inner)):
+        return None
+    if is_a(inner, "sklearn.preprocessing", "FunctionTransformer"):
+        return _function(inner)
+    # A fitted transformer of scikit-learn treats each row alone; what it learnt before is the user's to know.
+    if type(inner).__module__.partition(".")[0] == "sklearn":
+        return None
+    return (
+        f"holds a {type(inner).__name__}, which may look at several rows: a class that treats each row alone says "
+        "learns_from_data = False"
+    )
+
+
 def _private_selector(step: Any) -> str | None:
-    if not isinstance(step.estimator, PrivateKind):
+    if not isinstance(step.estimator, PrivateKind) and not is_a(
+        step.estimator, "sklearn.frozen", "FrozenEstimator"
+    ):
         return "chooses columns by an estimator that is not private"
     if callable(step.max_features):
         return "may read the records in max_features: give it as a number"
@@ -104,7 +132,7 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
         ("sklearn.preprocessing", "Normalizer"): (_always, "``Normalizer``"),
         ("sklearn.preprocessing", "Binarizer"): (_always, "``Binarizer``"),
         ("sklearn.feature_extraction.text", "HashingVectorizer"): (
-            _always,
+            _own_words,
             "``HashingVectorizer``",
         ),
         ("sklearn.feature_extraction", "FeatureHasher"): (_always, "``FeatureHasher``"),
@@ -133,7 +161,7 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
         ),
         # What was fitted before, on public rows.
         ("sklearn.frozen", "FrozenEstimator"): (
-            _always,
+            _frozen,
             "``FrozenEstimator`` around a step that was fitted on public rows",
         ),
         # Public lists in place of what the records show.
@@ -175,11 +203,13 @@ SAFE_STEPS: Kinds[tuple[Verdict, str]] = Kinds(
     }
 )
 
-# What makes sparse matrices of dense rows, and under which parameter.
+# What may make sparse matrices of dense rows, and under which parameter.
 _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
     {
         ("sklearn.preprocessing", "OneHotEncoder"): lambda step: step.sparse_output,
         ("sklearn.preprocessing", "KBinsDiscretizer"): lambda step: step.encode == "onehot",
+        ("sklearn.preprocessing", "FunctionTransformer"): lambda step: step.func is not None,
+        ("sklearn.frozen", "FrozenEstimator"): lambda step: _sparse(step.estimator),
         ("sklearn.feature_extraction.text", "HashingVectorizer"): lambda step: True,
         ("sklearn.feature_extraction.text", "CountVectorizer"): lambda step: True,
         ("sklearn.feature_extraction.text", "TfidfTransformer"): lambda step: True,
@@ -191,9 +221,20 @@ _SPARSE: Kinds[Callable[[Any], bool]] = Kinds(
 
 
 def declared(thing: object) -> bool:
-    """Whether a class, or a function, says by ``learns_from_data = False`` that it takes nothing from records."""
+    """Whether a class, or a function, says by ``learns_from_data = False`` that it takes nothing from records.
+
+    What a class of skdp says holds for no subclass elsewhere, which may override anything, and what an object says
+    in the place of another one, by ``__getattr__``, holds for neither.
+    """
+    kind = thing if isinstance(thing, type) else type(thing)
+    said = (getattr(thing, "__dict__", None) or {}).get("learns_from_data")
+    for parent in kind.__mro__:
+        if said is None and "learns_from_data" in vars(parent):
+            if own(parent) and not own(kind):
+                return False
+            said = vars(parent)["learns_from_data"]
     try:
-        return getattr(thing, "learns_from_data", True) is False
+        return (said.fget(thing) if isinstance(said, property) and said.fget else said) is False
     except Exception:  # a property that fails says nothing
         return False
 
@@ -224,8 +265,10 @@ def _sparse(step: object) -> bool:
     makes = _SPARSE.nearest(step)
     if makes is not None:
         return bool(makes(step))
-    # skdp's encoder of public bins makes CSR matrices.
-    return own(type(step)) and type(step).__name__ == "PublicBinsEncoder"
+    if own(type(step)):
+        return type(step).__name__ == "PublicBinsEncoder"
+    # scikit-learn's others keep dense rows dense; of other classes nothing is known.
+    return not _is_nothing(step) and type(step).__module__.partition(".")[0] != "sklearn"
 
 
 def _about_columns(step: Any, sparse: bool) -> Iterator[str]:
@@ -269,8 +312,15 @@ def _about_step(step: Any, sparse: bool, learnt: dict[str, None]) -> Iterator[st
         return
     paid = getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven"
     unfitted = isinstance(step, PrivateKind) and not hasattr(step, "privacy_")
-    if not (declared(step) or (own(type(step)) and (paid or unfitted))):
+    if declared(step) or (own(type(step)) and (paid or unfitted)):
+        return
+    if type(step).__module__.partition(".")[0] in ("sklearn", "skdp"):
         learnt[name] = None
+    else:
+        yield (
+            f"{name} before this fit may have learnt from these records: a class that treats each row alone says "
+            "learns_from_data = False"
+        )
 
 
 def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
@@ -285,7 +335,8 @@ def about_steps(steps: Iterable[object], sparse: bool = False) -> Iterator[str]:
         sparse = sparse or _sparse(step)
     if learnt:
         yield (
-            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that"
+            f"{', '.join(learnt)} learnt from these records before this fit: no epsilon covers that; use a scaler "
+            "of skdp.preprocessing, or what the guide lists under 'Steps that learn'"
         )
     yield from (f"{line}; no epsilon covers that" for line in dict.fromkeys(others))
 
@@ -312,8 +363,9 @@ def paid_steps(steps: Iterable[object]) -> Iterator[str]:
         if _is_nothing(step):
             continue
         yield from paid_steps(_fitted_parts(step))
-        if getattr(getattr(step, "privacy_", None), "guarantee", None) == "proven":
-            yield type(step).__name__
+        for paid in (step, getattr(step, "estimator_", None)):
+            if getattr(getattr(paid, "privacy_", None), "guarantee", None) == "proven":
+                yield type(step).__name__
 
 
 def _fitted_parts(step: Any) -> list[Any]:

@@ -108,15 +108,17 @@ def refuse_dates(cells: object, name: str = "y") -> None:
     >>> refuse_dates(days)
     Traceback (most recent call last):
         ...
-    TypeError: y holds dates or durations, which have no unit of their own: choose one, for example the days ...
+    TypeError: y holds dates or durations, which have no unit of their own: choose one, for example days. ...
     """
     dtype = getattr(cells, "dtype", None)
     typed = isinstance(dtype, np.dtype) and dtype.kind in "mM"
     if typed or (is_untyped(cells) and any(map(_is_date, cells.ravel()))):
         labels = "; as labels of classes write them as text" if name == "y" else ""
         raise TypeError(
-            f"{name} holds dates or durations, which have no unit of their own: choose one, for example the days "
-            f"since a public date, ({name} - numpy.datetime64('2000-01-01')) / numpy.timedelta64(1, 'D'){labels}"
+            f"{name} holds dates or durations, which have no unit of their own: choose one, for example days. "
+            f"With pandas, pandas.Series({name}) / pandas.Timedelta(days=1) for durations, and for dates first "
+            f"subtract a public one, pandas.Timestamp('2000-01-01'), with the time zone of {name} if it has "
+            f"one{labels}"
         )
 
 

@@ -174,7 +174,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         self._check_before_data(groups)
         more = taken_arguments(self, more)
         _warn_without_cache()
-        notice(self)
+        notice(self, fits=True)
         # A floating-point warning would tell that one record is very large, or very small.
         with np.errstate(all="ignore"), self._open_session(self._units_before(X)) as session:
             problem = self.read(X, y, groups, **more)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -18,6 +18,7 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import (
     FixedThresholdClassifier,
@@ -35,6 +36,7 @@ from sklearn.multioutput import (
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import get_tags
 
 from skdp import (
     BudgetAccountant,
@@ -297,7 +299,8 @@ SAFE = {
     "VotingRegressor": (lambda spy: VotingRegressor([("a", spy)]), X[:, 1]),
     "SelectFromModel": (lambda spy: SelectFromModel(spy, max_features=2), Y),
 }
-ELSEWHERE = {("imblearn.pipeline", "Pipeline"), ("dask_ml.wrappers", "ParallelPostFit")}
+FROZEN = ("sklearn.frozen", "FrozenEstimator")  # it fits nothing
+ELSEWHERE = {FROZEN, ("imblearn.pipeline", "Pipeline"), ("dask_ml.wrappers", "ParallelPostFit")}
 
 
 def tables(make, rows, target):
@@ -409,3 +412,102 @@ def test_bagging_seeds_every_copy_with_31_bits_and_an_accountant_refuses():
     ):
         BaggingClassifier(classifier(), n_estimators=3).fit(X, Y)
     assert accountant.ledger() == []
+
+
+# ------------------------------------------------------------------ what a wrapper may look like
+
+
+def test_a_released_model_in_a_frozen_estimator_is_not_fitted():
+    """A calibrator of public rows around it costs nothing, and nobody writes a report."""
+    released = FrozenEstimator(classifier().fit(X, Y))
+    for model in (
+        released,
+        make_pipeline(released),
+        CalibratedClassifierCV(released, cv=2),
+        FixedThresholdClassifier(released),
+        SelectFromModel(released, max_features=2),
+    ):
+        assert leaks(lambda model=model: model.fit(X, Y)) == []
+
+
+class Hidden(BaseEstimator):
+    """Its estimators are in a list, and `get_params` does not go into it."""
+
+    def __init__(self, models=()):
+        self.models = models
+
+    def fit(self, X, y):
+        self.fitted_ = [clone(model).fit(X - X.mean(axis=0), y) for model in self.models]
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def test_what_is_in_lists_is_looked_at_before_anything_is_spent():
+    pipe = make_pipeline(DPStandardScaler(epsilon=1.0, delta=1e-6), Hidden([classifier()]))
+    with BudgetAccountant(100.0, 1e-3) as accountant, warnings.catch_warnings():
+        warnings.filterwarnings("error", category=PrivacyLeakWarning)
+        with pytest.raises(PrivacyLeakWarning, match="Hidden around this fit"):
+            pipe.fit(X, Y)
+    assert accountant.ledger() == []
+
+
+class Named(Unknown):
+    """Fits under other names."""
+
+    def train(self, X, y):
+        self.model_ = clone(self.estimator).fit(X, y)
+        return self
+
+    def variable(*args, **more):
+        self, X, y = args
+        self.model_ = clone(self.estimator).fit(X, y)
+        return self
+
+
+Named.fit_ = Named.train
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda model: model.train(X, Y),
+        lambda model: model.variable(X, Y),
+        lambda model: Named.fit_(model, X, Y),
+    ],
+    ids=["train", "variable", "alias"],
+)
+def test_methods_of_other_names_are_callers_of_a_fit(way):
+    model = Named(classifier())
+    (warning,) = leaks(lambda: way(model))
+    assert str(warning.message).startswith("Named around this fit")
+    assert not any("did not learn" in line for line in model.model_.privacy_.assumptions)
+
+
+def test_no_other_method_than_a_fit_is_named():
+    pipe = make_pipeline(StandardScaler(), classifier())
+    assert leaks(lambda: (repr(pipe), pipe._repr_html_(), clone(pipe), get_tags(pipe))) == []
+
+
+class Learning(DPIGHTClassifier):
+    def fit(self, X, y):
+        return super().fit(X - X.mean(axis=0), y)
+
+
+def test_a_subclass_that_changes_the_records_first_is_named():
+    (warning,) = leaks(lambda: classifier(Learning).fit(X, Y))
+    assert str(warning.message).startswith("Learning.fit, of a class outside skdp, may have learnt")
+
+    class RowAlone(Learning):
+        learns_from_data = False
+
+    assert leaks(lambda: classifier(RowAlone).fit(X, Y)) == []
+
+
+def test_functions_of_other_libraries_are_named():
+    """As mlxtend.evaluate.bias_variance_decomp; the module's name is what is seen."""
+    module = {"__name__": "mlxtend.evaluate.made_up"}
+    exec("def decomposed(model, X, y):\n    return model.fit(X, y)", module)
+    (warning,) = leaks(lambda: module["decomposed"](classifier(), X, Y))
+    assert str(warning.message).startswith("a function of mlxtend around this fit")

@@ -187,8 +187,12 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_cross_validation_name_their_splitter_once(name):
-    assert leaks(lambda: FUNCTIONS[name](classifier(), KFold(2))) == []
-    (text,) = leaks(lambda: FUNCTIONS[name](classifier(), 2))
+    moved = ["permutation_test_score"] if name == "permutation_test_score" else []
+    assert [
+        text.split()[0] for text in leaks(lambda: FUNCTIONS[name](classifier(), KFold(2)))
+    ] == moved
+    *rest, text = leaks(lambda: FUNCTIONS[name](classifier(), 2))
+    assert len(rest) == len(moved)
     assert text.startswith("StratifiedKFold, the default for classifiers, reads labels")
 
 
@@ -211,3 +215,43 @@ def test_a_search_names_itself_and_its_splitter():
     texts = leaks(lambda: search.fit(X, Y))
     assert [text.split()[0] for text in texts] == ["GridSearchCV,", "StratifiedKFold,"]
     assert len(leaks(lambda: search.set_params(cv=KFold(2)).fit(X, Y))) == 1
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "decision_function"])
+def test_other_predictions_than_labels_renumber_them_first(method):
+    """With the labels 1, 2 and one 0 of the declared 0, 1 and 2 each row of a fit would have another label."""
+    model = classifier()
+    (text,) = leaks(lambda: cross_val_predict(model, X, Y, cv=KFold(2), method=method))
+    assert text.startswith(f"cross_val_predict(method='{method}') around this fit renumbers")
+    assert "use method='predict'" in text
+
+
+def test_lists_of_splits_are_named_once():
+    splits = [(np.arange(30), np.arange(30, 60))]
+    for cv in (splits, iter(splits)):
+        (text,) = leaks(lambda cv=cv: cross_val_score(classifier(), X, Y, cv=cv))
+        assert text.startswith(
+            "a list of splits, cv=, is not known to split by positions, so one record may move"
+        )
+
+
+def test_whole_numbers_of_other_types():
+    assert (
+        leaks(lambda: cross_val_score(DPIGHTRegressor(**SETTINGS), X, X[:, 0], cv=np.int64(2)))
+        == []
+    )
+
+
+def test_subclasses_and_instances_may_split_otherwise():
+    class ByLabels(GroupShuffleSplit):
+        pass
+
+    assert len(named(ByLabels(2), unit="group")) == 1
+    patched = KFold(2)
+    patched.split = lambda X, y=None, groups=None: StratifiedKFold(2).split(X, y)
+    assert len(named(patched)) == 1
+
+    class Declared(KFold):
+        learns_from_data = False
+
+    assert named(Declared(2)) == []

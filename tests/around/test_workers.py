@@ -244,3 +244,49 @@ def test_looking_does_not_copy_or_change_the_estimator():
     sys.intern("fit")
     assert model.fit is not None
     assert vars(model) == before
+
+
+class InAThread(ClassifierMixin, BaseEstimator):
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        found = []
+        thread = threading.Thread(target=fit_in_a_thread, args=(self.estimator, X, y, found))
+        thread.start()
+        thread.join()
+        (self.model_,) = found
+        return self
+
+
+def fit_in_a_thread(estimator, X, y, found):
+    found.append(clone(estimator).fit(X, y))
+
+
+def test_a_plain_thread_of_a_wrapper():
+    wrapper = InAThread(classifier())
+    (text,) = leaks(lambda: wrapper.fit(X, Y))
+    assert text.startswith("InAThread around this fit")
+    assert "InAThread around this fit" in lines(wrapper.model_)
+
+
+class Slotted:
+    """Nothing tells what it holds."""
+
+    __slots__ = ("_secret", "model")
+
+    def __init__(self, estimator):
+        self._secret = lambda: estimator
+
+    def fit(self, X, y):
+        (self.model,) = Parallel(2)(delayed(fit_there)(each, X, y) for each in [self._secret()])
+        return self
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_wrapper_of_which_nothing_is_known_is_named_while_it_runs(backend):
+    wrapper = Slotted(classifier())
+    with parallel_config(backend):
+        (text,) = leaks(lambda: wrapper.fit(X, Y))
+    assert text.startswith("Slotted around this fit is not known")
+    assert text.removesuffix("; the report says so") in wrapper.model.privacy_.assumptions

@@ -25,10 +25,10 @@ SIZES = (1, 2, 8, 33, 63)
 # stand at 16 places of a cache line.
 PRODUCTS, FEWEST = 2**22, 16
 MOVED = (
-    "a row's numbers changed its last bits with the row's place, in a batch of {} rows: one record would then "
-    "change what others add. Compute products of a fixed number of rows, or of one record, at a time, as ready "
-    "layers do. If nothing else is used, this BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge), or "
-    "clipping='one-by-one', where the number of records is public"
+    "a row's numbers changed, if only in their last bits, with the row's place or with the other rows of a batch "
+    "of {}: one record would then change what others add. Compute a row's numbers from this row alone, without "
+    "random numbers, and products by skdp.nn.rows_times, as ready layers do. If only ready layers are used, this "
+    "BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge)"
 )
 DIES = (
     "plain products of NumPy kill a process here: {}. The look at places is made of products, so it was "

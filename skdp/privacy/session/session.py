@@ -360,7 +360,7 @@ class PrivacySession:
             LOGGER.info(
                 "%s: epsilon=%.6g, delta=%.6g, adjacency=%s, protects one %s, %s",
                 self._estimator, self.epsilon, self.delta, self.adjacency, self._ledger.protects,
-                "charged to an accountant" if charged else "no accountant",
+                "its accountant is asked" if charged else "no accountant",
             )  # fmt: skip
 
     def _warn_seeded(self) -> None:
