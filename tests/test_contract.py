@@ -891,7 +891,10 @@ def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
     X, y = data(name)
     groups = np.repeat(np.arange(20), 3)
     model = make(name, unit="group")
-    with pytest.raises(ValueError, match="set_fit_request"):
+    with (
+        pytest.warns(PrivacyLeakWarning, match="one group moves others from fold to fold"),
+        pytest.raises(ValueError, match="set_fit_request"),
+    ):
         cross_val_score(model, X, y, groups=groups, cv=3, error_score="raise")
     with pytest.raises(ValueError, match="unit='group'"):
         make(name).fit(X, y, groups=groups)
@@ -920,13 +923,14 @@ def test_groups_and_weights_routed(name):
         model.set_score_request(sample_weight=False)
         from sklearn.model_selection import cross_validate
 
-        found = cross_validate(
-            model,
-            X,
-            y,
-            params={"groups": groups, "sample_weight": np.ones(60)},
-            cv=3,
-            error_score="raise",
-            return_estimator=True,
-        )
+        with pytest.warns(PrivacyLeakWarning, match="one group moves others from fold to fold"):
+            found = cross_validate(
+                model,
+                X,
+                y,
+                params={"groups": groups, "sample_weight": np.ones(60)},
+                cv=3,
+                error_score="raise",
+                return_estimator=True,
+            )
         assert all(m.privacy_.unit == "group" for m in found["estimator"])

@@ -71,7 +71,7 @@ def document(certificates, **changes):
             "epsilon": 10.0, "delta": 1e-6, "adjacency": "replace-one", "unit": "record",
             "alpha": 0.01, "row_norm": 2.0, "max_iter": 3,
         },
-        "deadlines": {"connect": 20.0, "data": 20.0, "round": 20.0},
+        "deadlines": {"connect": 120.0, "data": 120.0, "round": 120.0},
         "data": {
             "target": "sick",
             "classes": [0, 1],
@@ -148,7 +148,7 @@ class Study:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60.0)
+            thread.join(300.0)
             assert not thread.is_alive(), "a party neither ended nor met its deadline"
         return found
 
@@ -237,7 +237,7 @@ def in_processes(study, prepare):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60.0)
+        process.join(300.0)
         assert not process.is_alive(), "a party neither ended nor met its deadline"
     results = {}
     codes = [process.exitcode for process in processes]

@@ -124,7 +124,7 @@ def test_fork_inherits_the_block(accountant, data):
             # In a thread: the lock that the fork took must be free for all of the child's.
             fitting = threading.Thread(target=model.fit, args=(X, y > 0), daemon=True)
             fitting.start()
-            fitting.join(20)
+            fitting.join(120)
             os._exit(int(fitting.is_alive()))
         assert os.waitpid(child, 0)[1] == 0
     assert [row["pid"] for row in accountant.ledger()] == [child]
@@ -189,7 +189,7 @@ def test_killed_worker_stays_charged(start, monkeypatch):
         target=dummy.reserve_and_die, args=(accountant,)
     )
     worker.start()
-    worker.join(60)
+    worker.join(300)
     assert worker.exitcode == -9
     assert accountant.spent() == (1.0, 0.0)
     assert [row["state"] for row in accountant.ledger()] == ["reserved"]
