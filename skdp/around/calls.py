@@ -63,6 +63,8 @@ _WORKERS: tuple[str, ...] = (
     "concurrent.futures.thread",
     "distributed.",
 )
+# Those of threads that hand estimators on to workers, too.
+_POOLS = ("joblib.", "multiprocessing.", "concurrent.futures.", "distributed.")
 # Libraries whose functions, and not only classes, fit an estimator that they are given.
 _LIBRARIES = {"mlxtend", "cleanlab", "fairlearn", "mapie", "doubleml", "feature_engine"}
 _PROCESS = secrets.token_hex(8)  # the system uses process numbers again
@@ -80,6 +82,10 @@ class _Call:
 
 
 _RUNNING: weakref.WeakValueDictionary[str, _Call] = weakref.WeakValueDictionary()
+
+
+class _NoFit(Exception):
+    """A model that predicts, or is in a FrozenEstimator, is asked for its tags: it is not fitted."""
 
 
 class Record(TypedDict):
@@ -237,8 +243,8 @@ def _on_stack(
     outermost = None
     with one_look():
         for frame in _frames(top):
-            if _module(frame).startswith("sklearn.frozen") or _uses(frame, inner):
-                return {}, None
+            if not fits and (_module(frame).startswith("sklearn.frozen") or _uses(frame, inner)):
+                raise _NoFit
             findings = _findings_in(frame, inner, fits)
             if findings is None:
                 continue
@@ -251,7 +257,7 @@ def _on_stack(
 
 def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | None]:
     """The same of a caller that runs in another thread and holds this estimator, or of which nothing is known."""
-    unknown = None
+    unknown, guess = None, any(_module(frame).startswith(_POOLS) for frame in _frames())
     for top in _other_tops():
         for frame in _frames(top):
             caller = _caller_of(frame, estimator)
@@ -259,7 +265,7 @@ def _in_other_threads(estimator: object) -> tuple[dict[str, str], FrameType | No
                 continue
             if any(held is estimator for held in nested(caller)):
                 return _on_stack(estimator, top)
-            if is_unknown(caller):
+            if guess and is_unknown(caller):
                 unknown = top
     return ({}, None) if unknown is None else _on_stack(estimator, unknown)
 
@@ -334,6 +340,8 @@ def notice(
         known = {line for line, _ in record["findings"]} if record else set()
         fresh = [line for line in found if line not in call.warned and line not in known]
         kept = {**(dict(record["findings"]) if record else {}), **found}
+    except _NoFit:
+        return
     finally:
         frame = None
         _BUSY.looking = False

@@ -327,3 +327,36 @@ def test_looking_at_frames_keeps_none_of_them():
                 assert [mark() for mark in Marked.marks] == [None]
         finally:
             gc.enable()
+
+
+class Busy:
+    """A class of the user's own that fits something else, for as long as it is asked to."""
+
+    def __init__(self):
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def fit(self):
+        self.begun.set()
+        self.ended.wait(60)
+
+
+def test_another_threads_fit_is_not_taken_for_a_wrapper():
+    """A server that predicts, pickles and fits in threads of its own, beside a fit of which nothing is known."""
+    busy, model = Busy(), classifier().fit(X, Y)
+    beside = threading.Thread(target=busy.fit)
+    beside.start()
+    busy.begun.wait(60)
+    said = []
+
+    def serve():
+        said.extend(leaks(lambda: (model.predict(X), pickle.dumps(model), classifier().fit(X, Y))))
+
+    try:
+        server = threading.Thread(target=serve)
+        server.start()
+        server.join()
+        serve()
+    finally:
+        busy.ended.set()
+        beside.join()
+    assert said == []
