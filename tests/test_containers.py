@@ -151,7 +151,13 @@ def test_dates_and_durations_are_no_targets(kind, model, accountant):
 
 
 def test_the_repair_works(accountant):
-    days = (DAYS - np.datetime64("2000-01-01")) / np.timedelta64(1, "D")
+    days = (pd.Series(DAYS) - pd.Timestamp("2000-01-01")) / pd.Timedelta(days=1)
+    zoned = pd.Series(DAYS).dt.tz_localize("UTC") - pd.Timestamp("2000-01-01", tz="UTC")
+    assert np.array_equal(zoned / pd.Timedelta(days=1), days)
+    listed = pd.Series(list(pd.Series(DAYS).dt.to_pydatetime())) - pd.Timestamp("2000-01-01")
+    assert np.array_equal(listed / pd.Timedelta(days=1), days)
+    durations = pd.Series(DAYS - DAYS[0]) / pd.Timedelta(days=1)
+    assert np.array_equal(durations, days - days[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         DPLinearRegression(accountant=accountant).fit(X, days)
