@@ -30,6 +30,8 @@ def required(cls):
 class OnTables(DPLSTMClassifier):
     """A text classifier that makes ids of what it is given."""
 
+    learns_from_data = False  # of each document alone
+
     # Python before 3.11.3 takes the signature of an inherited __new__ for that of the class.
     __signature__ = inspect.signature(DPLSTMClassifier)
 

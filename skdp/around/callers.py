@@ -11,6 +11,7 @@ from typing import Any
 from skdp.around.kinds import Kinds, PrivateKind, is_a, nested, own
 from skdp.around.splitters import about_splitter
 from skdp.around.steps import about_steps, about_target, declared
+from skdp.registry import ESTIMATORS
 
 __all__ = [
     "Finding",
@@ -275,8 +276,12 @@ def is_unknown(caller: Any) -> bool:
 
 
 def about_subclass(inner: Any) -> Iterator[Finding]:
-    """What a private estimator's own `fit` does if a class outside skdp wrote it."""
-    if not declared(inner):
+    """What the `fit` of a subclass of a ready estimator does, if it is of a class outside skdp.
+
+    An estimator whose author gives `read` and `solve` is another thing: all of it is the author's.
+    """
+    ready = any(own(kind) and kind.__name__ in ESTIMATORS for kind in type(inner).__mro__)
+    if ready and not declared(inner):
         yield _said(
             f"{type(inner).__name__}.fit, of a class outside skdp, may have learnt from these records before the "
             "private fit: no epsilon covers that; a class that treats each row alone says learns_from_data = "

@@ -28,7 +28,8 @@ MOVED = (
     "a row's numbers changed, if only in their last bits, with the row's place or with the other rows of a batch "
     "of {}: one record would then change what others add. Compute a row's numbers from this row alone, without "
     "random numbers, and products by skdp.nn.rows_times, as ready layers do. If only ready layers are used, this "
-    "BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge)"
+    "BLAS needs another kernel (OPENBLAS_CORETYPE=Sandybridge), or clipping='one-by-one', where the number of "
+    "records is public"
 )
 DIES = (
     "plain products of NumPy kill a process here: {}. The look at places is made of products, so it was "

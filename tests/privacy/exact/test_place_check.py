@@ -102,7 +102,7 @@ def raises_for_values(X, y):
         (lambda X, y: [Vectors(X / np.fmax(8.0, np.fmax.reduce(X)))], "where other rows hold inf"),
         (lambda X, y: [Vectors(X * (1 + (X == 0).all(axis=1).any()))], "other rows hold 0"),
         (lambda X, y: [Vectors(X * (1 + (0 < abs(X)).all() * (abs(X) < 1e-9).any()))], "1e-40"),
-        (lambda X, y: [Vectors(X * (1 + (10 < abs(X)).any() * (abs(X) < 1e5).all()))], "larger"),
+        (lambda X, y: [Vectors(X * (1 + (10 < abs(X)).any() * (abs(X) < 1e5).all()))], "as large"),
         (counts_equal_rows, "other rows hold"),
         (raises_for_values, "raised ValueError where other rows hold nan"),
         (lambda X, y: [Vectors(X[~np.isnan(X).any(axis=1)])], "where other rows hold nan"),
