@@ -869,6 +869,8 @@ def test_grid_search(cls):
 
 
 @pytest.mark.slow
+# tests/around looks for the warnings of splitters.
+@pytest.mark.filterwarnings("ignore:.* from fold to fold")
 @each_private
 def test_a_search_is_named_as_unpaid(name):
     X, y = data(name)
