@@ -92,6 +92,8 @@ def test_a_search_never_passes_the_ceiling():
     assert delta <= 1e-5
 
 
+# tests/around looks for the warnings of splitters.
+@pytest.mark.filterwarnings("ignore:.* from fold to fold")
 def test_refusal_inside_a_search_follows_error_score():
     accountant = BudgetAccountant(0.2, 1e-6)
     estimator = model(accountant=accountant)

@@ -884,6 +884,8 @@ def test_a_search_is_named_as_unpaid(name):
 
 # scikit-learn warns that its splitters do not use the groups.
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+# tests/around looks for the warnings of splitters.
+@pytest.mark.filterwarnings("ignore:.* from fold to fold")
 @each_grouped
 def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
     X, y = data(name)
@@ -898,6 +900,8 @@ def test_groups_are_dropped_by_scikit_learn_and_we_say_so(name):
         make(name).fit(X, y, groups=groups)
 
 
+# tests/around looks for the warnings of splitters.
+@pytest.mark.filterwarnings("ignore:.* from fold to fold")
 @pytest.mark.parametrize(
     "name",
     sorted(

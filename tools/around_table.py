@@ -46,6 +46,7 @@ def cases():
         ensemble,
         feature_extraction,
         feature_selection,
+        frozen,
         impute,
         kernel_approximation,
         linear_model,
@@ -240,6 +241,33 @@ def cases():
     )
     yield (
         sk,
+        "cross_val_predict, predict_proba, KFold",
+        lambda: model_selection.cross_val_predict(
+            classifier(), X, y, cv=kfold, method="predict_proba"
+        ),
+        NAMED,
+        "renumbers labels",
+    )
+    yield (
+        sk,
+        "permutation_test_score, KFold",
+        lambda: model_selection.permutation_test_score(
+            classifier(), X, y, cv=kfold, n_permutations=1
+        ),
+        NAMED,
+        "gives labels to other records",
+    )
+    yield (
+        sk,
+        "CalibratedClassifierCV, FrozenEstimator",
+        lambda: calibration.CalibratedClassifierCV(
+            frozen.FrozenEstimator(classifier().fit(X, y)), cv=2
+        ).fit(X, y),
+        SILENT,
+        "no private fit: what the calibrator learns is its user's to know",
+    )
+    yield (
+        sk,
         "cross_val_score, cv=2",
         lambda: model_selection.cross_val_score(classifier(), X, y, cv=2),
         NAMED,
@@ -389,6 +417,7 @@ def cases():
     )
 
     from mlxtend.classifier import EnsembleVoteClassifier, StackingCVClassifier
+    from mlxtend.evaluate import bootstrap_point632_score
     from mlxtend.feature_selection import ExhaustiveFeatureSelector
 
     yield (
@@ -415,6 +444,14 @@ def cases():
         ).fit(X, y),
         NAMED,
         "unpaid scores",
+    )
+
+    yield (
+        "mlxtend",
+        "bootstrap_point632_score",
+        lambda: bootstrap_point632_score(classifier(), X, y, n_splits=1),
+        NAMED,
+        "copies records",
     )
 
     from mapie.classification import SplitConformalClassifier

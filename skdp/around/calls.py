@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, TypedDict
 
 from skdp._compat import warn_user
@@ -114,50 +114,64 @@ def _is_sparse(rows: object) -> bool:
     return any(kind.__module__.startswith("scipy.sparse") for kind in type(rows).__mro__)
 
 
-def _method_of(frame: FrameType) -> tuple[str, object] | None:
-    """The name of a method that a frame runs and its object; None for a function without arguments."""
+def _fit_name(frame: FrameType) -> str | None:
+    """The name of the fit that a frame runs; None for other frames."""
+    name = frame.f_code.co_name
+    if name == "wrapper" and "fit_method" in frame.f_code.co_freevars:
+        if _module(frame) == "sklearn.base":
+            # scikit-learn looks at the parameters of a caller in this decorator, before its own frame begins.
+            return str(frame.f_locals["fit_method"].__name__)
+        return None
+    return name if name in ("fit", "partial_fit") or name.startswith("fit_") else None
+
+
+def _first_argument(frame: FrameType) -> object:
+    """The object whose method a frame runs, if it is a method.
+
+    To read a local variable makes a frame keep references to all of them until it ends. So this is asked of few
+    frames, and of none that has a frame as a local variable, which would be a cycle.
+    """
     code = frame.f_code
-    name = code.co_name
-    if name == "wrapper" and "fit_method" in code.co_freevars and _module(frame) == "sklearn.base":
-        # scikit-learn looks at the parameters of a caller in this decorator, before the caller's own frame begins.
-        name = frame.f_locals["fit_method"].__name__
     if code.co_argcount:
-        return name, frame.f_locals.get(code.co_varnames[0])
+        return frame.f_locals.get(code.co_varnames[0])
     if code.co_flags & inspect.CO_VARARGS:
-        return name, next(
-            iter(frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())), None
-        )
+        given = frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())
+        return next(iter(given), None)
     return None
 
 
-def _is_fit(name: str) -> bool:
-    return name in ("fit", "partial_fit") or name.startswith("fit_")
+def _may_be_a_method(code: CodeType) -> bool:
+    if code.co_argcount:
+        return code.co_varnames[0] == "self"
+    return bool(code.co_flags & inspect.CO_VARARGS)
 
 
 def _caller_of(frame: FrameType, inner: object, fits: bool = False) -> object | None:
     """Whose method a frame runs, if it is a fit of another object that is not skdp's own.
 
     With ``fits`` a private fit runs now: then a method of any name counts, if its object can be fitted and holds a
-    private estimator.
+    private estimator. Methods of scikit-learn have the names that are known.
     """
-    method = _method_of(frame)
-    if method is None:
+    top = _module(frame).partition(".")[0]
+    if top == "skdp":
         return None
-    name, caller = method
+    name = _fit_name(frame)
+    if name is None and (
+        not fits or top in ("sklearn", "joblib") or not _may_be_a_method(frame.f_code)
+    ):
+        return None
+    caller = _first_argument(frame)
     kind = caller if isinstance(caller, type) else type(caller)
     if caller is inner or isinstance(caller, PrivateKind) or own(kind):
         return None
-    if _is_fit(name):
+    if name is not None:
         return caller if hasattr(kind, name) else None
-    return caller if fits and hasattr(kind, "fit") and nested(caller) else None
+    return caller if hasattr(kind, "fit") and nested(caller) else None
 
 
 def _uses(frame: FrameType, inner: object) -> bool:
     """Whether a frame is of a model that predicts, which is not fitted now."""
-    if frame.f_code.co_name not in _USES:
-        return False
-    method = _method_of(frame)
-    return method is not None and method[1] is inner
+    return frame.f_code.co_name in _USES and _first_argument(frame) is inner
 
 
 def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] | None:
@@ -168,8 +182,10 @@ def _findings_in(frame: FrameType, inner: Any, fits: bool) -> Iterator[Finding] 
     module, name = _module(frame), frame.f_code.co_name
     top = module.partition(".")[0]
     if name == "fit" and top not in ("skdp", "sklearn"):
-        method = _method_of(frame)
-        if method is not None and method[1] is inner:
+        written = (
+            inspect.unwrap(vars(kind)["fit"]) for kind in type(inner).__mro__ if "fit" in vars(kind)
+        )
+        if any(getattr(fit, "__code__", None) is frame.f_code for fit in written):
             return about_subclass(inner)
     if module == _VALIDATION and name in _FUNCTIONS:
         given = frame.f_locals

@@ -99,18 +99,23 @@ def _asked_params(thing: object) -> dict[str, Any]:
         return {}
 
 
-def _held(thing: object) -> Iterator[object]:
-    """What a thing holds: its parameters, its attributes, and what is in lists and dictionaries of them."""
-    if isinstance(thing, (type, PrivateKind)):
-        return
-    attributes = getattr(thing, "__dict__", None)
-    values = [*params_of(thing).values(), *(dict(attributes).values() if attributes else ())]
-    for _ in range(
-        2
-    ):  # a list of pairs of a name and an estimator, as scikit-learn's ensembles have
+def _boxed(values: list[object]) -> Iterator[object]:
+    """Values, and what is in lists, tuples and dictionaries of them, as in scikit-learn's pairs of names."""
+    for _ in range(3):
         yield from values
-        inside = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MOST]
-        values = [v for box in inside for v in (box.values() if isinstance(box, dict) else box)]
+        boxes = [v for v in values if isinstance(v, (list, tuple, dict)) and len(v) <= _MOST]
+        values = [v for box in boxes for v in (box.values() if isinstance(box, dict) else box)]
+
+
+def _held(thing: object) -> list[object]:
+    """What a thing has as parameters; its attributes where those show no private estimator."""
+    if isinstance(thing, (type, PrivateKind)):
+        return []
+    held = list(_boxed(list(params_of(thing).values())))
+    if any(isinstance(value, PrivateKind) for value in held):
+        return held
+    attributes = getattr(thing, "__dict__", None)
+    return [*held, *_boxed(list(attributes.values()))] if attributes else held
 
 
 _MOST = 1000  # entries of a list that are looked at: longer ones are data

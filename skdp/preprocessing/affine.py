@@ -128,10 +128,15 @@ def refuse_device(X: Any) -> None:
 
 
 def _each_value(X: Any, change: Any) -> Any:
-    """Apply ``change(values, columns)`` in float64 to all values, or to those that a CSR matrix stores."""
+    """Apply ``change(values, columns)`` in float64 to all values, or to those that a CSR matrix stores.
+
+    A number beyond the type becomes the largest of the type: infinity would make the next step refuse the table,
+    and so tell of one record.
+    """
+    most = np.finfo(X.dtype).max
     with np.errstate(all="ignore"):
         if not hasattr(X, "indptr"):
-            return change(X, slice(None)).astype(X.dtype, copy=False)
+            return np.clip(change(X, slice(None)), -most, most).astype(X.dtype, copy=False)
         out = X.copy()
-        out.data = change(out.data, out.indices).astype(X.dtype, copy=False)
+        out.data = np.clip(change(out.data, out.indices), -most, most).astype(X.dtype, copy=False)
         return out

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,29 @@ def test_a_row_that_somebody_took_out_is_not_called_unspent(tmp_path):
     said = book.what_was_spent()
     assert UNSPENT not in said
     assert "does not show it: the write failed, or somebody restored or changed the file" in said
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM fits",
+        "UPDATE fits SET state = 'gone'",
+        "UPDATE fits SET state = NULL",
+        "UPDATE fits SET estimator = NULL",
+        "UPDATE fits SET estimator = x'00'",
+    ],
+)
+def test_a_damaged_row_of_a_reservation_is_not_called_unspent(tmp_path, change):
+    """Also where the file could be read: what a row says that no ledger writes is not believed."""
+    study = Study(tmp_path)
+    book = made(study)
+    reserved(book, study)
+    with sqlite3.connect(study.ledger(0)) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        with suppress(sqlite3.IntegrityError):  # a table that refuses the change is not damaged
+            connection.execute(change)
+    said = book.what_was_spent()
+    assert UNSPENT not in said
 
 
 def test_a_charge_that_could_not_be_written_is_not_called_unspent(tmp_path, monkeypatch):

@@ -172,6 +172,12 @@ class Careless(Layer):
             return x + np.arange(len(x), dtype=x.dtype)[:, None] * x.dtype.type(1e-5), None
         if self.what == "number":
             return x + x.dtype.type(1e-5) * (len(x) == 1), None
+        if self.what == "constant":  # columns that say nothing here
+            return x * (np.ptp(x, axis=0) > 0), None
+        if self.what == "whole":
+            return (x - x.mean(axis=0) if (x == np.rint(x)).all() else x), None
+        if self.what == "large":
+            return (x / np.abs(x).max() if np.abs(x).max() > 1e9 else x), None
         return x - x.mean(axis=0), None
 
     def backward(self, parameters, state, dy):
@@ -337,6 +343,13 @@ def test_a_layer_cannot_keep_numbers_in_its_parameters():
 def test_a_layer_that_uses_its_arrays_again_is_refused():
     with pytest.raises(UnsupportedAccounting, match="Several threads"):
         looked_at(WorkArrays())
+
+
+@pytest.mark.parametrize("what", ["mean", "constant", "whole", "large"])
+def test_layers_that_mix_rows_of_a_kind_are_found(what):
+    """Of columns that are constant, of whole numbers and of large ones only."""
+    with pytest.raises(UnsupportedAccounting, match="one record would then change"):
+        looked_at(Careless(what))
 
 
 @pytest.mark.parametrize("layer", [Own(), ReLU()])

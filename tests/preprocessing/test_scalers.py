@@ -99,10 +99,21 @@ def test_float32_is_computed_in_float64(cls):
         warnings.simplefilter("error")
         made = scaler.transform(table)
     assert made.dtype == np.float32
-    with np.errstate(over="ignore"):
-        wanted = scaler.transform(table.astype(np.float64)).astype(np.float32)
+    most = np.finfo(np.float32).max
+    wanted = np.clip(scaler.transform(table.astype(np.float64)), -most, most).astype(np.float32)
     assert np.array_equal(made, wanted)
-    assert not np.isnan(made).any()
+    assert np.isfinite(made).all()
+    assert np.abs(made).max() == most or cls is not PublicScaler
+
+
+@each
+def test_no_finite_number_becomes_infinite(cls):
+    """The next step would refuse the table, and so tell of one record."""
+    scaler = fitted(cls, SMALL)
+    scaler.scale_ = np.full_like(scaler.scale_, 1e-3)
+    rows = SMALL.copy()
+    rows[0] = 1e308
+    assert np.isfinite(scaler.transform(rows)).all()
 
 
 def test_a_refused_fit_leaves_the_scaler_as_it_was():

@@ -106,7 +106,7 @@ class PlanLedger(BudgetAccountant):
             if not _begun(self.path):
                 raise LedgerError("there is no such file, or it is empty")
             states = self._states()
-        except (OSError, ValueError) as error:  # PrivacyBudgetExceeded is a ValueError
+        except Exception as error:  # a damaged file may fail in any way
             return f"{_DONE[done]}, and the ledger {self.path} cannot be read: {error}\n{_LOOK}"
         if "spent" in states:
             return f"the plan is charged to the ledger {self.path}"
@@ -125,10 +125,21 @@ class PlanLedger(BudgetAccountant):
         return f"nothing was spent, and the plan can run again: the ledger {self.path} does not charge it"
 
     def _states(self) -> set[str]:
-        """States of the plan's rows in the file."""
-        return {
-            fit["state"] for fit in self.ledger() if f"(plan {self._plan.id})" in fit["estimator"]
-        }
+        """States of the plan's rows in the file.
+
+        Raises
+        ------
+        LedgerError
+            If a row is not as ledgers write them, or if the row that this process made is gone.
+        """
+        fits = self.ledger()
+        for fit in fits:
+            if fit["state"] not in _DONE or not isinstance(fit["estimator"], str):
+                raise LedgerError("a row of it is damaged")
+        states = {fit["state"] for fit in fits if f"(plan {self._plan.id})" in fit["estimator"]}
+        if self._made is not None and self._made.state == "reserved" and not states:
+            raise LedgerError("it has no row of this plan, which this process had made")
+        return states
 
 
 _DONE = {

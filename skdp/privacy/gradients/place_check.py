@@ -45,7 +45,7 @@ REUSED = (
     "arrays from every call and share no work arrays between calls"
 )
 VALUES = (np.nan, np.inf, -np.inf, 1e38, -1e38, 1e-40, 0.0)  # that other rows are filled with
-LARGE = 1e3  # by which other rows are multiplied
+LARGE = (1e3, 1e10, 1e-10)  # by which other rows are multiplied
 SHUFFLES = 6  # a choice: a place that differs would have to hold rows of its own kind each time
 
 
@@ -111,6 +111,7 @@ def check_places(
                 raise UnsupportedAccounting(MOVED.format(order.size))
         for what, values in _others(X):
             _look_beside(function, whole, X, y, what, values)
+        _look_at_equal_rows(function, X, y)
         if not _agree(whole, kept, np.arange(ROWS)):
             raise UnsupportedAccounting(REUSED)
         if not all(map(_products_stay, kept)):
@@ -157,9 +158,12 @@ def _others(X: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.float64]]]
     """What other rows hold: in words, and 64 rows of it."""
     for value in VALUES:
         yield f"{value:g}", np.full_like(X, value)
-    yield "larger numbers", LARGE * X
+    for factor in LARGE:
+        yield f"numbers {factor:g} times as large", factor * X
+    yield "whole numbers", np.rint(4 * X)
     yield "the same numbers", np.roll(X, 1, axis=0)
     yield "the numbers of one row", np.tile(X[:1], (ROWS, 1))
+    yield "whole numbers of one row", np.tile(np.rint(4 * X[:1]), (ROWS, 1))
 
 
 def _look_beside(
@@ -181,6 +185,33 @@ def _look_beside(
         raise UnsupportedAccounting(RAISED.format(type(error).__name__, what)) from error
     if not _agree(whole, pieces, np.arange(0, ROWS, 2), step=2):
         raise UnsupportedAccounting(BESIDE.format(what))
+
+
+def _look_at_equal_rows(
+    function: Callable[[NDArray[np.float64], NDArray[np.float64] | None], Sequence[Piece]],
+    X: NDArray[np.float64],
+    y: NDArray[np.float64] | None,
+) -> None:
+    """Refuse a function whose numbers for equal rows change if one row among them is another one.
+
+    Columns that are constant, or hold whole numbers only, are a branch of their own in functions that look for
+    them.
+    """
+    for row in (X[:1], np.rint(4 * X[:1])):
+        equal = np.tile(row, (ROWS, 1))
+        targets = None if y is None else np.full_like(y, y[0])
+        alone = function(equal, targets)
+        wanted = [[array.copy() for array in arrays_of(piece)] for piece in alone]
+        changed = equal.copy()
+        changed[ROWS // 2] = X[1]
+        rest = np.flatnonzero(np.arange(ROWS) != ROWS // 2)
+        found = function(changed, targets)
+        if len(wanted) != len(found) or not all(
+            _same(a[rest], b[rest])
+            for arrays, piece in zip(wanted, found)
+            for a, b in zip(arrays, arrays_of(piece), strict=True)
+        ):
+            raise UnsupportedAccounting(BESIDE.format("another row among equal ones"))
 
 
 def _orders(rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
