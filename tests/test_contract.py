@@ -18,7 +18,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import StackingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -874,7 +874,7 @@ def test_grid_search(cls):
 @each_private
 def test_a_search_is_named_as_unpaid(name):
     X, y = data(name)
-    search = GridSearchCV(make(name), {"epsilon": [1.0, 2.0]}, cv=2)
+    search = GridSearchCV(make(name), {"epsilon": [1.0, 2.0]}, cv=KFold(2))
     with pytest.warns(PrivacyLeakWarning, match="search"):
         search.fit(X, y)
     assert any(
