@@ -227,7 +227,7 @@ def _said(line: str) -> Finding:
 
 
 def steps_before(pipeline: Any, inner: object) -> list[object]:
-    """The steps of a Pipeline before that of a private estimator; before the last private step if it is a copy."""
+    """The steps of a Pipeline before the one with a private estimator, or before the last such one for a copy."""
     steps = [step[1] for step in pipeline.steps]
     for place, step in enumerate(steps):
         if step is inner or any(held is inner for held in nested(step)):

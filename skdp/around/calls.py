@@ -33,8 +33,10 @@ from skdp.exceptions import PrivacyLeakWarning
 
 __all__ = ["carried", "forget", "hand_on", "lines_around", "notice", "paid_before"]
 
-_RECORD = "_around_record"  # in the `__dict__` of an estimator, until its fit ends
-_CALL = "<skdp: this call>"  # in the local variables of the outermost caller, as long as it runs
+# An estimator has its record under this name in its `__dict__` until its fit ends.
+_RECORD = "_around_record"
+# The outermost caller has its call under this name among its local variables for as long as it runs.
+_CALL = "<skdp: this call>"
 _VALIDATION = "sklearn.model_selection._validation"
 _FUNCTIONS = {
     "cross_validate",
@@ -111,8 +113,9 @@ def _frames(top: FrameType | None = None) -> Iterator[FrameType]:
 def _other_tops() -> list[FrameType]:
     """The tops of the stacks of all other threads.
 
-    The top of this thread is the caller itself. In a variable of it, that would be a cycle, and all frames around
-    would live, with what they hold, until the garbage collector comes.
+    The top of this thread is the frame of the function that asks. A local variable of this function that held the
+    frame would make a cycle, and no frame around it, nor its variables, would be freed before a garbage
+    collection.
     """
     me = threading.get_ident()
     return [top for who, top in sys._current_frames().items() if who != me]

@@ -16,7 +16,7 @@ class PrivateKind:
 
 
 def _is_class(kind: type, module: str, name: str) -> bool:
-    """Whether a class is that of this name, as users import it. A module's own `__getattr__` is not asked."""
+    """Whether users import a class under this name. A module's own `__getattr__` is not asked."""
     if kind.__name__ != name or kind.__module__.partition(".")[0] != module.partition(".")[0]:
         return False
     return vars(sys.modules.get(module, sys)).get(name, kind) is kind

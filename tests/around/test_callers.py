@@ -49,6 +49,7 @@ from skdp import (
 )
 from skdp.around.callers import _SAFE, _WORDS
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
+from tests.around.leaks import leak_warnings as leaks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))
@@ -72,17 +73,6 @@ def classifier(cls=DPIGHTClassifier, **params):
 
 def regressor(**params):
     return DPIGHTRegressor(**{**SETTINGS, **params})
-
-
-def leaks(call):
-    """Messages about leaks, without those of the seed and of labels."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        call()
-    found = [w for w in found if issubclass(w.category, PrivacyLeakWarning)]
-    return [
-        w for w in found if not str(w.message).startswith(("random_state is a seed", "classes"))
-    ]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from sklearn.model_selection import (
 
 from skdp import DPIGHTClassifier, DPIGHTRegressor
 from skdp.around.splitters import about_splitter
-from skdp.exceptions import PrivacyLeakWarning
+from tests.around.leaks import leaks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -40,14 +40,6 @@ SETTINGS = {"epsilon": 5.0, "delta": 1e-6, "clip_norm": 1.0, "learning_rate": 0.
 
 def classifier(**params):
     return DPIGHTClassifier(**{**SETTINGS, "classes": (0, 1), **params})
-
-
-def leaks(call):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        call()
-    found = [str(w.message) for w in found if issubclass(w.category, PrivacyLeakWarning)]
-    return [text for text in found if "seed" not in text.partition(":")[0]]
 
 
 def members(splitter, groups_too, *worlds):

@@ -50,7 +50,7 @@ from skdp import (
     PublicScaler,
 )
 from skdp.around.steps import SAFE_STEPS
-from skdp.exceptions import PrivacyLeakWarning
+from tests.around.leaks import leaks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4))
@@ -66,14 +66,6 @@ SETTINGS = {"epsilon": 5.0, "delta": 1e-6, "clip_norm": 1.0, "learning_rate": 0.
 
 def classifier(**params):
     return DPIGHTClassifier(**{**SETTINGS, "classes": (0, 1), **params})
-
-
-def leaks(call):
-    """Messages of warnings about leaks."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        call()
-    return [str(w.message) for w in found if issubclass(w.category, PrivacyLeakWarning)]
 
 
 def row_alone(rows):

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp import BudgetAccountant, DPIGHTClassifier
 from skdp.around import calls
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
+from tests.around.leaks import leaks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
@@ -33,14 +34,6 @@ SETTINGS = {"epsilon": 5.0, "delta": 1e-6, "clip_norm": 1.0, "learning_rate": 0.
 
 def classifier(**params):
     return DPIGHTClassifier(**{**SETTINGS, "classes": (0, 1), **params})
-
-
-def leaks(call):
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        call()
-    found = [str(w.message) for w in found if issubclass(w.category, PrivacyLeakWarning)]
-    return [text for text in found if not text.startswith("random_state is a seed")]
 
 
 def lines(model):
