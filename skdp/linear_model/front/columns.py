@@ -27,8 +27,13 @@ MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
 # Standard deviations of the noise that a higher octave needs, more for each octave that it is higher, and at most.
 # Codes for missing answers, such as 999, may lie far above.
-EVIDENCE_HIGHER, EVIDENCE_MORE, EVIDENCE_MOST = 2.5, 0.5, 4.0
-ABOVE = 16  # octaves above the fullest one in which the highest is looked for
+EVIDENCE_HIGHER, EVIDENCE_MORE, NEXT = 2.5, 0.5, 4
+# From `NEXT` octaves on, with HIGH - LOW + 1 looks a column: the normal tail beyond it, times the looks, is below 1e-5.
+SURELY = 5.2
+# Least mean square of a cut column over its squared window; and standard deviations of its noise that an octave's count
+# must show to take part in this mean.
+FILLED, SHOWN = 0.1, 1.5
+MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
 MARGIN = 1.25  # of a reach
 UPPER = 0.95  # quantile of the highest octave that becomes the reach
 NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
@@ -63,6 +68,8 @@ class Columns:
         Of the windows; reach is inf for columns that are not seen.
     mean, deviation : ndarray of shape (n_features,)
         Of u = (x - center) / reach.
+    low, high : ndarray of shape (n_features,)
+        Ends to which values are clipped, in the fit and in predictions.
     is_centered : bool
         Whether columns are centred: not without an intercept, and not for CSR rows.
     """
@@ -71,6 +78,8 @@ class Columns:
     reach: np.ndarray
     mean: np.ndarray
     deviation: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
     is_centered: bool
 
     @property
@@ -89,13 +98,19 @@ class Columns:
         """The fitted attribute ``fill_values_``: a missing value counts as the centre of its column."""
         found = np.zeros(self.center.size)
         found[self.seen] = self._scaled()[0]
-        return {"fill_values_": found}
+        return {"fill_values_": found, "feature_bounds_": np.stack([self.low, self.high])}
+
+    def window(self, chosen: np.ndarray) -> Standardization:
+        """The map of chosen columns to u."""
+        ends = self.low[chosen], self.high[chosen]
+        return Standardization.make(self.center[chosen], self.reach[chosen], *ends)
 
     def rows(self, records: PrivateRecords) -> PrivateRecords:
         """Standardized records of the columns that are seen; the intercept's feature is 1."""
         seen = self.seen
         few = records if seen.size == records.n_features else records.restricted(seen)
-        return few.standardized(Standardization.make(*self._scaled())).with_intercept(1.0)
+        ends = self.low[seen], self.high[seen]
+        return few.standardized(Standardization.make(*self._scaled(), *ends)).with_intercept(1.0)
 
     def outward(self, theta: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Turn parameters for the rows above into those for the user's rows.
@@ -143,7 +158,7 @@ def standardize(
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
     counts, reach = released_reaches(shares, records, of_reach, own)
-    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), centered)
+    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), -reach, reach.copy(), centered)
     if not np.isfinite(reach).any():
         return columns
     variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
@@ -191,7 +206,16 @@ def released_reaches(
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
-    known, own = posterior_of_tops(counts, noise, records.n_units)
+    top, sure = highest_octaves(counts, noise, records.n_units, least)
+    top = _of_the_bulk(counts, noise, records.n_units, top)
+    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
+
+
+def highest_octaves(
+    counts: np.ndarray, noise: float, n: int, least: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Number of each column's highest octave, and whether its own counts show that it is there."""
+    known, own = posterior_of_tops(counts, noise, n)
     below = np.cumsum(known, axis=1)
     top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
     place = np.arange(counts.shape[1])
@@ -200,11 +224,26 @@ def released_reaches(
     # Other columns may say where a column probably lies; only its own counts say that it does.
     sure &= np.where(near, own, -np.inf).max(axis=1) > least
     above = place - top[:, None]
-    higher = (above > 0) & (above <= ABOVE)
-    needed = np.minimum(EVIDENCE_HIGHER + EVIDENCE_MORE * above, EVIDENCE_MOST)
-    higher &= counts > needed * noise
-    top = np.where(higher, place, top[:, None]).max(axis=1)
-    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
+    needed = np.where(above < NEXT, EVIDENCE_HIGHER + EVIDENCE_MORE * above, SURELY)
+    higher = (above > 0) & (counts > needed * noise)
+    return np.where(higher, place, top[:, None]).max(axis=1), sure
+
+
+def _of_the_bulk(counts: np.ndarray, noise: float, n: int, top: np.ndarray) -> np.ndarray:
+    """Octaves at which columns are cut, so that their bulk fills the window: the highest one for most columns.
+
+    Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest octave. The mean
+    square over the squared window is then tiny, and a slope would follow from few cells.
+    """
+    place = np.arange(counts.shape[1])
+    parts = np.where((counts > SHOWN * noise) & (place <= top[:, None]), counts / n, 0.0)
+    above = parts.sum(axis=1)[:, None] - np.cumsum(parts, axis=1)
+    # Cells of an octave are taken as uniform in it.
+    shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (HIGH - LOW))
+    below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
+    fills = (above + below + noise / n >= FILLED) & (place <= top[:, None])
+    lowered = np.where(fills, place, -1).max(axis=1)
+    return np.where(lowered < 0, top, lowered)
 
 
 def _moments(
@@ -222,8 +261,7 @@ def _moments(
     session, n, d = shares.session, records.n_units, chosen.size
     few = records if d == records.n_features else records.restricted(chosen)
     present = _present(shares, few) if centered else np.ones(d)
-    window = Standardization.make(columns.center[chosen], columns.reach[chosen])
-    few = few.standardized(window).with_intercept(1.0)
+    few = few.standardized(columns.window(chosen)).with_intercept(1.0)
     p = few.n_parameters
     moment = few.second_moment(
         math.sqrt(TYPICAL * d), 1.0, adjacency=session.adjacency, target_weight=0.0
@@ -289,4 +327,6 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
     good = np.flatnonzero(is_good)
     if good.size:
         columns.center[far[good]], columns.reach[far[good]] = last.center[good], width[good]
+        columns.low[far[good]] = last.center[good] - width[good]
+        columns.high[far[good]] = last.center[good] + width[good]
         _moments(shares, records, columns, far[good], ZOOM_PARTS[1] * ZOOM, True)

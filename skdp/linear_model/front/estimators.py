@@ -97,7 +97,8 @@ class FrontDoor(LinearFit):
         else:
             found = self._specialist(choice.solver, problem).solve(session, problem)
         fill = found.attributes.get("fill_values_", np.zeros(problem.records.n_features))
-        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill})
+        ends = found.attributes.get("feature_bounds_", np.array([[-np.inf], [np.inf]]) * np.ones(fill.size))
+        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill, "feature_bounds_": ends})
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         choice = self._choice(problem.records.shape)
@@ -123,7 +124,12 @@ class TakesMissingValues(GLMModel):
         return make(without_missing(X, np.zeros(X.shape[1])))
 
     def _filled(self, X: Any) -> Any:
-        return without_missing(X, self.fill_values_)
+        X = without_missing(X, self.fill_values_)
+        if hasattr(X, "indptr"):
+            X = X.copy()
+            X.data = np.clip(X.data, self.feature_bounds_[0][X.indices], self.feature_bounds_[1][X.indices])
+            return X
+        return np.clip(X, *self.feature_bounds_)
 
     def _with_names(self, made: Any) -> Any:
         """The model behind a step that fills in what `_filled` does: always, as no record may decide that."""

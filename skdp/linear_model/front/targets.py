@@ -22,6 +22,7 @@ ATOM = (
 )
 PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
+SURELY = 5.2
 PURPOSE = "range of the targets"
 
 
@@ -42,8 +43,10 @@ def released_target_range(
     counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
     plan = shares.plan(PARTS[0] * share, PURPOSE)
     counts = session.gaussian(counted, plan)
-    known, _ = posterior_of_tops(counts, max(session.noise_std(counted, plan), 0.25), n)
+    noise = max(session.noise_std(counted, plan), 0.25)
+    known, _ = posterior_of_tops(counts, noise, n)
     top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
+    top = max([top, *np.flatnonzero(counts[0] > SURELY * noise)])
     center, reach, last = np.zeros(1), np.array([2.0 ** (LOW + top)]), PARTS[1] * share
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
