@@ -136,7 +136,7 @@ class Columns:
 
 
 def standardize(
-    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float
+    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float, given: np.ndarray | None = None
 ) -> Columns:
     """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
