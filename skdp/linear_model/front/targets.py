@@ -25,6 +25,7 @@ PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
 SURELY = 5.5
 OWN_TARGET = 3.0
+ABOVE_TOP, LEFT, LOST = eval(__import__('os').environ.get('ABT','(2.5,.2,.2)'))
 MARGIN = float(__import__("os").environ.get("MARGIN", "3"))  # of the reach
 PURPOSE = "range of the targets"
 
@@ -68,14 +69,14 @@ def released_target_range(
         share = min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
     targets, last = records.of_targets(), PARTS[1] * share
     if given is None:
-        center, (highest, found) = np.zeros(1), _highest(shares, targets, PARTS[0] * share)
+        center, (highest, above, found) = np.zeros(1), _highest(shares, targets, PARTS[0] * share)
         reach = np.array([2.0 ** (LOW + highest)])
         if not found:
             return TargetWindow(0.0, 0.0, highest, 0.0, 0.0)
     else:
         center, reach = _between(given, records.fit_intercept)
         far = math.log2(max(abs(end - center[0]) for end in given))
-        highest = min(max(math.ceil(far) - LOW, 0), HIGH - LOW)
+        highest = above = min(max(math.ceil(far) - LOW, 0), HIGH - LOW)
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
         windows = narrowed(
@@ -90,11 +91,18 @@ def released_target_range(
             break
         center, reach = spread.center, LAST * spread.deviation
         spread = released_spread(shares, targets, last, center, reach, PURPOSE)
+    if spread.beyond.max() > LOST and above > highest and shares.left >= LEFT:
+        # Most targets are near each other, and the others far away: the window must hold both.
+        reach, highest = np.array([2.0 ** (LOW + above)]), above
+        spread = released_spread(shares, targets, last, np.zeros(1), reach, PURPOSE)
     return _window(spread, highest, records.fit_intercept, given)
 
 
-def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int, bool]:
-    """Release the number of the targets' highest octave, and whether their counts show that they lie near it."""
+def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int, int, bool]:
+    """Release counts by octaves: the number of the targets' highest octave, and the next likely one above it.
+
+    Last, whether the counts show that targets lie there at all.
+    """
     session = shares.session
     counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
     plan = shares.plan(share, PURPOSE)
@@ -103,7 +111,9 @@ def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int
     known, own = posterior_of_tops(counts, noise, targets.n_units)
     top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
     top = max([top, *(int(k) for k in np.flatnonzero(counts[0] > SURELY * noise))])
-    return top, bool(own[0].max() > OWN_TARGET)
+    rest = np.where(np.arange(own.shape[1]) > top + 1, own[0], -np.inf)
+    above = int(rest.argmax()) if rest.max() > ABOVE_TOP else top
+    return top, above, bool(own[0].max() > OWN_TARGET)
 
 
 def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -45,8 +45,8 @@ class Spread:
         Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
     atom : ndarray of shape (n_features,)
         The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
-    beyond : ndarray of bool of shape (n_features, 2)
-        Whether values surely lie below the window, and above it.
+    beyond : ndarray of shape (n_features, 2)
+        Parts of the values that surely lie below the window, and above it; else 0.
     """
 
     center: np.ndarray
@@ -96,7 +96,8 @@ def released_spread(
     wide = _log_mean(fit[:, smooth])
     of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
     of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
-    beyond = parts[:, [0, -1]] > SEEN * noise + LEAST_SEEN
+    beyond = parts[:, [0, -1]]
+    beyond = np.where(beyond > SEEN * noise + LEAST_SEEN, beyond, 0.0)
     return Spread(middle + reach * center, reach * deviation, of_spread, of_atom, beyond)
 
 
