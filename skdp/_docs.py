@@ -359,7 +359,7 @@ coef_ : ndarray of shape (n_features,)
     "prediction_bounds_": """\
 prediction_bounds_ : tuple of (float, float)
     The bounds (low, high) to which `predict` is cut, public or released. They are ``y_bounds`` where a range is
-    given, else 1.5 times ``target_reach_`` below and above ``target_center_``. They are infinite with
+    given, else twice ``target_reach_`` below and above ``target_center_``. They are infinite with
     ``bounded=False`` and where nothing of y is given or released.""",
     "prediction_bounds_.given": """\
 prediction_bounds_ : tuple of (float, float)
