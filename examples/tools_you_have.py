@@ -195,9 +195,7 @@ def onnx_page():
         "skl2onnx does not know the cut around a regressor",
         "TransformedTargetRegressor" in str(refused),
     )
-    session = onnxruntime.InferenceSession(
-        to_onnx(plain.regressor_, table[:1]).SerializeToString()
-    )
+    session = onnxruntime.InferenceSession(to_onnx(plain.regressor_, table[:1]).SerializeToString())
     (found,) = session.run(None, {session.get_inputs()[0].name: 10 * table})
     low, high = regressor.prediction_bounds_
     so(
