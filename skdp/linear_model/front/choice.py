@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from skdp.linear_model.front.shares import gaussian_mu
 from skdp.privacy import PublicShape
 
-__all__ = ["Choice", "choose", "is_doubtful", "relative_noise"]
+__all__ = ["Choice", "choose", "only_a_constant", "only_frequencies", "relative_noise"]
 
 # Largest `relative_noise` for which moments are released; see "Which method" in the user guide.
 MOST = 3.0
@@ -14,10 +14,10 @@ MOST = 3.0
 NARROW = 100
 # Features from which a dense table is taken for a signal, whose neighbours belong together.
 WIDE = 256
-# Where models of moments are often not much better than a constant, or worse:
-NOISY = 2.0  # `relative_noise` of a classification
-UNITS_PER_CLASS = 25.0  # units times mu, for each class
-FEW = 0.0035  # (d + 1) / (n mu)^1.5 of a regression
+# Units times mu, and more for each feature, below which a regression releases a constant. (It was chosen on inner
+# splits of the training parts of the suite.)
+FEW, EACH = 75.0, 1.0
+HOPELESS = 0.1  # sqrt(d + 1) / (n mu) above which a classification releases only the frequencies of the classes
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,11 @@ def choose(
     return Choice("ight", f"{told} is above {MOST:g}: too many features for moments")
 
 
-def is_doubtful(shape: PublicShape, epsilon: float, delta: float, n_classes: int) -> bool:
-    """Whether a model of moments may be no better than a constant; ``n_classes`` is 0 for a regression."""
-    mass = shape.n_units * gaussian_mu(epsilon, delta)
-    if n_classes:
-        return relative_noise(shape, epsilon, delta) > NOISY or mass < UNITS_PER_CLASS * n_classes
-    return shape.n_features + 1 > FEW * mass**1.5
+def only_a_constant(shape: PublicShape, epsilon: float, delta: float) -> bool:
+    """Whether so few records leave a regression with an intercept a constant only; public numbers decide."""
+    return shape.n_units * gaussian_mu(epsilon, delta) < FEW + EACH * shape.n_features
+
+
+def only_frequencies(shape: PublicShape, epsilon: float, delta: float) -> bool:
+    """Whether so few records leave a classification the frequencies only; public numbers decide."""
+    return math.sqrt(shape.n_features + 1) > HOPELESS * shape.n_units * gaussian_mu(epsilon, delta)

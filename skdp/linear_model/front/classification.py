@@ -13,7 +13,9 @@ import numpy as np
 
 from skdp.base.fit import Solution
 from skdp.linear_model.front import intercepts
-from skdp.linear_model.front.columns import standardize
+from skdp.linear_model.front.choice import only_frequencies
+from skdp.linear_model.front.columns import Columns, standardize
+from skdp.linear_model.front.doubts import FrontSolution, doubt_of_classes
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
@@ -31,7 +33,6 @@ ROUNDS, DAMP = (
     0.1,
 )  # parts of the rest; part of Boehning's bound in the classes' covariance
 STRONGEST = 1e100  # penalty: with a larger one squares overflow, and coefficients are 0 already
-HOPELESS = 0.1  # sqrt(d + 1) / (n mu) above which only the frequencies are released
 COUNTS_NOISE, MOST_COUNTS = 0.05, 0.3  # wanted noise of a frequency; the largest share for it
 CLIP = 0.9  # clip norm of the gradients, over a typical norm under the released frequencies
 FIRST = 2.0 ** np.arange(-4, 4)  # variances of a step that are tried, over the expected one
@@ -50,6 +51,7 @@ def moment_classification(
     *,
     alpha: float = 0.0,
     n_nonzero_coefs: int | None = None,
+    feature_bounds: np.ndarray | None = None,
 ) -> Solution:
     """Fit a logistic or softmax regression.
 
@@ -59,6 +61,8 @@ def moment_classification(
         Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
     n_nonzero_coefs : int, default=None
         Features that are kept after the first step; None keeps all.
+    feature_bounds : ndarray of shape (2, n_features), default=None
+        Public ends of the columns, infinite where none are known.
 
     Returns
     -------
@@ -67,11 +71,11 @@ def moment_classification(
     """
     shares = Shares(session)
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    root, alpha = math.sqrt(records.n_features + 1), min(alpha, STRONGEST)
-    if root > HOPELESS * mass:
-        frequency = _frequencies(shares, records, n_classes, 1.0)
-        return Solution(_start(records, loss, frequency), 0)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN)
+    alpha = min(alpha, STRONGEST)
+    if only_frequencies(records.shape, session.epsilon, session.delta):
+        frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
+        return Solution(_start(records, loss, frequency), 0, none.attributes())
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
     rows = columns.rows(records)
@@ -91,7 +95,13 @@ def moment_classification(
         theta = replace(recalibration, records=model.rows).of(theta)
     elif last:
         theta = intercepts.corrected(shares, model.rows, loss, theta, model.gram)
-    return Solution(columns.outward(theta, kept), len(ROUNDS), columns.fill())
+    doubt = (
+        doubt_of_classes(records.shape, columns.n_seen, *model.signal())
+        if not session.exact
+        else ""
+    )
+    outward = columns.outward(theta, kept)
+    return FrontSolution(outward, len(ROUNDS), columns.attributes(), doubt=doubt)
 
 
 def _plan_recalibration(
@@ -189,6 +199,15 @@ class _Steps:
         self._variance = np.full((j.size, self._variance.shape[1]), self._variance.mean())
         self._turn()
 
+    def signal(self) -> tuple[float, float]:
+        """Variance of the scores in units of the log loss, and how much of it may be noise."""
+        d, binary = self.rows.n_features, self.theta.ndim == 1
+        gram, coef = self.gram[:d, :d], self.theta[:d]
+        if binary:
+            return float(coef @ gram @ coef) * float(self._spread[0]) / 2.0, self._unknown
+        along = coef @ self._of_classes
+        return float(((along * (gram @ along)).sum(axis=0) * self._spread).sum()), self._unknown
+
     def take(self, share: float) -> None:
         """Release a gradient, and take the posterior mean of the step that it asks for."""
         session, binary = self.shares.session, self.theta.ndim == 1
@@ -205,6 +224,7 @@ class _Steps:
             gradient = np.column_stack([-gradient, gradient])
         turned = self._of_features.T @ gradient @ self._of_classes
         step, unknown = posterior_step(turned, self._curvature, noise, self._variance, self._scales)
+        self._unknown = float((self._curvature * unknown).sum())
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + BENT * step**2, LATER
         moved = self._of_features @ step @ self._of_classes.T

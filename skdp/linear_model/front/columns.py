@@ -88,11 +88,27 @@ class Columns:
         shift = self.mean[j] * np.where(np.isfinite(self.reach[j]), self.reach[j], 0.0)
         return self.center[j] + shift, self.reach[j] * self.deviation[j]
 
-    def fill(self) -> dict[str, np.ndarray]:
-        """The fitted attribute ``fill_values_``: a missing value counts as the centre of its column."""
+    @classmethod
+    def none(cls, records: PrivateRecords) -> "Columns":
+        """Columns of which nothing is seen."""
+        d, inf = records.n_features, np.full(records.n_features, math.inf)
+        return cls(np.zeros(d), inf, np.zeros(d), np.ones(d), -inf, inf, False)
+
+    @property
+    def n_seen(self) -> int:
+        """How many columns are seen."""
+        return int(np.isfinite(self.reach).sum())
+
+    def attributes(self) -> dict[str, np.ndarray]:
+        """Fitted attributes: values that missing ones count as, and ends at which values are cut.
+
+        A column that is not seen is not cut: its coefficients are 0.
+        """
         found = np.zeros(self.center.size)
         found[self.seen] = self._scaled()[0]
-        return {"fill_values_": found, "feature_bounds_": np.stack([self.low, self.high])}
+        cut = np.isfinite(self.reach)
+        low, high = np.where(cut, self.low, -math.inf), np.where(cut, self.high, math.inf)
+        return {"fill_values_": found, "feature_bounds_": np.stack([low, high])}
 
     def window(self, chosen: np.ndarray) -> Standardization:
         """The map of chosen columns to u."""
@@ -130,7 +146,13 @@ class Columns:
 
 
 def standardize(
-    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float, given: np.ndarray | None = None
+    shares: Shares,
+    records: PrivateRecords,
+    of_reach: float,
+    of_moments: float,
+    *,
+    own: float,
+    given: np.ndarray | None = None,
 ) -> Columns:
     """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
@@ -227,9 +249,7 @@ class ColumnWindows:
         high = np.where(self.ends[1] > low, np.minimum(high, self.ends[1]), high)
         if not centered:  # zeros of a CSR matrix stay zeros
             low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
-        return Columns(
-            self.center, self.reach.copy(), np.zeros(d), np.ones(d), low, high, centered
-        )
+        return Columns(self.center, self.reach.copy(), np.zeros(d), np.ones(d), low, high, centered)
 
     def is_doubtful(self, square: np.ndarray) -> np.ndarray:
         """Whether noise alone may have made the window of a column.

@@ -16,9 +16,17 @@ from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
-from skdp.linear_model.front.choice import Choice, choose, is_doubtful
+from skdp._export import clipper, scale_clipper
+from skdp.linear_model.front.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.front.classification import moment_classification
-from skdp.linear_model.front.regression import is_constant, moment_regression
+from skdp.linear_model.front.doubts import FrontSolution
+from skdp.linear_model.front.public_bounds import (
+    check_feature_bounds,
+    check_target_bounds,
+    column_ends,
+)
+from skdp.linear_model.front.regression import moment_regression
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.glm import (
     GLMClassifier,
     GLMModel,
@@ -42,29 +50,41 @@ class FrontDoor(LinearFit):
     solver_: str
     solver: str
     n_nonzero_coefs: int | None
+    feature_bounds: Any
     verbose: Any
+    _free_if_none = LinearFit._free_if_none | {"feature_bounds", "y_bounds"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, SOLVERS)
         check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
+        check_feature_bounds(self.feature_bounds)
 
     def _choice(self, shape: PublicShape) -> Choice:
         return choose(self.solver, shape, self.epsilon, self.delta, self.n_nonzero_coefs)
 
     def _warn_few(self, mass: float, problem: Problem) -> bool:
-        """Warn by public numbers if a model may be no better than a constant; say whether."""
-        shape, classes = problem.records.shape, problem.fitted.get("classes_", ())
-        doubtful = is_doubtful(shape, self.epsilon, self.delta, len(np.asarray(classes)))
-        if doubtful:
+        """Warn by public numbers if only a constant can be released; say whether."""
+        shape = problem.records.shape
+        hopeless = self._choice(shape).solver == "moments" and self._is_hopeless(problem)
+        if hopeless:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {shape.n_features} features: the "
-                f"model may be no better than a constant; what helps is more {shape.unit}s, fewer features or "
-                "a larger epsilon",
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} too few for {shape.n_features} features: "
+                f"only a constant is released, and it may be far off; what helps is more {shape.unit}s, fewer "
+                "features or a larger epsilon",
                 UtilityWarning,
             )
-        return doubtful
+        return hopeless
+
+    @abstractmethod
+    def _is_hopeless(self, problem: Problem) -> bool:
+        """Whether so few records leave a constant only; public numbers decide."""
+
+    def _warn_after(self, solution: Solution) -> None:
+        super()._warn_after(solution)
+        if isinstance(solution, FrontSolution) and solution.doubt:
+            warn_user(solution.doubt, UtilityWarning)
 
     def _warn_probabilities(self, mass: float, problem: Problem) -> None:
         """`_warn_few` has said it."""
@@ -89,27 +109,50 @@ class FrontDoor(LinearFit):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         check_features(self.n_nonzero_coefs, problem.records.n_features)
         choice = self._choice(problem.records.shape)
-        if choice.solver == "moments":
-            # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
-            size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
-            session.require_feasible(size, 1, self._largest_step(session, problem))
-            found = self._moments(session, problem)
-        else:
-            found = self._specialist(choice.solver, problem).solve(session, problem)
-        fill = found.attributes.get("fill_values_", np.zeros(problem.records.n_features))
-        ends = found.attributes.get("feature_bounds_", np.array([[-np.inf], [np.inf]]) * np.ones(fill.size))
-        more = {k: found.attributes[k] for k in ("target_center_", "target_reach_", "prediction_bounds_") if k in found.attributes}
-        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill, "feature_bounds_": ends, **more})
+        if choice.solver != "moments":
+            return self._solved_by_specialist(choice.solver, session, problem)
+        # No step takes more. So an enormous epsilon is refused here, and not after half of the releases.
+        size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
+        session.require_feasible(size, 1, self._largest_step(session, problem))
+        found = self._moments(session, problem)
+        return replace(found, attributes={"solver_": "moments", **found.attributes})
+
+    def _solved_by_specialist(
+        self, solver: str, session: PrivacySession, problem: Problem
+    ) -> Solution:
+        if self.feature_bounds is not None:
+            raise ValueError(
+                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not scale "
+                "columns: leave feature_bounds out, or give solver='moments'"
+            )
+        specialist, d = self._specialist(solver, problem), problem.records.n_features
+        found = specialist.solve(session, problem)
+        more = self._of_specialist(specialist, found)
+        known = {"solver_": solver, "fill_values_": np.zeros(d), "feature_bounds_": unbounded(d)}
+        return replace(found, attributes={**known, **more})
+
+    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
+        """Further fitted attributes of a specialist's solution."""
+        return {}
+
+    def _column_ends(self, problem: Problem) -> np.ndarray | None:
+        """The public ends of the columns, of shape (2, n_features)."""
+        names = problem.fitted.get("feature_names_in_")
+        return column_ends(self.feature_bounds, problem.records.n_features, names)
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         choice = self._choice(problem.records.shape)
         return {"solver": f"{choice.solver}: {choice.reason}"}
 
 
-class TakesMissingValues(GLMModel):
-    """Missing values count as the centre of their column; comes first among the bases of a front door."""
+class TakesAnyCell(GLMModel):
+    """Missing values count as the centre of their column, and far values are cut at the ends of its window.
+
+    It comes first among the bases of a front door.
+    """
 
     fill_values_: np.ndarray
+    feature_bounds_: np.ndarray
     _missing = True
     _record_checks = "numeric, not infinite"
     _choice: Callable[[PublicShape], Choice]
@@ -125,23 +168,69 @@ class TakesMissingValues(GLMModel):
         return make(without_missing(X, np.zeros(X.shape[1])))
 
     def _filled(self, X: Any) -> Any:
-        X = without_missing(X, self.fill_values_)
-        if hasattr(X, "indptr"):
-            X = X.copy()
-            X.data = np.clip(X.data, self.feature_bounds_[0][X.indices], self.feature_bounds_[1][X.indices])
-            return X
-        return np.clip(X, *self.feature_bounds_)
+        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        scores, base = super()._scores(X), _of_absent_cells(self.feature_bounds_)
+        if hasattr(X, "indptr") and base.any():
+            scores = scores + np.asarray(self.coef_ @ base)
+        return scores
 
     def _with_names(self, made: Any) -> Any:
-        """The model behind a step that fills in what `_filled` does: always, as no record may decide that."""
+        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
         # The mean of one number is this number.
         filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
         filler.fit(self.fill_values_.reshape(1, -1))
-        made.n_features_in_ = self.fill_values_.size
-        return make_pipeline(super()._with_names(filler), made)
+        steps, d = [super()._with_names(filler)], self.fill_values_.size
+        made.n_features_in_ = d
+        if np.isfinite(self.feature_bounds_).any():
+            steps.append(self._clipper(made))
+        return make_pipeline(*steps, made)
+
+    def _clipper(self, made: Any) -> Any:
+        """The step that cuts columns; where nothing is centred, one that takes CSR matrices and divides as well."""
+        low, high = self.feature_bounds_
+        whole = np.where(np.isfinite(high), high, 1.0)
+        scaled = scale_clipper(self.fill_values_, (np.where(np.isfinite(low), low, -1.0), whole))
+        if scaled is None:
+            return clipper(low, high, high.size)
+        made.coef_ = (
+            made.coef_.multiply(whole).tocsr()
+            if hasattr(made.coef_, "tocsr")
+            else made.coef_ * whole
+        )
+        return scaled
+
+
+def unbounded(n_features: int) -> np.ndarray:
+    """Ends that cut nothing, of shape (2, n_features)."""
+    return np.outer([-math.inf, math.inf], np.ones(n_features))
+
+
+def within_bounds(X: Any, ends: np.ndarray) -> Any:
+    """X with each cell cut at the ends of its column, in the same type; X itself without ends."""
+    if not np.isfinite(ends).any():
+        return X
+    if is_cupy(X) or is_cupy(getattr(X, "data", None)):
+        import cupy
+
+        ends = cupy.asarray(ends)
+    if not hasattr(X, "indptr"):
+        return X.clip(ends[0], ends[1])
+    cut, base = X.copy(), _of_absent_cells(ends)
+    cut.data = cut.data.clip(ends[0][cut.indices], ends[1][cut.indices]) - base[cut.indices]
+    return cut
+
+
+def _of_absent_cells(ends: Any) -> Any:
+    """Value of a cell that a CSR matrix does not store: 0, or the end near it of a window that leaves out 0.
+
+    `within_bounds` subtracts it from the stored cells, and `_scores` adds it to all scores.
+    """
+    return ends[0].clip(0.0, None) + ends[1].clip(None, 0.0)
 
 
 def without_missing(X: Any, values: np.ndarray) -> Any:
@@ -161,7 +250,7 @@ def without_missing(X: Any, values: np.ndarray) -> Any:
 
 
 @document()
-class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
+class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
@@ -258,6 +347,7 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
         class_weight=None,
         fit_intercept=True,
         solver="auto",
+        feature_bounds=None,
         classes=None,
         adjacency="replace-one",
         unit="record",
@@ -274,6 +364,7 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.feature_bounds = feature_bounds
         self.classes = classes
         self.adjacency = adjacency
         self.unit = unit
@@ -300,8 +391,11 @@ class DPLogisticRegression(TakesMissingValues, GLMClassifier, FrontDoor):
         k = np.asarray(problem.fitted["classes_"]).size
         return moment_classification(
             session, problem.records, problem.loss, k, alpha=self._alpha(problem),
-            n_nonzero_coefs=self.n_nonzero_coefs,
+            n_nonzero_coefs=self.n_nonzero_coefs, feature_bounds=self._column_ends(problem),
         )  # fmt: skip
+
+    def _is_hopeless(self, problem: Problem) -> bool:
+        return only_frequencies(problem.records.shape, self.epsilon, self.delta)
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = dict(
@@ -347,7 +441,7 @@ def log_weights(class_weight: Any, classes: Any) -> np.ndarray | None:
 
 
 @document(DPLogisticRegression)
-class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
+class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDoor):
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
@@ -434,6 +528,9 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         n_nonzero_coefs=None,
         fit_intercept=True,
         solver="auto",
+        feature_bounds=None,
+        y_bounds=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -446,6 +543,9 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         self.n_nonzero_coefs = n_nonzero_coefs
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.feature_bounds = feature_bounds
+        self.y_bounds = y_bounds
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public
@@ -453,16 +553,30 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         self.random_state = random_state
         self.verbose = verbose
 
-    def predict(self, X):
-        import os
-        p = super().predict(X)
-        return p if os.environ.get("NOCUT") else np.clip(p, *self.prediction_bounds_)
+    def _check_targets(self) -> None:
+        super()._check_targets()
+        check_target_bounds(self.y_bounds)
 
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
-        return moment_regression(session, problem.records, self.n_nonzero_coefs)
+        return moment_regression(
+            session,
+            problem.records,
+            self.n_nonzero_coefs,
+            y_bounds=self._given_bounds(),
+            feature_bounds=self._column_ends(problem),
+        )
+
+    def _is_hopeless(self, problem: Problem) -> bool:
+        shape = problem.records.shape
+        return self.fit_intercept and only_a_constant(shape, self.epsilon, self.delta)
+
+    def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
+        names = ("target_center_", "target_reach_")
+        known = {name: found.attributes[name] for name in names if name in found.attributes}
+        return {"target_center_": 0.0, "target_reach_": 0.0, **known}
 
     def _largest_step(self, session: PrivacySession, problem: Problem) -> float:
-        return LARGEST_MEAN if is_constant(session, problem.records) else LARGEST_STEP
+        return LARGEST_MEAN if self._is_hopeless(problem) else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
         common = {
@@ -480,7 +594,11 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         if solver == "ight":
             from skdp.linear_model.ight.estimators import DPIGHTRegressor
 
-            return DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
-        from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
+            made: Any = DPIGHTRegressor(n_nonzero_coefs=self.n_nonzero_coefs, **common)
+        else:
+            from skdp.linear_model.sgd.estimators import DPLSSGDRegressor
 
-        return DPLSSGDRegressor(**common)
+            made = DPLSSGDRegressor(**common)
+        if self.y_bounds is not None:
+            made.y_bounds = self.y_bounds  # read by `InTargetUnits`
+        return made

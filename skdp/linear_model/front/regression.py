@@ -13,7 +13,9 @@ import numpy as np
 from scipy.special import erf
 
 from skdp.base.fit import Solution
-from skdp.linear_model.front.columns import standardize
+from skdp.linear_model.front.choice import only_a_constant
+from skdp.linear_model.front.columns import Columns, standardize
+from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
@@ -22,7 +24,7 @@ from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["is_constant", "moment_regression"]
+__all__ = ["moment_regression"]
 
 # All chosen on inner splits of the training parts of the suite and on generated tables.
 REACH, MOMENTS = 0.06, 0.08  # shares of mu^2 for the columns
@@ -52,9 +54,8 @@ MEAN_NOISE, FARTHEST = (
     0.06,
     100.0,
 )  # of that mean, over the deviation, for which its clip goes farther out
-# Units times mu, and more for each feature, below which a constant is released. Then the range of the targets
-# takes a share between two limits, the larger one where units times mu are below a mass; the mean takes the rest.
-FEW, EACH = 75.0, 1.0
+# Where few records leave a constant only, the range of the targets takes a share between two limits, the larger one
+# where units times mu are below a mass; the mean takes the rest.
 FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 # Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
 # show: as far out go the residuals that the mean must not leave out.
@@ -78,7 +79,7 @@ def moment_regression(
     y_bounds : tuple of (float, float), default=None
         Public ends of the targets.
     feature_bounds : ndarray of shape (2, n_features), default=None
-        Public ends of the columns; NaN where none are known.
+        Public ends of the columns, infinite where none are known.
 
     Returns
     -------
@@ -87,12 +88,12 @@ def moment_regression(
     """
     shares = Shares(session)
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    if is_constant(session, records):
+    if records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta):
         return _constant(shares, records, y_bounds)
     columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
     window = released_target_range(shares, records, given=y_bounds)
     if not window.reach:
-        return Solution(np.zeros(records.n_parameters), 0, _found(window, columns.fill()))
+        return _nothing(records, window)
     center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
@@ -110,7 +111,7 @@ def moment_regression(
     share = model.rescaled(left * FAR)
     model.expect_bias()
     model.take(share, far)
-    theta = model.theta
+    theta, doubt_of_mean = model.theta, 0.0
     if records.fit_intercept:
         cut = (
             max(KEY, far, min(FARTHEST, 0.5 * MEAN_NOISE * mass * math.sqrt(last)))
@@ -118,27 +119,33 @@ def moment_regression(
         )
         residuals = model.rows.residual(theta)
         bound = max(cut, _tail(shares, residuals, FAR_SHARE * last, highest))
-        theta[-1] += _mean(
+        mean, doubt_of_mean = _mean(
             shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation
         )
-        theta[-1] += center
-    return Solution(columns.outward(theta, kept), len(NEAR) + 1, _found(window, columns.fill()))
+        theta[-1] += mean + center
+    doubt = ""
+    if not session.exact:
+        doubt = doubt_of_numbers(
+            records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2
+        )
+    outward, attributes = columns.outward(theta, kept), _found(window, columns)
+    return FrontSolution(outward, len(NEAR) + 1, attributes, doubt=doubt)
 
 
-def _found(window: TargetWindow, more: dict[str, Any]) -> dict[str, Any]:
+def _nothing(records: PrivateRecords, window: TargetWindow) -> FrontSolution:
+    """The model of targets of which nothing was found: 0 for every row."""
+    theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
+    return FrontSolution(theta, 0, attributes, doubt=no_targets(records.shape))
+
+
+def _found(window: TargetWindow, columns: Columns) -> dict[str, Any]:
     """Fitted attributes."""
     return {
         "target_center_": window.center,
         "target_reach_": window.reach,
         "prediction_bounds_": (window.low, window.high),
-        **more,
+        **columns.attributes(),
     }
-
-
-def is_constant(session: PrivacySession, records: PrivateRecords) -> bool:
-    """Whether so few records leave a constant only; public numbers decide."""
-    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
-    return records.fit_intercept and mass < FEW + EACH * records.n_features
 
 
 def _between(
@@ -193,6 +200,11 @@ class _Steps:
         self.deviation = min(self.deviation, now)
         return (1.0 - SCALE) * share
 
+    def signal(self) -> tuple[float, float]:
+        """Variance of the predictions, and how much of it may be noise."""
+        d = self.rows.n_features
+        return float(self.theta[:d] @ self._gram[:d, :d] @ self.theta[:d]), self._unknown
+
     def expect_bias(self) -> None:
         """Let the next step be as long as the robust steps may be wrong."""
         self._variance = self._variance + (BIAS * self.deviation) ** 2 / self.theta.size
@@ -221,6 +233,7 @@ class _Steps:
             self._variance[:, None],
             self._scales,
         )
+        self._unknown = float(inside * self._values @ unknown[:, 0])
         self._variance, self._scales = (unknown + BENT * step**2)[:, 0], LATER
         self.theta = self.theta - self._vectors @ step[:, 0]
 
@@ -243,18 +256,18 @@ def _constant(
     mass = records.n_units * gaussian_mu(shares.session.epsilon, shares.session.delta)
     of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
     window = released_target_range(shares, records, of_range, y_bounds)
-    theta = np.zeros(records.n_parameters)
-    if window.reach:
-        bound = FEW_BOUND * window.reach
-        mean = _mean(shares, records.centered(window.center), bound, shares.left)
-        theta[-1] = window.center + mean
-    return Solution(theta, 0, _found(window, {}))
+    if not window.reach:
+        return _nothing(records, window)
+    theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach
+    mean, _ = _mean(shares, records.centered(window.center), bound, shares.left)
+    theta[-1] = window.center + mean
+    return Solution(theta, 0, _found(window, Columns.none(records)))
 
 
 def _mean(
     shares: Shares, rows: PrivateRecords, bound: float, share: float, expected: float = math.inf
-) -> float:
-    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise.
+) -> tuple[float, float]:
+    """Release the mean of the targets, clipped to ``bound``, shrunk by what is known of its noise; and this noise.
 
     ``expected`` is how large it may be expected to be.
     """
@@ -264,4 +277,5 @@ def _mean(
     mean = float(session.gaussian(total, plan)[0]) / n
     noise = session.noise_std(total, plan) / n
     kept = max(0.0, 1.0 - (noise / mean) ** 2) if mean else 0.0
-    return bound * mean * min(kept, 1.0 / (1.0 + (bound * noise / expected) ** 2))
+    kept = min(kept, 1.0 / (1.0 + (bound * noise / expected) ** 2))
+    return bound * mean * kept, bound * noise

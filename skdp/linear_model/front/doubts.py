@@ -1,0 +1,87 @@
+"""When a fitted model may be no better than a constant, read from what was released.
+
+The noise of the last releases and what the model explains are known after a fit. The noise alone says little: a
+strong model stands it. So the expected loss by noise is compared with a power of the gain. Power, weights and limits
+were chosen on inner splits of the training parts of the suite and on generated tables with tails
+(`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than .02 without a
+warning.
+"""
+
+from dataclasses import dataclass
+
+from skdp.base.fit import Solution
+from skdp.privacy import PublicShape
+
+__all__ = ["FrontSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"]
+
+# Loss of the variance explained that one record more or less makes: with so few records a held-out score is chance.
+OF_A_RECORD = 10.0
+NUMBERS_UNKNOWN, NUMBERS_POWER, NUMBERS_LIMIT = 0.125, 0.3, 0.0327
+CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.1, 0.6, 0.064
+
+
+@dataclass(frozen=True)
+class FrontSolution(Solution):
+    """A solution, and a warning that follows from what was released.
+
+    Attributes
+    ----------
+    doubt : str
+        Empty for none.
+    """
+
+    doubt: str = ""
+
+
+def doubt_of_numbers(
+    shape: PublicShape, n_seen: int, signal: float, unknown: float, mean: float, left: float
+) -> str:
+    """The warning of a regression, or nothing.
+
+    Parameters
+    ----------
+    n_seen : int
+        Columns that were not given up.
+    signal, left : float
+        Variance of the predictions, and mean square of the residuals.
+    unknown, mean : float
+        Variance of the predictions, and of their mean, that is noise.
+    """
+    whole = max(signal + left, 1e-300)
+    loss = (mean + NUMBERS_UNKNOWN * unknown) / whole + OF_A_RECORD / shape.n_units
+    if loss <= NUMBERS_LIMIT * (signal / whole) ** NUMBERS_POWER:
+        return ""
+    return _told(shape, n_seen, signal / whole, "the variance of y")
+
+
+def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: float) -> str:
+    """The warning of a classification, or nothing.
+
+    Parameters
+    ----------
+    n_seen : int
+        Columns that were not given up.
+    signal, unknown : float
+        Variance of the scores in units of the log loss, and how much of it may be noise.
+    """
+    loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units
+    if loss <= CLASSES_LIMIT * max(signal, 0.0) ** CLASSES_POWER:
+        return ""
+    return _told(shape, n_seen, signal / (1.0 + signal), "what tells the classes apart")
+
+
+def _told(shape: PublicShape, n_seen: int, part: float, of: str) -> str:
+    seen = f"{n_seen} of {shape.n_features} columns could be seen"
+    return (
+        f"the model may be no better than a constant: by the released numbers it explains about {part:.0%} of {of}, "
+        f"which {shape.counted()} can hardly tell from noise at this epsilon ({seen}). What helps is more "
+        f"{shape.unit}s, fewer features, feature_bounds= or a larger epsilon"
+    )
+
+
+def no_targets(shape: PublicShape) -> str:
+    """The warning where nothing of the targets was found."""
+    return (
+        f"the size of y cannot be told from noise with {shape.counted()}, so the model predicts 0 for every row: give "
+        f"y_bounds=(low, high) as public numbers, more {shape.unit}s or a larger epsilon"
+    )
