@@ -30,6 +30,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from sklearn import datasets
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -209,4 +210,64 @@ if "--measure" in sys.argv:
     # Seeds make these figures repeatable and are for this only: each fit would say so.
     warnings.filterwarnings("ignore", "random_state is a seed")
     warnings.filterwarnings("ignore", category=UtilityWarning)
+    warnings.filterwarnings("ignore", category=ConvergenceWarning)
     measure((LINE,) if "lines" in sys.argv else (LINE, NET), find_table())
+
+# %%
+# Score over the number of records. Dotted: the same kind of model by scikit-learn, without privacy.
+
+found = read(find_table())
+STYLES = {LINE: ("C1", "o"), NET: ("C0", "s")}
+measures = {table: measure for table, measure, _, _ in found if measure != "log loss"}
+fig, axes = plt.subplots(
+    len(EPSILONS), len(SHOWN), figsize=(13, 6.2), layout="constrained", sharex=True, sharey="col"
+)
+for row, epsilon in zip(axes, EPSILONS):
+    for ax, table in zip(row, SHOWN):
+        for label, (color, marker) in STYLES.items():
+            for shown, look in ((epsilon, {"marker": marker, "markersize": 4}), (math.inf, {"linestyle": ":"})):
+                cells = found[table, measures[table], shown, label]
+                ax.plot(list(cells), list(cells.values()), color=color, **look)
+        ax.set_xscale("log")
+        ax.set_ylim(max(ax.get_ylim()[0], -0.2), None)
+    row[0].set_ylabel(f"epsilon = {epsilon:g}")
+for ax, table in zip(axes[0], SHOWN):
+    ax.set_title(f"{table} ({measures[table].replace('R2', 'R²')})", fontsize=10)
+for ax in axes[-1]:
+    ax.set_xlabel("training rows")
+handles = [Line2D([], [], color=c, marker=m, markersize=4) for c, m in STYLES.values()]
+handles.append(Line2D([], [], color="0.4", linestyle=":"))
+fig.legend(handles, ["line", "net", "without privacy"], loc="outside upper right", ncols=3, frameon=False)
+plt.show()
+
+# %%
+# When does the net overtake? What decides is n mu, the number of records times the budget in Gaussian DP: cells of one
+# n mu look alike whatever their epsilon. Each thin line is a table; the controls, which a line fits, are dashed.
+
+CONTROLS = ("line", "logistic line", "digits")
+fig, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharex=True, sharey=True)
+overtaken = {}
+for ax, kind in zip(axes, ("R2", "accuracy")):
+    tables = [table for table in TABLES if measures.get(table) == kind]
+    for color, table in enumerate(tables):
+        gaps = sorted(
+            (n * gaussian_mu(epsilon, DELTA), found[table, kind, epsilon, NET][n] - score)
+            for epsilon in EPSILONS
+            for n, score in found[table, kind, epsilon, LINE].items()
+        )
+        style = "--" if table in CONTROLS else "-"
+        ax.plot(*zip(*gaps), style, color=f"C{color}", marker=".", linewidth=1, label=table)
+        behind = [amount for amount, gap in gaps if gap <= 0]
+        ahead = [amount for amount, gap in gaps if gap > 0 and amount > max(behind, default=0)]
+        overtaken[table] = (max(behind, default=0), min(ahead, default=math.inf))
+    ax.axhline(0, color="0.3", linewidth=1)
+    ax.axvspan(500, 1000, color="0.9")
+    ax.set_xscale("log")
+    ax.set_xlabel("n mu")
+    ax.set_title(kind.replace("R2", "R²"))
+    ax.legend(frameon=False, fontsize=8, loc="upper left")
+axes[0].set_ylim(-0.65, 0.85)
+axes[0].set_ylabel("net less line")
+for table, (last, first) in overtaken.items():
+    print(f"{table}: the line is ahead up to n mu = {last:,.0f}, the net from {first:,.0f}")
+plt.show()
