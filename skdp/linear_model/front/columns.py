@@ -29,7 +29,7 @@ LEAST_PRESENT = 0.05  # of a column
 # Codes for missing answers, such as 999, may lie far above.
 EVIDENCE_HIGHER, EVIDENCE_MORE, NEXT = 2.5, 0.5, 4
 # From `NEXT` octaves on, with HIGH - LOW + 1 looks a column: the normal tail beyond it, times the looks, is below 1e-5.
-SURELY = 5.2
+SURELY = 5.5
 # Least mean square of a cut column over its squared window; and standard deviations of its noise that an octave's count
 # must show to take part in this mean.
 FILLED, SHOWN = 0.1, 1.5
@@ -157,16 +157,15 @@ def standardize(
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    counts, reach = released_reaches(shares, records, of_reach, own)
+    counts, reach, evidence = released_reaches(shares, records, of_reach, own)
     columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), -reach, reach.copy(), centered)
     if not np.isfinite(reach).any():
         return columns
-    variance, noise = _moments(shares, records, columns, columns.seen, of_moments, centered)
-    square = variance + columns.mean**2
+    variance, noise, square = _moments(shares, records, columns, columns.seen, of_moments, centered)
     taken = _taken_as_standardized(columns) if centered else np.zeros(d, dtype=bool)
-    # Such a column takes all of the norm to which rows are scaled down, and next to nothing of the weight is left.
-    most = TYPICAL * columns.seen.size / LEAST_WEIGHT
-    columns.reach[~taken & (square > max(1.0, OUTSIDE * most))] = np.inf
+    place = np.log2(reach / MARGIN)
+    weak = np.hypot(evidence, np.maximum(square, 0)) < KAPPA
+    columns.reach[~taken & weak & ((place < CORE_LOW) | (place > CORE_HIGH))] = np.inf
     if centered:
         top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
         two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
@@ -206,27 +205,30 @@ def released_reaches(
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
-    top, sure = highest_octaves(counts, noise, records.n_units, least)
+    top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
     top = _of_the_bulk(counts, noise, records.n_units, top)
-    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf)
+    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), evidence
 
 
 def highest_octaves(
     counts: np.ndarray, noise: float, n: int, least: float
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Number of each column's highest octave, and whether its own counts show that it is there."""
     known, own = posterior_of_tops(counts, noise, n)
-    below = np.cumsum(known, axis=1)
-    top = np.minimum((below < UPPER).sum(axis=1), HIGH - LOW)
-    place = np.arange(counts.shape[1])
-    near = np.abs(place - top[:, None]) <= NEAR
-    sure = (known * near).sum(axis=1) > SURE
+    below, place = np.cumsum(known, axis=-1), np.arange(counts.shape[-1])
+    likely = known.argmax(axis=-1)
+    # The upper end of a posterior that has two modes would be a range made of noise.
+    top = np.minimum((below < UPPER).sum(axis=-1), likely + NEXT - 1)
+    top = np.minimum(top, HIGH - LOW)[..., None]
+    near = np.abs(place - top) <= NEAR
+    sure = (known * near).sum(axis=-1) > SURE
     # Other columns may say where a column probably lies; only its own counts say that it does.
-    sure &= np.where(near, own, -np.inf).max(axis=1) > least
-    above = place - top[:, None]
+    evidence = np.where(near, own, -np.inf).max(axis=-1)
+    sure &= evidence > least
+    above = place - top
     needed = np.where(above < NEXT, EVIDENCE_HIGHER + EVIDENCE_MORE * above, SURELY)
     higher = (above > 0) & (counts > needed * noise)
-    return np.where(higher, place, top[:, None]).max(axis=1), sure
+    return np.where(higher, place, top).max(axis=-1), sure, evidence
 
 
 def _of_the_bulk(counts: np.ndarray, noise: float, n: int, top: np.ndarray) -> np.ndarray:
@@ -253,7 +255,7 @@ def _moments(
     chosen: np.ndarray,
     share: float,
     centered: bool,
-) -> tuple[np.ndarray, float]:
+) -> tuple[np.ndarray, float, np.ndarray]:
     """Release means and deviations of the chosen columns; return all variances (else 0), and their noise.
 
     Both come from the second moments of the rows (u, 1).
@@ -271,6 +273,7 @@ def _moments(
     noise = session.noise_std(moment, plan) / n
     both = 0.5 * (released + released.T)
     square, mean = np.diag(both)[:d].copy(), np.zeros(d)
+    plain = square / noise
     if centered:
         whole = max(both[d, d], LEAST_WEIGHT)
         both[:d, d] /= present  # missing values counted as 0
@@ -281,9 +284,14 @@ def _moments(
     columns.mean[chosen] = mean
     least = min(noise, FLOOR * typical) + LEAST_VARIANCE
     columns.deviation[chosen] = np.sqrt(np.maximum(_james_stein(square, noise), least))
-    variance = np.zeros(columns.center.size)
+    variance, ratio = np.zeros((2, columns.center.size))
     variance[chosen] = square
-    return variance, noise
+    ratio[chosen] = plain
+    return variance, noise, ratio
+
+
+CORE_LOW, CORE_HIGH = eval(__import__("os").environ.get("CORE", "(-2,3)"))
+KAPPA = float(__import__("os").environ.get("KAPPA", "5.5"))
 
 
 def _present(shares: Shares, records: PrivateRecords) -> np.ndarray:

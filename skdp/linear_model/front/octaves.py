@@ -34,9 +34,9 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
     terms, own = [], np.full(counts.shape, -np.inf)
     for shape in SHAPES:
         length = len(shape)
-        padded = np.pad(counts, ((0, 0), (length - 1, 0)))
+        padded = np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (length - 1, 0)])
         fit = sum(
-            weight * padded[:, length - 1 - k : padded.shape[1] - k]
+            weight * padded[..., length - 1 - k : padded.shape[-1] - k]
             for k, weight in enumerate(shape)
         )
         square = sum(weight**2 for weight in shape)
@@ -45,11 +45,11 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
             terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
     largest = np.stack(terms).max(axis=0)
     total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
-    likelihood = np.exp(total - total.max(axis=1)[:, None])
+    likelihood = np.exp(total - total.max(axis=-1)[..., None])
     prior = base
     for _ in range(ROUNDS):
         known = likelihood * prior
-        known /= known.sum(axis=1)[:, None]
+        known /= known.sum(axis=-1)[..., None]
         # Of the other columns only: a column's own noise would confirm itself.
-        prior = PSEUDO * base + np.maximum(known.sum(axis=0) - known, 0.0)
+        prior = PSEUDO * base + np.maximum(known.sum(axis=-2, keepdims=True) - known, 0.0)
     return known, own

@@ -22,7 +22,7 @@ ATOM = (
 )
 PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
-SURELY = 5.2
+SURELY = 5.5
 PURPOSE = "range of the targets"
 
 
