@@ -254,8 +254,8 @@ plt.show()
 
 # %%
 # When does the net overtake? What decides is n mu, the number of records times the budget in Gaussian DP: cells
-# of about one n mu look alike whatever their epsilon. Below about n mu = 200 the line wins, or both know
-# nothing; above 600 (the grey band ends there) the net wins wherever no line fits, but for patterns as fine as
+# of about one n mu look alike whatever their epsilon. Below about n mu = 200 the line wins, or neither knows
+# much; above 600 (the grey band ends there) the net wins wherever no line fits, but for patterns as fine as
 # the wave and the moons. Each thin line is a table; the controls, which a line fits, are dashed.
 
 CONTROLS = ("line", "logistic line", "digits")
@@ -268,6 +268,7 @@ for ax, kind in zip(axes, ("R2", "accuracy")):
             (n * gaussian_mu(epsilon, DELTA), found[table, kind, epsilon, NET][n] - score)
             for epsilon in EPSILONS
             for n, score in found[table, kind, epsilon, LINE].items()
+            if n in found[table, kind, epsilon, NET]
         )
         style = "--" if table in CONTROLS else "-"
         ax.plot(*zip(*gaps), style, color=f"C{color}", marker=".", linewidth=1, label=table)
