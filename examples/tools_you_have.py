@@ -27,7 +27,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skdp
-from skdp import BudgetAccountant, DPIGHTClassifier, DPLogisticRegression, PublicScaler
+from skdp import (
+    BudgetAccountant,
+    DPIGHTClassifier,
+    DPIGHTRegressor,
+    DPLogisticRegression,
+    PublicScaler,
+)
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
 from skdp.statistics import mean
 
@@ -182,6 +188,20 @@ def onnx_page():
             f"to_sklearn() of a {name} converts and predicts the same",
             np.array_equal(labels, fitted.predict(table)),
         )
+    regressor = DPIGHTRegressor().fit(X, X[:, 0])
+    plain = regressor.to_sklearn()
+    refused = error_of(lambda: to_onnx(plain, table[:1]))
+    so(
+        "skl2onnx does not know the cut around a regressor",
+        "TransformedTargetRegressor" in str(refused),
+    )
+    session = onnxruntime.InferenceSession(to_onnx(plain.regressor_, table[:1]).SerializeToString())
+    (found,) = session.run(None, {session.get_inputs()[0].name: 10 * table})
+    low, high = regressor.prediction_bounds_
+    so(
+        "its regressor_ converts, and cut to prediction_bounds_ it predicts the same",
+        np.allclose(found.ravel().clip(low, high), regressor.predict(10 * table), rtol=1e-5),
+    )
 
 
 def optuna_page():

@@ -71,6 +71,11 @@ delta : float, default=1e-5
 delta : float, default=1e-5
     Probability with which the epsilon may fail, in [0, 1). Choose it far below 1/n. 0 is pure differential
     privacy. `privacy_` then reports the sampler's error as a delta below 1e-20.""",
+    "bounded": """\
+bounded : bool, default=True
+    Whether `predict` is cut to ``prediction_bounds_``. These are released or public numbers, so a cut costs
+    nothing and changes no coefficient. False leaves ``X @ coef_ + intercept_``. Like every parameter it acts in
+    `fit`: set after a fit, it changes the next one.""",
     "adjacency": """\
 adjacency : {"replace-one", "zero-out", "add-remove"}, default="replace-one"
     What one record (or group) may do between neighbouring data sets. With "replace-one" it takes other
@@ -346,7 +351,23 @@ coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     Coefficients of the features.""",
     "coef_.regressor": """\
 coef_ : ndarray of shape (n_features,)
+    Coefficients of the features. `predict` is cut to ``prediction_bounds_``, so for rows far outside it differs
+    from ``X @ coef_ + intercept_``.""",
+    "coef_.exact": """\
+coef_ : ndarray of shape (n_features,)
     Coefficients of the features.""",
+    "prediction_bounds_": """\
+prediction_bounds_ : tuple of (float, float)
+    The bounds (low, high) to which `predict` is cut, public or released. They are ``y_bounds`` where a range is
+    given, else twice ``target_reach_`` below and above ``target_center_``. They are infinite with
+    ``bounded=False`` and where nothing of y is given or released.""",
+    "prediction_bounds_.given": """\
+prediction_bounds_ : tuple of (float, float)
+    The bounds (low, high) to which `predict` is cut: ``y_bounds``, or infinite with ``bounded=False``.""",
+    "prediction_bounds_.net": """\
+prediction_bounds_ : tuple of (float, float)
+    The ends (low, high) between which all predictions lie. They follow from the range of the targets and
+    ``line_``, which are public or released.""",
     "intercept_.classifier": """\
 intercept_ : ndarray of shape (1,) or (n_classes,)
     Intercept, 0 without ``fit_intercept``.""",

@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["clipper", "name_features", "scale_clipper", "shifted_and_divided", "to_sklearn"]
+__all__ = [
+    "clipped_regressor",
+    "clipper",
+    "name_features",
+    "scale_clipper",
+    "shifted_and_divided",
+    "to_sklearn",
+]
 
 
 def to_sklearn(model: Any) -> Any:
@@ -162,6 +169,22 @@ def clipper(low: Any, high: Any, n_features: int) -> Any:
     clip: Callable[..., Any] = np.clip
     made = FunctionTransformer(clip, kw_args=ends, validate=True, feature_names_out="one-to-one")
     return made.set_output(transform="default").fit(np.zeros((1, n_features)))
+
+
+def clipped_regressor(made: Any, low: float, high: float) -> Any:
+    """A fitted ``TransformedTargetRegressor`` that cuts the predictions of the fitted regressor ``made``."""
+    from sklearn.base import clone
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.preprocessing import FunctionTransformer
+
+    ends = {"a_min": low, "a_max": high}
+    cut = FunctionTransformer(inverse_func=np.clip, inv_kw_args=ends, check_inverse=False)
+    # A frozen regressor learns nothing from the row of zeros, which only brings the rest to a fitted state.
+    around = TransformedTargetRegressor(FrozenEstimator(made), transformer=cut, check_inverse=False)
+    around.fit(np.zeros((1, made.n_features_in_)), np.zeros(1))
+    around.regressor_ = made
+    return around.set_params(regressor=clone(made))
 
 
 def scale_clipper(center: np.ndarray, bounds: tuple[np.ndarray, np.ndarray]) -> Any:

@@ -231,6 +231,7 @@ def test_plain_parameters_are_spelled_out(name):
             "coef_init",
             "class_weight",
             "validation",
+            "bounded",
         )
     }
     assert seed_context(ALL[name]()._noise_parameters()) == repr(sorted(params.items())).encode()

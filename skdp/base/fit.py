@@ -183,7 +183,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             self._warn_before(session, problem)
             solution = self._run(session, problem)
             self._warn_after(solution)
-            report = self._report(session, problem)
+            report = self._report(session, problem, solution)
         forget(self)
         _replace_fitted(self, {**self._fitted(problem, solution), "privacy_": report})
         return self
@@ -316,7 +316,13 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """Lines for the report on released models that this fit starts from."""
         return ()
 
-    def _report(self, session: PrivacySession, problem: ProblemT) -> PrivacyReport:
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        """Lines for the report on what predictions make of released numbers; they hold such numbers only."""
+        return ()
+
+    def _report(
+        self, session: PrivacySession, problem: ProblemT, solution: Solution
+    ) -> PrivacyReport:
         counts = self._public_counts(problem.records.shape)
         public = {name: count for name, count in counts.items() if count is not None}
         around = lines_around(self)
@@ -342,6 +348,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             assumptions=assumptions,
             unproven=self._unproven,
             erratum=None if session.exact and not self._unproven else self._erratum,
+            post_processing=self._post_processing(solution),
         )
 
 

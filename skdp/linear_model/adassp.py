@@ -16,6 +16,7 @@ from skdp.base import check_number
 from skdp.base.fit import Solution
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.quantiles import (
     released_reach,
     released_row_norm,
@@ -240,7 +241,7 @@ class _RegressionFit(InTargetUnits, _AdaSSPFit):
 
 
 @document()
-class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
+class DPAdaSSPRegressor(BoundedPredictions, GLMRegressor, _RegressionFit):
     """Linear regression from noisy second moments, differentially private.
 
     AdaSSP of [Wang2018]_ in rounds. The sums of x x^T and x y are released with Gaussian noise. The normal
@@ -258,7 +259,7 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     n_rounds : {1, 2, 3}, default=3
         Number of rounds. 1 is the published algorithm. Each further round releases a bound of the residuals (2
         % of the budget) and their moments, whose noise is proportional to it.
-    {fit_intercept} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
+    {fit_intercept} {bounded} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose.none}
 
     Attributes
     ----------
@@ -266,7 +267,7 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
     n_iter_ : int
         Number of rounds. It is 1 without privacy.
     {target_center_} {target_reach_} {shrinkage_}
-    {row_norm_} {y_bounds_} {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
+    {row_norm_} {y_bounds_} {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -316,6 +317,7 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
         alpha="auto",
         n_rounds=3,
         fit_intercept=True,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -330,6 +332,7 @@ class DPAdaSSPRegressor(GLMRegressor, _RegressionFit):
         self.alpha = alpha
         self.n_rounds = n_rounds
         self.fit_intercept = fit_intercept
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

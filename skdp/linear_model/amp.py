@@ -15,6 +15,7 @@ from skdp.base import check_number
 from skdp.base.fit import Solution
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.quantiles import (
     QUESTIONS,
     released_row_norm,
@@ -341,7 +342,7 @@ def require_two(count: int) -> None:
 
 
 @document(DPAMPClassifier)
-class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
+class DPAMPRegressor(BoundedPredictions, GLMRegressor, _PerturbedRegressionFit):
     """Robust linear regression by approximate minima perturbation, differentially private.
 
     It minimises the l2-regularised Huber loss plus a random linear term, as in [Iyengar2019]_.
@@ -364,7 +365,7 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
         The theorem needs at least 10 R^2 / (n epsilon), and smaller values are raised to it.
     {fit_intercept}
         The centre of the targets is added to it.
-    {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
+    {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -372,7 +373,7 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
     huber_threshold_ : float
         The threshold given, or the one that was released.
     {target_center_} {target_reach_} {shrinkage_}
-    {alpha_} {privacy_} {n_features_in_} {feature_names_in_}
+    {alpha_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -417,6 +418,7 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
         huber_threshold="adaptive",
         alpha="auto",
         fit_intercept=True,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -430,6 +432,7 @@ class DPAMPRegressor(GLMRegressor, _PerturbedRegressionFit):
         self.huber_threshold = huber_threshold
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

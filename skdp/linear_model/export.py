@@ -28,11 +28,13 @@ class Exportable:
 
         Returns
         -------
-        LogisticRegression, LinearRegression or Pipeline
+        LogisticRegression, LinearRegression, TransformedTargetRegressor or Pipeline
             A classifier becomes a ``LogisticRegression``, binary or multinomial; a regressor becomes a
             ``LinearRegression``. A sparse ``coef_`` stays sparse in a classifier. `DPLogisticRegression` and
             `DPLinearRegression` take missing values, so they become a ``Pipeline`` of a ``SimpleImputer`` with
-            their ``fill_values_`` and the model, whether or not the records had any.
+            their ``fill_values_`` and the model, whether or not the records had any. Where `predict` is cut to
+            ``prediction_bounds_``, a ``TransformedTargetRegressor`` around all of this cuts alike; its
+            ``regressor_`` is the model without the cut.
 
         Raises
         ------
@@ -54,7 +56,11 @@ class Exportable:
         check_is_fitted(self)
         self._check_exportable()
         made = self._as_classifier() if is_classifier(self) else self._as_regressor()
-        return self._with_names(made)
+        return self._finished(self._with_names(made))
+
+    def _finished(self, made: Any) -> Any:
+        """The model with what is done to its predictions."""
+        return made
 
     def _with_names(self, made: Any) -> Any:
         """The model with what the fit saw of the columns."""

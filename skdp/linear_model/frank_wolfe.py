@@ -22,6 +22,7 @@ from skdp.base.fit import Solution
 from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_callback
 from skdp.linear_model.parts.progress import Progress
 from skdp.linear_model.parts.scales import CLIP_FACTOR, QUESTIONS, grown_share
@@ -334,7 +335,7 @@ class DPFrankWolfeClassifier(GLMClassifier, FrankWolfeFit):
 
 
 @document(DPFrankWolfeClassifier)
-class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
+class DPFrankWolfeRegressor(BoundedPredictions, GLMRegressor, _FrankWolfeRegressionFit):
     """Linear regression in an l1 ball that is differentially private: private Frank-Wolfe.
 
     Each of ``max_iter`` steps draws a vertex of the l1 ball by the exponential mechanism, with the clipped
@@ -355,13 +356,13 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
         to the intercept in the end. With ``delta=0`` it is not released: subtract a public centre from y. The
         rest of the intercept is the coefficient of a constant feature, which is the released median sup norm of
         the rows, or 1 without one.
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {radius_} {clip_norm_}
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -399,6 +400,7 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
         loss="squared",
         huber_threshold=1.0,
         fit_intercept=True,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -416,6 +418,7 @@ class DPFrankWolfeRegressor(GLMRegressor, _FrankWolfeRegressionFit):
         self.loss = loss
         self.huber_threshold = huber_threshold
         self.fit_intercept = fit_intercept
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

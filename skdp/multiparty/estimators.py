@@ -295,7 +295,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         Residual beyond which Huber's loss is linear, in units of y, > 0.
     y_bounds : tuple of (float, float), default=None
         Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {engine} {adjacency} {unit} {accountant} {random_state} {callback}
+    {engine} {bounded} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         Standard deviation that the noise gives to predictions for standardized features that are not correlated,
         in units of y. It follows from public numbers. The fit warns where it is above a hundredth of the width of
         ``y_bounds``.
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -349,6 +349,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         huber_threshold=1.0,
         y_bounds=None,
         engine="plain",
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         accountant=None,
@@ -369,6 +370,7 @@ class MPCGradientPerturbationRegressor(MultipartyRegressor, _GradientFit):
         self.huber_threshold = huber_threshold
         self.y_bounds = y_bounds
         self.engine = engine
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.accountant = accountant

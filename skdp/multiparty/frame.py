@@ -15,6 +15,7 @@ from skdp.exceptions import UnsupportedAccounting, UtilityWarning
 from skdp.kernels import is_cupy
 from skdp.linear_model.frame import FEW, LinearFit, Solution
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.losses import HuberLoss, SquaredLoss
 from skdp.multiparty.owners import UNITS, WEIGHTINGS, Owners, OwnRecords
 from skdp.multiparty.release import NOISES, check_engine, is_plain, surplus_of
@@ -325,7 +326,7 @@ class MultipartyClassifier(_OfOwners, _OfRows, GLMClassifier, MultipartyFit):
             raise ValueError("declare classes=: labels of one owner say nothing of the others'")
 
 
-class MultipartyRegressor(_OfOwners, _OfRows, GLMRegressor, MultipartyFit):
+class MultipartyRegressor(BoundedPredictions, _OfOwners, _OfRows, GLMRegressor, MultipartyFit):
     """Linear regression of several owners with targets in a public range."""
 
     y_bounds: tuple[float, float] | None
@@ -352,6 +353,10 @@ class MultipartyRegressor(_OfOwners, _OfRows, GLMRegressor, MultipartyFit):
     @property
     def _bounds(self) -> tuple[float, float]:
         return (-1.0, 1.0) if self.y_bounds is None else self.y_bounds
+
+    def _given_bounds(self) -> tuple[float, float]:
+        low, high = map(float, self._bounds)
+        return low, high
 
     def _warn_before(self, session: PrivacySession, problem: Problem) -> None:
         super()._warn_before(session, problem)

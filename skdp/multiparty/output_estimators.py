@@ -175,12 +175,12 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
         Residual beyond which Huber's loss is linear, in units of y, > 0.
     y_bounds : tuple of (float, float), default=None
         Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {engine} {adjacency} {unit} {accountant} {random_state}
+    {engine} {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -222,6 +222,7 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
         huber_threshold=1.0,
         y_bounds=None,
         engine="plain",
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         accountant=None,
@@ -238,6 +239,7 @@ class MPCOutputPerturbationRegressor(MultipartyRegressor, _OutputFit):
         self.huber_threshold = huber_threshold
         self.y_bounds = y_bounds
         self.engine = engine
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.accountant = accountant

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._export import clipper, name_features, shifted_and_divided
+from skdp._export import clipped_regressor, clipper, name_features, shifted_and_divided
 from skdp.nn.inputs import Inputs
 from skdp.nn.layers.dense import Dense
 from skdp.nn.layers.flatten import Flatten
@@ -70,30 +70,17 @@ class ExportableNet:
 
     def _as_regressor(self, layers: Layers, activation: str) -> Any:
         """``center + reach * clip(slope * clip(output, -1, 1) + shift, -1, 1)`` is a line that is clipped once."""
-        from sklearn.compose import TransformedTargetRegressor
-        from sklearn.frozen import FrozenEstimator
         from sklearn.neural_network import MLPRegressor
-        from sklearn.preprocessing import FunctionTransformer
 
         center, reach = self.target_center_, self.target_reach_  # type: ignore[attr-defined]
         slope, shift = self.line_  # type: ignore[attr-defined]
-        low, high = sorted(
-            float(center + reach * np.clip(shift + end, -1.0, 1.0)) for end in (-slope, slope)
-        )
         weights, biases = layers
         weights[-1] = weights[-1] * (reach * slope)
         biases[-1] = biases[-1] * (reach * slope) + (center + reach * shift)
         made = MLPRegressor(**_settings(layers, activation))
         made.partial_fit(np.zeros((1, len(weights[0]))), np.zeros(1))
-        range_ = FunctionTransformer(
-            inverse_func=np.clip, inv_kw_args={"a_min": low, "a_max": high}, check_inverse=False
-        )
-        clipped = TransformedTargetRegressor(
-            FrozenEstimator(self._after_inputs(made, layers)),
-            transformer=range_,
-            check_inverse=False,
-        )
-        return clipped.fit(np.zeros((1, len(weights[0]))), np.zeros(1))
+        bounds = self.prediction_bounds_  # type: ignore[attr-defined]
+        return clipped_regressor(self._after_inputs(made, layers), *bounds)
 
     def _after_inputs(self, made: Any, layers: Layers) -> Any:
         """The net with these numbers, behind what turns a row into its input."""

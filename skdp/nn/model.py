@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base.columns import check_bounds
+from skdp.base.fit import Solution
 from skdp.base.tables import validate_table
+from skdp.linear_model.parts.bounded import cut_text
 from skdp.linear_model.parts.checks import warn_probabilities
 from skdp.linear_model.parts.quantiles import (
     RANGE_QUESTIONS,
@@ -149,6 +151,13 @@ class NetClassifier(NetModel, LabelModel, NetFit):
         return float(np.mean(found.argmax(axis=1) == y))
 
 
+def _ends(targets: Targets, line: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest prediction of outputs that are clipped to [-1, 1]."""
+    slope, shift = line
+    low, high = sorted(float(end) for end in targets.back(shift + np.array([-slope, slope])))
+    return low, high
+
+
 class NetRegressor(NetModel, NumberModel, NetFit):
     """One output, in units of the reach of the targets about their centre."""
 
@@ -218,6 +227,17 @@ class NetRegressor(NetModel, NumberModel, NetFit):
             "target_reach_": task.targets.reach,
             "line_": line,
         }
+
+    @property
+    def prediction_bounds_(self) -> tuple[float, float]:
+        """The ends between which all predictions lie: released or public numbers."""
+        check_is_fitted(self)
+        return _ends(Targets(self.target_center_, self.target_reach_), self.line_)
+
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        found: Any = solution.attributes
+        targets = Targets(found["target_center_"], found["target_reach_"])
+        return (*super()._post_processing(solution), cut_text(_ends(targets, found["line_"])))
 
     def _predicted(
         self, outputs: NDArray[np.float64], targets: Targets, line: tuple[float, float]

@@ -228,7 +228,7 @@ class DPNetworkRegressor(GivenNet, NetRegressor):
     {parameters_} {network_} {inputs_} {target_center_.net} {target_reach_}
     image_shape_ : tuple of int or None
         (height, width, channels) of an image; None where a record is a row of numbers.
-    {line_} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
+    {line_} {prediction_bounds_.net} {n_iter_} {batch_size_} {learning_rate_.net} {clip_norm_} {sparsity_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also

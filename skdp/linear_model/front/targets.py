@@ -1,15 +1,16 @@
 """The range of the targets: a centre and a reach that cover nearly all of them, from released histograms."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from skdp.linear_model.front.octaves import HIGH, LOW, posterior_of_tops
 from skdp.linear_model.front.shares import Shares, gaussian_mu
-from skdp.linear_model.front.windows import LAST, NARROW, narrowed, released_spread
+from skdp.linear_model.front.windows import LAST, NARROW, Spread, narrowed, released_spread
 from skdp.privacy import PrivateRecords
 
-__all__ = ["released_target_range"]
+__all__ = ["TargetWindow", "released_target_range"]
 
 SHARE, LARGEST = 0.06, 0.5  # of mu^2; the largest where the units are few
 ENOUGH = 30.0  # units times mu from which on the share grows as they get fewer
@@ -23,46 +24,119 @@ ATOM = (
 PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
 SURELY = 5.5
+OWN_TARGET = 3.0
+ABOVE_TOP, LEFT, LOST = eval(__import__('os').environ.get('ABT','(2.5,.2,.2)'))
+MARGIN = float(__import__("os").environ.get("MARGIN", "3"))  # of the reach
 PURPOSE = "range of the targets"
 
 
-def released_target_range(
-    shares: Shares, records: PrivateRecords, share: float | None = None
-) -> tuple[float, float, int]:
-    """Release centre and reach of the targets, and the number of their highest octave.
+@dataclass(frozen=True)
+class TargetWindow:
+    """Where targets lie.
 
-    Counts by octaves of the magnitude come first. Then histograms around 0, narrowed until the targets fill the
-    window, and a last one with more of the budget. The centre is the posterior mean, the reach 2.5 standard
-    deviations. Without an intercept the centre is 0, and nothing is narrowed.
+    Attributes
+    ----------
+    center, reach : float
+        The posterior mean, and 2.5 standard deviations. A reach of 0: nothing was found.
+    highest : int
+        Number of the highest octave of their magnitudes.
+    low, high : float
+        Ends to which predictions are cut.
+    """
+
+    center: float
+    reach: float
+    highest: int
+    low: float
+    high: float
+
+
+def released_target_range(
+    shares: Shares,
+    records: PrivateRecords,
+    share: float | None = None,
+    given: tuple[float, float] | None = None,
+) -> TargetWindow:
+    """Release centre and reach of the targets.
+
+    Counts by octaves of the magnitude come first, unless public ends are given. Then histograms around 0, or
+    between the ends, narrowed until the targets fill the window, and a last one with more of the budget. Without an
+    intercept the centre is 0, and nothing is narrowed.
     """
     session, n = shares.session, records.n_units
     mass = n * gaussian_mu(session.epsilon, session.delta)
     if share is None:
         share = min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
-    targets = records.of_targets()
-    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
-    plan = shares.plan(PARTS[0] * share, PURPOSE)
-    counts = session.gaussian(counted, plan)
-    noise = max(session.noise_std(counted, plan), 0.25)
-    known, _ = posterior_of_tops(counts, noise, n)
-    top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
-    top = max([top, *np.flatnonzero(counts[0] > SURELY * noise)])
-    center, reach, last = np.zeros(1), np.array([2.0 ** (LOW + top)]), PARTS[1] * share
+    targets, last = records.of_targets(), PARTS[1] * share
+    if given is None:
+        center, (highest, above, found) = np.zeros(1), _highest(shares, targets, PARTS[0] * share)
+        reach = np.array([2.0 ** (LOW + highest)])
+        if not found:
+            return TargetWindow(0.0, 0.0, highest, 0.0, 0.0)
+    else:
+        center, reach = _between(given, records.fit_intercept)
+        far = math.log2(max(abs(end - center[0]) for end in given))
+        highest = above = min(max(math.ceil(far) - LOW, 0), HIGH - LOW)
     if records.fit_intercept:
         look = max(LEAST_LOOK, min(LARGEST_LOOK * share, (LOOK / mass) ** 2))
         windows = narrowed(
-            shares, targets, reach, look, 0.5 * shares.left, PURPOSE, ATOM, look < PATIENT * share
+            shares, targets, reach, look, 0.5 * shares.left, PURPOSE, ATOM, look < PATIENT * share, center
         )
         if windows.columns.size:
             center, reach = windows.center, windows.reach
         last = max(last - look, 0.5 * last)
-    found = released_spread(shares, targets, last, center, reach, PURPOSE)
+    spread = released_spread(shares, targets, last, center, reach, PURPOSE)
     for _ in range(AGAIN * (records.fit_intercept and bool(windows.columns.size))):
-        if found.deviation > NARROW * reach or shares.left < 0.5:
+        if spread.deviation > NARROW * reach or shares.left < 0.5:
             break
-        center, reach = found.center, LAST * found.deviation
-        found = released_spread(shares, targets, last, center, reach, PURPOSE)
-    middle, deviation = float(found.center[0]), float(found.deviation[0])
-    if not records.fit_intercept:
-        return 0.0, KEY * math.hypot(middle, deviation), top
-    return middle, KEY * deviation, top
+        center, reach = spread.center, LAST * spread.deviation
+        spread = released_spread(shares, targets, last, center, reach, PURPOSE)
+    if spread.beyond.max() > LOST and above > highest and shares.left >= LEFT:
+        # Most targets are near each other, and the others far away: the window must hold both.
+        reach, highest = np.array([2.0 ** (LOW + above)]), above
+        spread = released_spread(shares, targets, last, np.zeros(1), reach, PURPOSE)
+    return _window(spread, highest, records.fit_intercept, given)
+
+
+def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int, int, bool]:
+    """Release counts by octaves: the number of the targets' highest octave, and the next likely one above it.
+
+    Last, whether the counts show that targets lie there at all.
+    """
+    session = shares.session
+    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(share, PURPOSE)
+    counts = session.gaussian(counted, plan)
+    noise = max(session.noise_std(counted, plan), 0.25)
+    known, own = posterior_of_tops(counts, noise, targets.n_units)
+    top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
+    top = max([top, *(int(k) for k in np.flatnonzero(counts[0] > SURELY * noise))])
+    rest = np.where(np.arange(own.shape[1]) > top + 1, own[0], -np.inf)
+    above = int(rest.argmax()) if rest.max() > ABOVE_TOP else top
+    return top, above, bool(own[0].max() > OWN_TARGET)
+
+
+def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Centre and reach of the window between public ends."""
+    low, high = given
+    if not centered:
+        return np.zeros(1), np.array([max(abs(low), abs(high))])
+    return np.array([0.5 * low + 0.5 * high]), np.array([0.5 * high - 0.5 * low])
+
+
+def _window(
+    spread: Spread, highest: int, centered: bool, given: tuple[float, float] | None
+) -> TargetWindow:
+    """Centre, reach and ends. Where targets surely lie beyond the window, an end is that of their highest octave."""
+    middle, deviation = float(spread.center[0]), float(spread.deviation[0])
+    reach = KEY * deviation if centered else KEY * math.hypot(middle, deviation)
+    middle = middle if centered else 0.0
+    if given is not None:
+        return TargetWindow(middle, reach, highest, *given)
+    farthest, ends = 2.0 ** (LOW + highest + 1), []
+    for side, sign in enumerate((-1.0, 1.0)):
+        end = middle + sign * MARGIN * reach
+        if spread.beyond[0, side]:
+            end = sign * max(sign * end, farthest)
+        ends.append(end)
+    return TargetWindow(middle, reach, highest, *ends)

@@ -45,12 +45,15 @@ class Spread:
         Logarithm of the likelihood of laws without an atom that fill bins, over that of all others.
     atom : ndarray of shape (n_features,)
         The same of laws with an atom, over those without and over laws so narrow that they fill one bin.
+    beyond : ndarray of shape (n_features, 2)
+        Parts of the values that surely lie below the window, and above it; else 0.
     """
 
     center: np.ndarray
     deviation: np.ndarray
     spread: np.ndarray
     atom: np.ndarray
+    beyond: np.ndarray
 
 
 def released_spread(
@@ -93,7 +96,9 @@ def released_spread(
     wide = _log_mean(fit[:, smooth])
     of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
     of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
-    return Spread(middle + reach * center, reach * deviation, of_spread, of_atom)
+    beyond = parts[:, [0, -1]]
+    beyond = np.where(beyond > SEEN * noise + LEAST_SEEN, beyond, 0.0)
+    return Spread(middle + reach * center, reach * deviation, of_spread, of_atom, beyond)
 
 
 def _at_least_seen(
@@ -153,8 +158,9 @@ def narrowed(
     purpose: str,
     given_up: float = math.inf,
     patient: bool = False,
+    start: float | np.ndarray = 0.0,
 ) -> Windows:
-    """Narrow the windows from -reach to reach until the columns fill them.
+    """Narrow the windows of ``reach`` about ``start`` until the columns fill them.
 
     Values that are far from 0 and close to each other lie in one bin. Then a histogram around it is released.
 
@@ -168,7 +174,7 @@ def narrowed(
     patient : bool, default=False
         Look once more where a window seems to be narrow enough.
     """
-    columns, center, widest = np.arange(reach.size), np.zeros(reach.size), reach
+    columns, center, widest = np.arange(reach.size), np.zeros(reach.size) + start, reach
     spent, atom, settled = 0.0, np.zeros(reach.size), not patient
     for _ in range(PASSES):
         found = released_spread(shares, records, look, center, reach, purpose)

@@ -15,6 +15,7 @@ from skdp.linear_model.coordinates import parameter_shape
 from skdp.linear_model.frame import ExactLinearFit, LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
 from skdp.linear_model.ight.solver import Settings, divided, solve
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import (
     check_callback,
     check_clip,
@@ -301,7 +302,7 @@ class DPIGHTClassifier(GLMClassifier, PrivateThresholdingFit):
 
 
 @document(DPIGHTClassifier)
-class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
+class DPIGHTRegressor(BoundedPredictions, GLMRegressor, PrivateRegressionFit):
     """Sparse linear regression that is differentially private.
 
     DP-IGHT, private iterative gradient hard thresholding, of [WangGu2019]_ and [Wang2021]_,
@@ -317,13 +318,13 @@ class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
         Number of features to keep. None keeps all. The intercept is always kept.
     {loss} {huber_threshold} {selection} {refit} {clip_norm} {max_iter} {learning_rate} {alpha} {fit_intercept}
     {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -367,6 +368,7 @@ class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
         alpha=0.0,
         fit_intercept=True,
         coef_init=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -389,6 +391,7 @@ class DPIGHTRegressor(GLMRegressor, PrivateRegressionFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.coef_init = coef_init
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public
@@ -510,13 +513,13 @@ class IGHTRegressor(GLMRegressor, ExactRegressionFit):
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
+    {coef_.exact} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
     {target_center_} {target_reach_}
     {n_features_in_} {feature_names_in_}
 
     See Also
     --------
-    DPIGHTRegressor : The same with privacy.
+    DPIGHTRegressor : The same with privacy; its predictions are cut to bounds.
 
     Notes
     -----

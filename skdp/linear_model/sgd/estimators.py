@@ -7,6 +7,7 @@ from typing import Any
 from skdp._docs import document
 from skdp.base import check_choice, check_number
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
 from skdp.linear_model.sgd.solver import (
@@ -236,7 +237,7 @@ class DPLSSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDClassifier)
-class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
+class DPLSSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private Laplacian smoothing SGD.
 
     DP-LSSGD of [WangB2020]_ and [Wang2021]_: each step follows a noisy gradient that is
@@ -258,13 +259,13 @@ class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
         subtracted. It is not released if both parameters are numbers, or if the records are fewer than
         ``50 / mu``. In these cases subtract a public centre of y yourself.
     {penalty} {alpha} {fit_intercept} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -312,6 +313,7 @@ class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
         alpha=0.0,
         fit_intercept=True,
         coef_init=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -339,6 +341,7 @@ class DPLSSGDRegressor(GLMRegressor, StochasticRegressionFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.coef_init = coef_init
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public
@@ -461,7 +464,7 @@ class DPSGDClassifier(GLMClassifier, StochasticDescentFit):
 
 
 @document(DPLSSGDRegressor)
-class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
+class DPSGDRegressor(BoundedPredictions, GLMRegressor, StochasticRegressionFit):
     """Linear regression by differentially private stochastic gradient descent.
 
     Steps along noisy clipped gradients of all records or of minibatches, as in [Bassily2014]_ and [Abadi2016]_.
@@ -473,13 +476,13 @@ class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
     {epsilon} {delta} {loss} {huber_threshold} {batch_size} {sampling} {max_iter} {learning_rate} {schedule}
     {momentum}
     {solver} {average} {clip_norm} {penalty} {alpha} {fit_intercept} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {learning_rate_} {clip_norm_}
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -531,6 +534,7 @@ class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
         alpha=0.0,
         fit_intercept=True,
         coef_init=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -557,6 +561,7 @@ class DPSGDRegressor(GLMRegressor, StochasticRegressionFit):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.coef_init = coef_init
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

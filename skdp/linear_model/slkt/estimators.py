@@ -14,6 +14,7 @@ from skdp.base.fit import Solution
 from skdp.exceptions import UnprovenPrivacyWarning
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import Task, given
@@ -310,7 +311,7 @@ class DPSLKTClassifier(GLMClassifier, PrivateTransferFit):
 
 
 @document(DPSLKTClassifier)
-class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
+class DPSLKTRegressor(BoundedPredictions, GLMRegressor, _TransferRegressionFit):
     """Sparse linear regression by private knowledge transfer.
 
     DPSL-KT of [Wang2021]_, with teachers that have a valid proof. A convex teacher with Huber's loss is
@@ -330,7 +331,7 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
         median, which is subtracted, and their reach, of which the threshold is a part. The squared loss is not
         offered: its gradients have no bound, so its minimiser is not stable (the published teacher uses it).
         The mean of skewed targets, such as counts, is underestimated; `DPAdaSSPRegressor` fits it.
-    {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
+    {fit_intercept} {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
@@ -339,7 +340,7 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
     huber_threshold_ : float
         The threshold, given or released. The published teacher has none.
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -382,6 +383,7 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
         n_transfer=None,
         huber_threshold="adaptive",
         fit_intercept=True,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -400,6 +402,7 @@ class DPSLKTRegressor(GLMRegressor, _TransferRegressionFit):
         self.n_transfer = n_transfer
         self.huber_threshold = huber_threshold
         self.fit_intercept = fit_intercept
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

@@ -4,13 +4,14 @@ from skdp._docs import document
 from skdp.linear_model.any_loss import GLMAnyLoss
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.sparse_erm.fit import SparseGradientFit, SparseRegressionFit
 
 __all__ = ["DPSparseERM", "DPSparseERMClassifier", "DPSparseERMRegressor"]
 
 
 @document()
-class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
+class DPSparseERM(BoundedPredictions, SparseRegressionFit, GLMAnyLoss, LinearFit):
     """Generalised linear model of any loss by sparse private gradients (numeric sparse vector).
 
     Algorithm 2 of [ZhangH2021]_ with its privacy corrected. A step is
@@ -58,8 +59,8 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
     batch_size : int, default=None
         If given, each step uses a fresh, secret, uniformly drawn sample of this many records (with
         ``unit="group"``: of groups). Steps are faster and have more noise. It needs "replace-one" adjacency.
-    {fit_intercept} {coef_init} {adjacency} {unit.mean} {n_public} {max_weight} {accountant} {random_state}
-    {verbose}
+    {fit_intercept} {coef_init} {bounded} {adjacency} {unit.mean} {n_public} {max_weight} {accountant}
+    {random_state} {verbose}
     {callback}
         Batches are not shown.
 
@@ -67,6 +68,8 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
     ----------
     coef_ : ndarray of shape (n_features,) or (n_classes, n_features)
         {coef_.classifier}
+        With the squared and Huber's loss `predict` is cut to ``prediction_bounds_``, so for rows far outside it
+        differs from ``X @ coef_ + intercept_``.
     intercept_ : float or ndarray of shape (n_classes,)
         {intercept_.classifier}
     {support_}
@@ -79,7 +82,7 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
     threshold_ : float
         The threshold of the last step.
     {target_center_} {target_reach_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -136,6 +139,7 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
         batch_size=None,
         fit_intercept=True,
         coef_init=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -159,6 +163,7 @@ class DPSparseERM(SparseRegressionFit, GLMAnyLoss, LinearFit):
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept
         self.coef_init = coef_init
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public
@@ -272,7 +277,7 @@ class DPSparseERMClassifier(SparseGradientFit, GLMClassifier, LinearFit):
 
 
 @document(DPSparseERM)
-class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
+class DPSparseERMRegressor(BoundedPredictions, SparseRegressionFit, GLMRegressor, LinearFit):
     """Linear regression by sparse private gradients (numeric sparse vector).
 
     A step finds a few large entries of the mean gradient and releases only these, as in
@@ -289,13 +294,13 @@ class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
     {huber_threshold} {n_hits} {max_iter} {learning_rate} {clip_norm} {threshold} {split} {refit} {schedule}
     {batch_size}
     {fit_intercept} {coef_init}
-    {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
+    {bounded} {adjacency} {unit} {n_public} {max_weight} {accountant} {random_state} {verbose} {callback}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {n_hits_} {n_released_} {threshold_}
     {target_center_} {target_reach_} {shrinkage_}
-    {learning_rate_} {clip_norm_} {privacy_} {n_features_in_} {feature_names_in_}
+    {learning_rate_} {clip_norm_} {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -340,6 +345,7 @@ class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
         batch_size=None,
         fit_intercept=True,
         coef_init=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -364,6 +370,7 @@ class DPSparseERMRegressor(SparseRegressionFit, GLMRegressor, LinearFit):
         self.batch_size = batch_size
         self.fit_intercept = fit_intercept
         self.coef_init = coef_init
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

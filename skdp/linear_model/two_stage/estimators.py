@@ -13,6 +13,7 @@ from skdp.linear_model.adassp import (
 )
 from skdp.linear_model.frame import LinearFit, count_assumption
 from skdp.linear_model.glm import GLMClassifier, GLMRegressor, Problem
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_features
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.linear_model.parts.task import given
@@ -236,7 +237,7 @@ class DPTwoStageClassifier(GLMClassifier, _TwoStageFit):
 
 
 @document(DPTwoStageClassifier)
-class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
+class DPTwoStageRegressor(BoundedPredictions, GLMRegressor, _TwoStageRegressionFit):
     """Sparse linear regression in two stages, differentially private.
 
     The first stage chooses ``n_nonzero_coefs`` features by noisy scores. The second fits a linear model on
@@ -253,13 +254,13 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
     {huber_threshold} {selection} {n_blocks} {row_norm} {y_bounds} {alpha.l2}
         It is that of the second stage. "auto" is AdaSSP's rule for the squared loss. For Huber's loss it
         balances bias and noise by public numbers.
-    {fit_intercept} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
+    {fit_intercept} {bounded} {adjacency} {unit} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_} {y_bounds_} {alpha_}
     {target_center_} {target_reach_} {shrinkage_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -305,6 +306,7 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
         y_bounds="adaptive",
         alpha="auto",
         fit_intercept=True,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         n_public=None,
@@ -323,6 +325,7 @@ class DPTwoStageRegressor(GLMRegressor, _TwoStageRegressionFit):
         self.y_bounds = y_bounds
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.n_public = n_public

@@ -240,12 +240,12 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
         Residual beyond which Huber's loss is linear, in units of y, > 0.
     y_bounds : tuple of (float, float), default=None
         Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {adjacency} {unit} {accountant} {random_state}
+    {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {alpha_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -281,6 +281,7 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
         fit_intercept=True,
         huber_threshold=1.0,
         y_bounds=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         accountant=None,
@@ -294,6 +295,7 @@ class DPLocalObjectivePerturbationRegressor(MultipartyRegressor, _LocalObjective
         self.fit_intercept = fit_intercept
         self.huber_threshold = huber_threshold
         self.y_bounds = y_bounds
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.accountant = accountant

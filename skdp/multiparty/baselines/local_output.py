@@ -144,12 +144,12 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
         Residual beyond which Huber's loss is linear, in units of y, > 0.
     y_bounds : tuple of (float, float), default=None
         Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {adjacency} {unit} {accountant} {random_state}
+    {bounded} {adjacency} {unit} {accountant} {random_state}
 
     Attributes
     ----------
     {coef_.regressor} {intercept_.regressor} {support_} {n_iter_} {row_norm_}
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -187,6 +187,7 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
         loss="squared",
         huber_threshold=1.0,
         y_bounds=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         accountant=None,
@@ -202,6 +203,7 @@ class DPLocalOutputPerturbationRegressor(MultipartyRegressor, _LocalOutputFit):
         self.loss = loss
         self.huber_threshold = huber_threshold
         self.y_bounds = y_bounds
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.accountant = accountant

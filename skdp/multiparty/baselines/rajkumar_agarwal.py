@@ -229,7 +229,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         Residual beyond which Huber's loss is linear, in units of y, > 0.
     y_bounds : tuple of (float, float), default=None
         Public range (low, high) to which targets are clipped. None is (-1, 1), and warns.
-    {adjacency} {unit} {accountant} {random_state} {callback}
+    {bounded} {adjacency} {unit} {accountant} {random_state} {callback}
 
     Attributes
     ----------
@@ -238,7 +238,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
     prediction_noise_ : float
         Standard deviation that the noise gives to predictions for standardized features that are not correlated,
         in units of y. It follows from public numbers.
-    {privacy_} {n_features_in_} {feature_names_in_}
+    {prediction_bounds_.given} {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
     --------
@@ -280,6 +280,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         loss="squared",
         huber_threshold=1.0,
         y_bounds=None,
+        bounded=True,
         adjacency="replace-one",
         unit="record",
         accountant=None,
@@ -299,6 +300,7 @@ class DPRajkumarAgarwalRegressor(MultipartyRegressor, _RajkumarAgarwalFit):
         self.loss = loss
         self.huber_threshold = huber_threshold
         self.y_bounds = y_bounds
+        self.bounded = bounded
         self.adjacency = adjacency
         self.unit = unit
         self.accountant = accountant

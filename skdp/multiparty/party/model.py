@@ -172,5 +172,7 @@ def _estimator(document: Mapping[str, Any]) -> Any:
         raise ValueError("'coef' and 'intercept' must be finite")
     model.coef_, model.intercept_ = coef, intercept if intercept.shape else float(intercept)
     model.row_norm_ = model._row_norm(size)
+    if not is_classifier(model):
+        model.prediction_bounds_ = model._bounds_of({})
     model.n_features_in_, model.n_iter_ = size, int(document["n_iter"])
     return model

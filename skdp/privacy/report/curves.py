@@ -42,6 +42,7 @@ class ReportState(TypedDict):
     sampled_plan: list[LedgerRow] | None
     erratum: str | None
     estimator: str | None
+    post_processing: list[str]
 
 
 class Curves:

@@ -101,6 +101,8 @@ class PrivacyReport:
         What is wrong in the published theorem or constant, and what this fit uses instead.
     estimator : str, optional
         Name of the class that was fitted.
+    post_processing : sequence of str, optional
+        What is made of released numbers afterwards without a further cost, such as a cut of predictions.
 
     Attributes
     ----------
@@ -136,6 +138,7 @@ class PrivacyReport:
     sampled_plan = _Field[list[LedgerRow] | None]()
     erratum = _Field[str | None]()
     estimator = _Field[str | None]()
+    post_processing = _Field[list[str]]()
     scope = "one fit"
 
     def __init__(
@@ -156,6 +159,7 @@ class PrivacyReport:
         sampled_plan: Sequence[Row] | None = None,
         erratum: str | None = None,
         estimator: str | None = None,
+        post_processing: Sequence[str] = (),
     ) -> None:
         state: ReportState = {
             "epsilon": float(epsilon),
@@ -175,6 +179,7 @@ class PrivacyReport:
             else [_builtin_row(row) for row in sampled_plan],
             "erratum": None if erratum is None else str(erratum),
             "estimator": None if estimator is None else str(estimator),
+            "post_processing": [str(line) for line in post_processing],
         }
         _check_state(state)
         object.__setattr__(self, "_state", state)
@@ -191,7 +196,8 @@ class PrivacyReport:
         return copy.deepcopy(self._state)
 
     def __setstate__(self, state: ReportState) -> None:
-        object.__setattr__(self, "_state", state)
+        # Reports that older versions pickled have no such lines.
+        object.__setattr__(self, "_state", {"post_processing": [], **state})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PrivacyReport):

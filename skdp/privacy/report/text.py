@@ -161,6 +161,7 @@ def _lines(state: ReportState) -> list[Line]:
         ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
         ("erratum", state["erratum"] or ""),
         *(("assumes", line) for line in state["assumptions"]),
+        *(("afterwards", line) for line in state["post_processing"]),
     ]
     return [(name, text) for name, text in lines if text]
 

@@ -33,6 +33,7 @@ def make_report(
     assumptions: tuple[str, ...],
     unproven: bool,
     erratum: str | None,
+    post_processing: tuple[str, ...] = (),
 ) -> PrivacyReport:
     """See `PrivacySession.report`; ``seeded`` says whether a key stream of a seed was drawn from."""
     if unproven and not ledger.exact:
@@ -61,6 +62,7 @@ def make_report(
         sampled_plan=plans if ledger.sampled else None,
         erratum=erratum,
         estimator=estimator,
+        post_processing=post_processing,
     )
     if not ledger.exact:
         LOGGER.info("%s: report, epsilon=%.6g, delta=%.6g", estimator, report.epsilon, report.delta)

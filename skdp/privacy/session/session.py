@@ -262,6 +262,7 @@ class PrivacySession:
         assumptions: tuple[str, ...] = (),
         unproven: bool = False,
         erratum: str | None = None,
+        post_processing: tuple[str, ...] = (),
     ) -> PrivacyReport:
         """Recheck the ledger and return the report of what the session cost.
 
@@ -275,6 +276,8 @@ class PrivacySession:
             Of an exact session: the estimator added noise of its own that no valid proof supports.
         erratum : str, default=None
             Of the published constant, and what the fit uses instead.
+        post_processing : tuple of str, default=()
+            What is made of released numbers without a further cost.
 
         Returns
         -------
@@ -295,6 +298,7 @@ class PrivacySession:
                 assumptions,
                 unproven,
                 erratum,
+                post_processing,
             )
 
     def __enter__(self) -> "PrivacySession":

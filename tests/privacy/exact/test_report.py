@@ -82,6 +82,32 @@ def test_attributes_are_the_ones_given():
     assert report.plan_mu is None
 
 
+def test_what_is_made_of_released_numbers_stands_at_the_end():
+    report = make(post_processing=("predictions are cut to [0, 3]",))
+    assert report.post_processing == ["predictions are cut to [0, 3]"]
+    report.post_processing.clear()
+    for other in (
+        report,
+        pickle.loads(pickle.dumps(report)),
+        PrivacyReport.from_dict(report.to_dict()),
+    ):
+        assert other == report
+        assert "  afterwards  predictions are cut to [0, 3]\n  releases" in str(other)
+        assert "predictions are cut to [0, 3]" in other._repr_html_()
+    assert make().post_processing == []
+    assert "afterwards" not in str(make())
+
+
+def test_reports_of_earlier_versions_are_read():
+    state = make().__getstate__()
+    del state["post_processing"]
+    old = PrivacyReport.__new__(PrivacyReport)
+    old.__setstate__(state)
+    for report in (old, PrivacyReport.from_dict(state)):
+        assert report == make()
+        assert str(report) == str(make())
+
+
 def test_it_cannot_be_changed():
     report = make()
     before = report.to_dict()
