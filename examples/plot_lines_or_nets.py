@@ -16,7 +16,7 @@ rows that no fit saw (797 of the digits).
 # %%
 # The figures read ``docs/tables/front_door/lines_or_nets.csv``. ``python examples/plot_lines_or_nets.py
 # --measure`` fits everything again, in half an hour of one core. ``--measure line`` fits the lines alone, in a
-# few minutes, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to
+# minute, and keeps the rows of the nets. Each seed draws a table and a noise of its own: 6 seeds up to
 # 1,000 records, 3 for 4,000, 2 for 16,000, one for 64,000.
 
 import csv
