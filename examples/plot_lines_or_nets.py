@@ -249,7 +249,7 @@ for ax in axes[-1]:
     ax.set_xlabel("training rows")
 handles = [Line2D([], [], color=c, marker=m, markersize=4) for c, m in STYLES.values()]
 handles.append(Line2D([], [], color="0.4", linestyle=":"))
-fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", ncols=3, frameon=False)
+fig.legend(handles, [*STYLES, "without privacy"], loc="outside upper right", ncols=4, frameon=False)
 plt.show()
 
 # %%
