@@ -33,7 +33,7 @@ FILLED, SHOWN = 0.1, 1.5
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
 # Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
 # window among them is at most 16 times too large for a 0/1 column, and does no harm.
-USUAL_OCTAVES = (-2, 3)
+USUAL_OCTAVES = (-2, 4)
 TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
 FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
