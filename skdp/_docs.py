@@ -291,6 +291,21 @@ input_range : tuple of (low, high), default=None
 input_range : tuple of (low, high), default=None
     Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel: values are
     clipped to them and scaled to [-1, 1]. None takes values as they are.""",
+    "feature_bounds": """\
+feature_bounds : tuple of (low, high) or dict, default=None
+    Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column, infinite
+    where none are known, or a dict of such pairs by column name or number. Values beyond them are cut. A column
+    with both ends needs no release of its range, which is worth most for columns that records hardly fill and
+    where records are few. Do not read them from the data.""",
+    "y_bounds.front": """\
+y_bounds : tuple of (float, float), default=None
+    Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It helps
+    where records are few. None: the range is released. Do not read them from the data.""",
+    "feature_bounds_": """\
+feature_bounds_ : ndarray of shape (2, n_features)
+    Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
+    ``clip(X, *feature_bounds_) @ coef_.T + intercept_``. Infinite for columns whose coefficients are 0 and for
+    the other solvers.""",
     "y_bounds.net": """\
 y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the

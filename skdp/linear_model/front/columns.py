@@ -20,15 +20,15 @@ from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.windows import NARROW, narrowed, released_spread
 from skdp.privacy import PrivateRecords, Standardization
 
-__all__ = ["Columns", "ColumnWindows", "released_windows", "standardize"]
+__all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
 
 ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
 MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
 MARGIN = 1.25  # of a reach
-# Least mean square of a column over its squared window, and standard deviations of its noise that an octave's count
-# must show to take part in it. Of .01 to .25 chosen on inner splits of the training parts of the suite and on
-# generated tables with tails (`examples/heavy_tails.py`).
+# Least mean square of a column over its squared window, and standard deviations of its noise that an octave's
+# count must show to take part in it. Of .01 to .25 chosen on inner splits of the training parts of the suite and
+# on generated tables with tails (`examples/heavy_tails.py`).
 FILLED, SHOWN = 0.1, 1.5
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
 # Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong

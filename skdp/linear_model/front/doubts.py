@@ -1,8 +1,8 @@
 """When a fitted model may be no better than a constant, read from what was released.
 
 The noise of the last releases and what the model explains are known after a fit. The noise alone says little: a
-strong model stands it. So the expected loss by noise is compared with a power of the gain. Power, weights and limits
-were chosen on inner splits of the training parts of the suite and on generated tables with tails
+strong model stands it. So the expected loss by noise is compared with a power of the gain. Power, weights and
+limits were chosen on inner splits of the training parts of the suite and on generated tables with tails
 (`examples/heavy_tails.py`), so that at most one fit in 400 was worse than a constant by more than .02 without a
 warning.
 """
@@ -14,7 +14,8 @@ from skdp.privacy import PublicShape
 
 __all__ = ["FrontSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"]
 
-# Loss of the variance explained that one record more or less makes: with so few records a held-out score is chance.
+# Loss of the variance explained that one record more or less makes: with so few records a held-out score is
+# chance.
 OF_A_RECORD = 10.0
 NUMBERS_UNKNOWN, NUMBERS_POWER, NUMBERS_LIMIT = 0.125, 0.3, 0.045
 CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.1, 0.6, 0.09
@@ -73,8 +74,8 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
 def _told(shape: PublicShape, n_seen: int, part: float, of: str) -> str:
     seen = f"{n_seen} of {shape.n_features} columns could be seen"
     return (
-        f"the model may be no better than a constant: by the released numbers it explains about {part:.0%} of {of}, "
-        f"which {shape.counted()} can hardly tell from noise at this epsilon ({seen}). What helps is more "
+        f"the model may be no better than a constant: by the released numbers it explains about {part:.0%} of "
+        f"{of}, which {shape.counted()} can hardly tell from noise at this epsilon ({seen}). What helps is more "
         f"{shape.unit}s, fewer features, feature_bounds= or a larger epsilon"
     )
 
@@ -82,6 +83,6 @@ def _told(shape: PublicShape, n_seen: int, part: float, of: str) -> str:
 def no_targets(shape: PublicShape) -> str:
     """The warning where nothing of the targets was found."""
     return (
-        f"the size of y cannot be told from noise with {shape.counted()}, so the model predicts 0 for every row: give "
-        f"y_bounds=(low, high) as public numbers, more {shape.unit}s or a larger epsilon"
+        f"the size of y cannot be told from noise with {shape.counted()}, so the model predicts 0 for every row: "
+        f"give y_bounds=(low, high) as public numbers, more {shape.unit}s or a larger epsilon"
     )

@@ -11,12 +11,12 @@ import numpy as np
 
 from skdp._compat import warn_user
 from skdp._docs import document
+from skdp._export import clipper, scale_clipper
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
-from skdp._export import clipper, scale_clipper
 from skdp.linear_model.front.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.front.classification import moment_classification
 from skdp.linear_model.front.doubts import FrontSolution
@@ -26,7 +26,6 @@ from skdp.linear_model.front.public_bounds import (
     column_ends,
 )
 from skdp.linear_model.front.regression import moment_regression
-from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.glm import (
     GLMClassifier,
     GLMModel,
@@ -34,6 +33,7 @@ from skdp.linear_model.glm import (
     Problem,
     relative_weights,
 )
+from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_features
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 
@@ -122,8 +122,8 @@ class FrontDoor(LinearFit):
     ) -> Solution:
         if self.feature_bounds is not None:
             raise ValueError(
-                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not scale "
-                "columns: leave feature_bounds out, or give solver='moments'"
+                f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
+                "scale columns: leave feature_bounds out, or give solver='moments'"
             )
         specialist, d = self._specialist(solver, problem), problem.records.n_features
         found = specialist.solve(session, problem)
@@ -191,7 +191,7 @@ class TakesAnyCell(GLMModel):
         return make_pipeline(*steps, made)
 
     def _clipper(self, made: Any) -> Any:
-        """The step that cuts columns; where nothing is centred, one that takes CSR matrices and divides as well."""
+        """The step that cuts columns; where none is centred, one that takes CSR matrices, and divides."""
         low, high = self.feature_bounds_
         whole = np.where(np.isfinite(high), high, 1.0)
         scaled = scale_clipper(self.fill_values_, (np.where(np.isfinite(low), low, -1.0), whole))
@@ -254,8 +254,8 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
     """Logistic or softmax regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns are brought to comparable scales by
-    released numbers, and a missing value (NaN) counts as the centre of its column. The words are those of
-    `sklearn.linear_model.LogisticRegression`.
+    released numbers, values far outside of what was seen count as the end of their column's window, and a missing
+    value (NaN) as its centre. The words are those of `sklearn.linear_model.LogisticRegression`.
 
     {guarantee}
 
@@ -277,6 +277,7 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
         "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTClassifier`, for
         sparse tables and for many features, "lssgd" is `DPLSSGDClassifier`, for neighbouring features such as
         pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
+    {feature_bounds}
     {classes} {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
@@ -288,6 +289,7 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
         The method that was taken.
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
+    {feature_bounds_}
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -300,8 +302,9 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
-      sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * Magnitudes of the columns without ``feature_bounds``: counts of the records by octaves of each column. They
+      move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
     * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
@@ -445,8 +448,9 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     """Linear regression that is differentially private, for any table.
 
     Nothing is asked about the data: no bounds, no scaling, no tuning. Columns and targets are brought to
-    comparable scales by released numbers, and a missing value (NaN) counts as the centre of its column. The words
-    are those of `sklearn.linear_model.LinearRegression`.
+    comparable scales by released numbers, values far outside of what was seen count as the end of their column's
+    window, and a missing value (NaN) as its centre. The words are those of
+    `sklearn.linear_model.LinearRegression`.
 
     {guarantee}
 
@@ -460,6 +464,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         "moments" is the method described below. The others do not scale columns: "ight" is `DPIGHTRegressor`, for
         sparse tables and for many features, "lssgd" is `DPLSSGDRegressor`, for neighbouring features such as
         pixels. "auto" chooses by public numbers; ``solver_`` and `privacy_` say what was taken, and why.
+    {feature_bounds} {y_bounds.front} {bounded}
     {adjacency} {unit.mean} {n_public} {accountant} {random_state} {verbose}
 
     Attributes
@@ -471,6 +476,14 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         The method that was taken.
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
+    {feature_bounds_}
+    target_center_ : float
+        The released centre of y, or 0 where none was released.
+    target_reach_ : float
+        About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
+    prediction_bounds_ : tuple of (float, float)
+        Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre. Where many targets surely
+        lie beyond the window, an end is the one of their highest octave. Infinite with ``bounded=False``.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -483,14 +496,15 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     -----
     **Privacy.** Every release is a sum with Gaussian noise [Balle2018]_; shares of the budget are shares of mu^2.
 
-    * Magnitudes of the columns: counts of the records by octaves of each column. They move by sqrt(2 d), or by
-      sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * Magnitudes of the columns without ``feature_bounds``: counts of the records by octaves of each column. They
+      move by sqrt(2 d), or by sqrt(d). How many values are not missing: sqrt(d), or sqrt(d) / 2.
+    * Values are then cut at the ends of their column's window, cell by cell: a record stays a function of itself.
     * The second moments of the rows (x / reach, 1), scaled down to norm R: they give means and deviations. They
       move by sqrt(2) R^2 in Frobenius norm, or by R^2.
     * For columns far from 0: histograms of d columns in narrower and narrower windows, each sqrt(2 d), or sqrt(d).
-    * The range of the targets: counts by octaves and histograms, each with d = 1. Which columns need a window, and
-      how many histograms, is decided by what was released. So a later share depends on earlier releases. All
-      shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
+    * The range of the targets: counts by octaves, once or twice, and histograms, each with d = 1. Which columns
+      need a window, and how many looks, is decided by what was released. So a later share depends on earlier
+      releases. All shares add up to at most 1 on every path, and sums of mu^2 compose adaptively [Smith2022]_.
     * The Gram matrix of standardized rows that are scaled down to norm C: it moves by sqrt(2) C^2 in Frobenius
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.

@@ -54,8 +54,8 @@ MEAN_NOISE, FARTHEST = (
     0.06,
     100.0,
 )  # of that mean, over the deviation, for which its clip goes farther out
-# Where few records leave a constant only, the range of the targets takes a share between two limits, the larger one
-# where units times mu are below a mass; the mean takes the rest.
+# Where few records leave a constant only, the range of the targets takes a share between two limits, the larger
+# one where units times mu are below a mass; the mean takes the rest.
 FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 # Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
 # show: as far out go the residuals that the mean must not leave out.

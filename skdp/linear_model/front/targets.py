@@ -26,10 +26,12 @@ AGAIN = 2  # last histograms that may be repeated in a narrower window
 # Standard deviations of the noise that counts by octaves must show: targets are found at all; and others lie above
 # the likely octave, where a histogram has lost this part of them. Then the least share of mu^2 that is left.
 FOUND, ABOVE, LOST, LEFT = 4.0, 4.0, 0.2, 0.2
-# Share of a second look over the first one, share of mu^2 that it must leave, and the noise of exact whole numbers.
-SECOND, AFTER_SECOND, EXACT = 3.0, 0.35, 0.25
+# Share of a second look over the first one, share of mu^2 that it must leave, and the noise of exact whole
+# numbers.
+SECOND, AFTER_SECOND, EXACT = 3.0, 0.5, 0.25
 # Reaches about the centre at which predictions are cut: 7.5 standard deviations. Of 1, 1.5, 2, 3 and inf the
-# smallest that loses nothing on inner splits of the training parts of the suite and on generated tables with tails.
+# smallest that loses nothing on inner splits of the training parts of the suite and on generated tables with
+# tails.
 CUT = 3.0
 PURPOSE = "range of the targets"
 
@@ -64,8 +66,8 @@ def released_target_range(
     """Release centre and reach of the targets.
 
     Counts by octaves of the magnitude come first, unless public ends are given. Then histograms around 0, or
-    between the ends, narrowed until the targets fill the window, and a last one with more of the budget. Without an
-    intercept the centre is 0, and nothing is narrowed.
+    between the ends, narrowed until the targets fill the window, and a last one with more of the budget. Without
+    an intercept the centre is 0, and nothing is narrowed.
     """
     session, n = shares.session, records.n_units
     mass = n * gaussian_mu(session.epsilon, session.delta)
@@ -103,7 +105,7 @@ def released_target_range(
             break
         center, reach = spread.center, LAST * spread.deviation
         spread = released_spread(shares, targets, last, center, reach, PURPOSE)
-    if spread.beyond.max() > LOST and above > highest and shares.left >= LEFT:
+    if spread.beyond.max() > LOST and above > highest and shares.left >= LEFT + last:
         # Most targets are near each other, and the others far away: the window must hold both.
         reach, highest = np.array([2.0 ** (LOW + above)]), above
         spread = released_spread(shares, targets, last, np.zeros(1), reach, PURPOSE)
@@ -146,7 +148,7 @@ def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np
 def _window(
     spread: Spread, highest: int, centered: bool, given: tuple[float, float] | None
 ) -> TargetWindow:
-    """Centre, reach and ends. Where targets surely lie beyond the window, an end is that of their highest octave."""
+    """Centre, reach and ends; an end is the highest octave's where targets surely lie beyond the window."""
     middle, deviation = float(spread.center[0]), float(spread.deviation[0])
     reach = KEY * deviation if centered else KEY * math.hypot(middle, deviation)
     middle = middle if centered else 0.0
