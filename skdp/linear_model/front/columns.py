@@ -26,10 +26,10 @@ ZOOM, PRESENT = 0.06, 0.01  # shares of mu^2
 MISSED = 4.0  # standard deviations of a count by which values must be missing
 LEAST_PRESENT = 0.05  # of a column
 MARGIN = 1.25  # of a reach
-# Least mean square of a column over its squared window, and standard deviations of its noise that an octave's
-# count must show to take part in it. Of .01 to .25 chosen on inner splits of the training parts of the suite and
-# on generated tables with tails (`examples/heavy_tails.py`).
-FILLED, SHOWN = 0.1, 1.5
+# Least mean square of a column over its squared window; the same of a window that is lowered because it has less;
+# and standard deviations of its noise that an octave's count must show to take part. Of .01 to .25 chosen on inner
+# splits of the training parts of the suite and on generated tables with tails (`examples/heavy_tails.py`).
+FILLED, LOWERED, SHOWN = 0.03, 0.1, 1.5
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
 # Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
 # window among them is at most 16 times too large for a 0/1 column, and does no harm.
@@ -315,9 +315,11 @@ def _of_the_bulk(counts: np.ndarray, noise: float, n: int, top: np.ndarray) -> n
     # Cells of an octave are taken as uniform in it.
     shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (HIGH - LOW))
     below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
-    fills = (above + below + noise / n >= FILLED) & (place <= top[:, None])
+    filled = above + below + noise / n
+    fills = (filled >= LOWERED) & (place <= top[:, None])
     lowered = np.where(fills, place, -1).max(axis=1)
-    return np.where(lowered < 0, top, lowered)
+    is_low = filled[np.arange(top.size), top] < FILLED
+    return np.where(is_low & (lowered >= 0), lowered, top)
 
 
 def _moments(
