@@ -16,6 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline
 
 import skdp
+from skdp.linear_model.front.estimators import FrontDoor
 from skdp.losses import Loss
 from skdp.nn.frame import NetFit
 
@@ -45,14 +46,14 @@ def fitted(name, X=X, classes=("no", "yes"), **params):
         return model.fit(X, y if is_classifier(model) else X[:, 0] + 3.0)
 
 
-def assert_close(method, ours, theirs):
+def assert_close(method, ours, theirs, rtol=1e-12):
     """Labels are equal; scikit-learn computes the first of two probabilities as 1 less the other."""
     if ours.dtype.kind != "f":
         assert np.array_equal(ours, theirs)
     elif method == "predict_log_proba":
-        np.testing.assert_allclose(np.exp(theirs), np.exp(ours), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(np.exp(theirs), np.exp(ours), rtol=rtol, atol=rtol / 1e3)
     else:
-        np.testing.assert_allclose(theirs, ours, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(theirs, ours, rtol=rtol, atol=rtol / 1e3)
 
 
 def offered(model):
@@ -70,12 +71,15 @@ def assert_the_same(model, made, X=X):
     bounds = getattr(model, "prediction_bounds_", UNBOUNDED)
     assert isinstance(made, TransformedTargetRegressor) == (bounds != UNBOUNDED)
     assert offered(made) == offered(model)
+    # The step that cuts the columns of a front estimator divides in the table's own precision.
+    is_front = isinstance(model, FrontDoor)
+    rtol = 3e-6 if is_front and getattr(X, "dtype", None) == np.float32 else 1e-12
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # logarithms of 0
         for method in offered(model):
-            assert_close(method, getattr(model, method)(X), getattr(made, method)(X))
+            assert_close(method, getattr(model, method)(X), getattr(made, method)(X), rtol)
     y = model.predict(X)
-    assert made.score(X, y) == pytest.approx(model.score(X, y), rel=1e-12)
+    assert made.score(X, y) == pytest.approx(model.score(X, y), rel=rtol)
 
 
 @each_model
@@ -107,7 +111,7 @@ def test_sparse_coefficients_names_and_no_intercept(name):
     if "fit_intercept" in ALL[name]().get_params():
         model = fitted(name, fit_intercept=False)
         assert not last(model.to_sklearn()).fit_intercept
-        if is_regressor(model) and hasattr(model, "bounded"):
+        if is_regressor(model) and hasattr(model, "bounded") and not isinstance(model, FrontDoor):
             assert type(fitted(name, bounded=False).to_sklearn()) is LinearRegression
         assert_the_same(model, model.to_sklearn())
     model = fitted(name)

@@ -200,7 +200,7 @@ class _Steps:
         self._turn()
 
     def signal(self) -> tuple[float, float]:
-        """Variance of the scores in units of the log loss, and how much of it may be noise."""
+        """Variance of the scores times the one of the labels, and how much of it may be noise."""
         d, binary = self.rows.n_features, self.theta.ndim == 1
         gram, coef = self.gram[:d, :d], self.theta[:d]
         if binary:

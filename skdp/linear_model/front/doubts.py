@@ -52,7 +52,7 @@ def doubt_of_numbers(
     loss = (mean + NUMBERS_UNKNOWN * unknown) / whole + OF_A_RECORD / shape.n_units
     if loss <= NUMBERS_LIMIT * (signal / whole) ** NUMBERS_POWER:
         return ""
-    return _told(shape, n_seen, signal / whole, "the variance of y")
+    return _told(shape, n_seen, f"{signal / whole:.0%} of the variance of y")
 
 
 def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: float) -> str:
@@ -63,20 +63,21 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
     n_seen : int
         Columns that were not given up.
     signal, unknown : float
-        Variance of the scores in units of the log loss, and how much of it may be noise.
+        Variance of the scores, times the one of the labels (twice the gain in log loss), and how much of it may
+        be noise.
     """
     loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units
     if loss <= CLASSES_LIMIT * max(signal, 0.0) ** CLASSES_POWER:
         return ""
-    return _told(shape, n_seen, signal / (1.0 + signal), "what tells the classes apart")
+    return _told(shape, n_seen, f"a gain of {0.5 * max(signal, 0.0):.2g} in log loss")
 
 
-def _told(shape: PublicShape, n_seen: int, part: float, of: str) -> str:
-    seen = f"{n_seen} of {shape.n_features} columns could be seen"
+def _told(shape: PublicShape, n_seen: int, learnt: str) -> str:
     return (
-        f"the model may be no better than a constant: by the released numbers it explains about {part:.0%} of "
-        f"{of}, which {shape.counted()} can hardly tell from noise at this epsilon ({seen}). What helps is more "
-        f"{shape.unit}s, fewer features, feature_bounds= or a larger epsilon"
+        f"the model may be no better than a constant: what it learnt (about {learnt}, by released numbers) can "
+        f"hardly be told from noise with {shape.counted()} at this epsilon; {n_seen} of {shape.n_features} "
+        f"columns could be seen. What helps is more {shape.unit}s, fewer features, feature_bounds= or a larger "
+        "epsilon"
     )
 
 

@@ -191,10 +191,11 @@ class TakesAnyCell(GLMModel):
         return make_pipeline(*steps, made)
 
     def _clipper(self, made: Any) -> Any:
-        """The step that cuts columns; where none is centred, one that takes CSR matrices, and divides."""
+        """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
         low, high = self.feature_bounds_
         whole = np.where(np.isfinite(high), high, 1.0)
-        scaled = scale_clipper(self.fill_values_, (np.where(np.isfinite(low), low, -1.0), whole))
+        ends = np.where(np.isfinite(low), low, -1.0), whole
+        scaled = scale_clipper(np.zeros_like(high), ends)
         if scaled is None:
             return clipper(low, high, high.size)
         made.coef_ = (

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-__all__ = ["HIGH", "LOW", "NEXT", "SURELY", "highest_octaves", "posterior_of_tops"]
+__all__ = ["HIGH", "LOW", "NEAR", "NEXT", "SURELY", "highest_octaves", "posterior_of_tops"]
 
 LOW, HIGH = -34, 48  # octaves
 COMMON = 2.0  # octaves: spread of the public prior of a highest octave, around 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.linear_model.front.octaves import HIGH, LOW, SURELY, posterior_of_tops
+from skdp.linear_model.front.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
 from skdp.linear_model.front.shares import Shares, gaussian_mu
 from skdp.linear_model.front.windows import LAST, NARROW, Spread, narrowed, released_spread
 from skdp.privacy import PrivateRecords
@@ -128,13 +128,15 @@ def _highest(shares: Shares, targets: PrivateRecords, share: float) -> tuple[int
         total, weight = total + precision * counts, weight + precision
         counts, noise = total / weight, weight**-0.5
         known, own = posterior_of_tops(counts, noise, targets.n_units)
-        if own[0].max() > FOUND or shares.left < AFTER_SECOND + SECOND * share:
+        top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
+        top = max([top, *(int(k) for k in np.flatnonzero(counts[0] > SURELY * noise))])
+        # Noise elsewhere may be higher: only counts near the likely octave say that targets lie there.
+        is_found = bool(own[0, max(top - NEAR, 0) : top + NEAR + 1].max() > FOUND)
+        if is_found or shares.left < AFTER_SECOND + SECOND * share:
             break
-    top = min(int((np.cumsum(known[0]) < TOP).sum()), HIGH - LOW)
-    top = max([top, *(int(k) for k in np.flatnonzero(counts[0] > SURELY * noise))])
     rest = np.where(np.arange(own.shape[1]) > top + 1, own[0], -np.inf)
     above = int(rest.argmax()) if rest.max() > ABOVE else top
-    return top, above, bool(own[0].max() > FOUND)
+    return top, above, is_found
 
 
 def _between(given: tuple[float, float], centered: bool) -> tuple[np.ndarray, np.ndarray]:
