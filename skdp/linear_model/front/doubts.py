@@ -18,7 +18,7 @@ __all__ = ["FrontSolution", "doubt_of_classes", "doubt_of_numbers", "no_targets"
 # chance.
 OF_A_RECORD = 10.0
 NUMBERS_UNKNOWN, NUMBERS_POWER, NUMBERS_LIMIT = 0.125, 0.3, 0.045
-CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.1, 0.6, 0.09
+CLASSES_UNKNOWN, CLASSES_POWER, CLASSES_LIMIT = 0.2, 0.6, 0.09
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class FrontDoor(LinearFit):
         if hopeless:
             verb = "is" if shape.n_units == 1 else "are"
             warn_user(
-                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} too few for {shape.n_features} features: "
+                f"{shape.counted()} at epsilon={self.epsilon:g} {verb} few for {shape.n_features} features: "
                 f"only a constant is released, and it may be far off; what helps is more {shape.unit}s, fewer "
                 "features or a larger epsilon",
                 UtilityWarning,
@@ -534,6 +534,8 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
 
     loss = "squared"
     huber_threshold = 1.0
+    target_center_: float
+    target_reach_: float
 
     def __init__(
         self,
