@@ -8,8 +8,8 @@ least as large, as somebody writes down who knows the unit. Both are read from t
 and serves to say what knowing them would be worth.
 
 Tables are those of scikit-learn (diabetes, breast cancer, wine, digits) and generated ones: normal columns, 0/1
-columns, amounts and years, in units of .01 to 1,000. Skill is the gain over the mean of y or the frequencies, in R2
-or log loss, over the gain without privacy; below -1 it counts as -1. The documentation does not run this::
+columns, amounts and years, in units of .01 to 1,000. Skill is the gain over the mean of y or the frequencies, in
+R2 or log loss, over the gain without privacy; below -1 it counts as -1. The documentation does not run this::
 
     python examples/known_ranges.py
 """

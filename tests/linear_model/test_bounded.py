@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp.base import Solution
+from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.parts.bounded import MARGIN, BoundedPredictions
 from skdp.multiparty.frame import MultipartyRegressor
 from skdp.nn.frame import NetFit

@@ -63,8 +63,8 @@ def test_a_row_far_outside_is_predicted_as_one_at_the_end_of_the_window():
     model = regressor(epsilon=4.0).fit(X, y)
     low, high = model.feature_bounds_
     assert np.isfinite(low).all()
-    at_ends = np.vstack([low, high])
-    assert np.array_equal(model.predict(np.vstack([1e9 * (low - 1), 1e9 * (high + 1)])), model.predict(at_ends))  # fmt: skip
+    far = np.vstack([1e9 * (low - 1), 1e9 * (high + 1)])
+    assert np.array_equal(model.predict(far), model.predict(np.vstack([low, high])))
     low, high = model.prediction_bounds_
     assert low < y.min() < y.max() < high
     found = model.predict(1e9 * X)
@@ -74,9 +74,10 @@ def test_a_row_far_outside_is_predicted_as_one_at_the_end_of_the_window():
 def test_no_probability_is_certain_by_extrapolation():
     X, y = table()
     model = classifier(epsilon=4.0).fit(X, (y > np.median(y)).astype(int))
-    inside = np.abs(model.decision_function(np.vstack(model.feature_bounds_))).max()
-    corner = np.where(model.coef_ > 0, model.feature_bounds_[1], model.feature_bounds_[0])
-    assert np.abs(model.decision_function(1e12 * X)).max() <= max(inside, *np.abs(model.decision_function(np.vstack([corner, sum(model.feature_bounds_) - corner]))))  # fmt: skip
+    low, high = model.feature_bounds_
+    corners = np.vstack([np.where(model.coef_ > 0, *ends) for ends in ((high, low), (low, high))])
+    largest = np.abs(model.decision_function(corners)).max()
+    assert np.abs(model.decision_function(1e12 * X)).max() <= largest * (1 + 1e-12)
 
 
 def test_rare_codes_do_not_make_probabilities_certain():
