@@ -318,3 +318,11 @@ def test_columns_are_cut_where_their_bulk_fills_the_window():
     assert bulk({0: 500, 1: 0}) == 1  # a rare 0/1 column keeps its window
     tail = {k: 10_000 * 0.5**k for k in range(1, 13)}
     assert 3 < bulk(tail) < 8
+
+
+def test_public_ends_separate_the_noise_of_seeded_fits():
+    """They change what is released. None does not, and neither does `bounded`."""
+    plain = regressor()._noise_parameters()
+    assert regressor(bounded=False)._noise_parameters() == plain
+    for given in ({"y_bounds": (0, 1)}, {"feature_bounds": (0, 1)}):
+        assert regressor(**given)._noise_parameters() == {**plain, **given}
