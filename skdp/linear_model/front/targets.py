@@ -25,7 +25,7 @@ PATIENT = 0.1  # part of the share that a look may cost to be taken once more
 AGAIN = 2  # last histograms that may be repeated in a narrower window
 # Standard deviations of the noise that counts by octaves must show: targets are found at all; and others lie above
 # the likely octave, where a histogram has lost this part of them. Then the least share of mu^2 that is left.
-FOUND, ABOVE, LOST, LEFT = 4.0, 4.0, 0.2, 0.2
+FOUND, ABOVE, LOST, LEFT = 5.0, 4.0, 0.2, 0.2
 # Share of a second look over the first one, share of mu^2 that it must leave, and the noise of exact whole
 # numbers.
 SECOND, AFTER_SECOND, EXACT = 3.0, 0.5, 0.25
