@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.front import classification, regression
+from skdp.linear_model.front import choice, classification
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -73,9 +73,9 @@ class Path:
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
     """The front door releases a constant for so few records; here it is to release all that it can."""
-    monkeypatch.setattr(classification, "HOPELESS", np.inf)
-    monkeypatch.setattr(regression, "EACH", 0.0)
-    monkeypatch.setattr(regression, "FEW", 0.0)
+    monkeypatch.setattr(choice, "HOPELESS", np.inf)
+    monkeypatch.setattr(choice, "EACH", 0.0)
+    monkeypatch.setattr(choice, "FEW", 0.0)
 
 
 def attack(monkeypatch, make, pair, runs):
