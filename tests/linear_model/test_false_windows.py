@@ -1,9 +1,9 @@
 """How often noise alone makes the window of a column: below 1e-5 a column, by the normal tail.
 
 A window is believed by two pieces of evidence with independent noise: octave counts, and a mean square that is
-released after them. The first one is simulated. The second one has one number, so its probability to be large enough
-is the normal tail beyond what `ColumnWindows.is_doubtful` asks for: each simulated column has that weight. Rates far
-below one in the number of simulated columns are seen in this way.
+released after them. The first one is simulated. The second one is one number, so its probability to be large
+enough is the normal tail beyond what `ColumnWindows.is_doubtful` asks for: each simulated column has that weight.
+So rates far below one in the number of simulated columns are seen.
 """
 
 import numpy as np
