@@ -134,5 +134,5 @@ def test_cells_that_are_cut_are_no_evidence_for_a_window_that_is_too_low():
         False,
     ]
     assert windows.is_doubtful(np.full(6, 3.0)).tolist() == [True, True, False, False, True, True]
-    surer = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 5.0))
+    surer = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 5.2))
     assert not surer.is_doubtful(np.full(6, 3.0)).any()

@@ -13,7 +13,7 @@ from skdp.exceptions import UtilityWarning
 from skdp.linear_model.front import regression
 from skdp.privacy import mechanisms
 
-N, D = 200, 3
+N, D = 400, 3
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(N, D)) * [1.0, 30.0, 1e-3]
 # Tables that share nothing with it but their shape.
