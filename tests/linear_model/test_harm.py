@@ -291,6 +291,8 @@ def test_doubts_grow_with_noise_and_fall_with_the_gain():
     assert "3 of 4 columns" in doubts.doubt_of_classes(shape, 3, 0.01, 0.3)
     few = PublicShape("record", 100, 4)
     assert doubts.doubt_of_classes(few, 4, 0.3, 0.05)
+    assert doubts.doubt_of_numbers(few, 4, 0.5, 0.01, 1e-4, 0.5)
+    assert not doubts.doubt_of_numbers(few, 4, 0.99, 1e-3, 1e-4, 0.01)  # nearly exact
 
 
 def test_nothing_is_doubted_without_privacy():
@@ -308,7 +310,7 @@ def bulk(counts, noise=1.0, n=10_000):
     for octave, count in counts.items():
         found[0, octave - LOW] = count
     top = np.array([max(counts) - LOW])
-    return int(columns._of_the_bulk(found, noise, n, top)[0]) + LOW
+    return int(columns._of_the_bulk(found, noise, n, top, np.zeros(1))[0][0]) + LOW
 
 
 def test_columns_are_cut_where_their_bulk_fills_the_window():

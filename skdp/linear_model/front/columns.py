@@ -34,6 +34,9 @@ MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squ
 # Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
 # window among them is at most 16 times too large for a 0/1 column, and does no harm.
 USUAL_OCTAVES = (-2, 4)
+# Standard deviations for which a mean square counts at most in a window below the usual octaves. Of 2, 2.5 and 3
+# the largest with a rate of false windows below 1e-5 in every simulation of 1e6 (`ColumnWindows.is_doubtful`).
+AT_THE_ENDS = 2.0
 TYPICAL = 0.1  # mean square of a column in its reach
 LEAST_WEIGHT = 0.2  # of the records, after rows were scaled down
 FLOOR = 0.5  # of a variance whose noise is large, over the typical variance
@@ -262,10 +265,15 @@ class ColumnWindows:
         Notes
         -----
         Both pieces of evidence are normal and independent where the column is empty. Their norm is larger than
-        `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at.
+        `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with few
+        cells that are not 0, the mean square in a window that is too low shows these cells at its ends, wherever
+        the window is. So below the usual octaves it counts for `AT_THE_ENDS` at most, and octave counts must show
+        5.1 standard deviations themselves.
         """
         octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / MARGIN)
         usual = (octave >= USUAL_OCTAVES[0]) & (octave <= USUAL_OCTAVES[1])
+        most = np.where(octave < USUAL_OCTAVES[0], AT_THE_ENDS, math.inf)
+        square = np.minimum(square, most)
         return ~usual & (np.hypot(self.evidence, np.maximum(square, 0.0)) < SURELY)
 
 
@@ -298,28 +306,41 @@ def _released_reaches(
     counts = session.gaussian(bounded, plan)
     noise = max(session.noise_std(bounded, plan), 0.25)  # exact counts are whole numbers
     top, sure, evidence = highest_octaves(counts, noise, records.n_units, least)
-    top, place = _of_the_bulk(counts, noise, records.n_units, top), np.arange(len(counts))
+    top, evidence = _of_the_bulk(counts, noise, records.n_units, top, evidence)
+    place = np.arange(len(counts))
     in_two = counts[place, top] + counts[place, np.maximum(top - 1, 0)]
     return np.where(sure, MARGIN * 2.0 ** (LOW + top), np.inf), in_two, evidence
 
 
-def _of_the_bulk(counts: np.ndarray, noise: float, n: int, top: np.ndarray) -> np.ndarray:
+def _of_the_bulk(
+    counts: np.ndarray, noise: float, n: int, top: np.ndarray, evidence: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Octaves at which columns are cut, so that their bulk fills the window: the highest one for most columns.
+
+    Also the evidence for them: at least `SURELY` for those that are lower.
 
     Of a column with a long tail, or with rare codes, nearly all cells lie far below the highest octave. The mean
     square over the squared window is then tiny, and a slope would follow from few cells.
+
+    A window is lowered no farther than to the lowest octave that surely holds cells, by its own count or with the
+    two below it. Where few cells differ from 0, the sum over dozens of octaves of noise would fill any window.
     """
     place = np.arange(counts.shape[1])
+    padded = np.pad(counts, [(0, 0), (2, 0)])
+    in_three = padded[:, 2:] + padded[:, 1:-1] + padded[:, :-2]
+    sure = (counts > SURELY * noise) | (in_three > SURELY * math.sqrt(3.0) * noise)
+    lowest = np.where(sure.any(axis=1), sure.argmax(axis=1), counts.shape[1])
     parts = np.where((counts > SHOWN * noise) & (place <= top[:, None]), counts / n, 0.0)
     above = parts.sum(axis=1)[:, None] - np.cumsum(parts, axis=1)
     # Cells of an octave are taken as uniform in it.
     shrunk = MEAN_SQUARE * parts * 4.0 ** (place - (HIGH - LOW))
     below = np.cumsum(shrunk, axis=1) * 4.0 ** (HIGH - LOW - place)
     filled = above + below + noise / n
-    fills = (filled >= LOWERED) & (place <= top[:, None])
+    fills = (filled >= LOWERED) & (place <= top[:, None]) & (place >= lowest[:, None])
     lowered = np.where(fills, place, -1).max(axis=1)
-    is_low = filled[np.arange(top.size), top] < FILLED
-    return np.where(is_low & (lowered >= 0), lowered, top)
+    is_low = (filled[np.arange(top.size), top] < FILLED) & (lowered >= 0) & (lowered < top)
+    lowered = np.where(is_low, lowered, top)
+    return lowered, np.where(is_low, np.maximum(evidence, SURELY), evidence)
 
 
 def _moments(

@@ -49,7 +49,7 @@ def doubt_of_numbers(
         Variance of the predictions, and of their mean, that is noise.
     """
     whole = max(signal + left, 1e-300)
-    loss = (mean + NUMBERS_UNKNOWN * unknown) / whole + OF_A_RECORD / shape.n_units
+    loss = (mean + NUMBERS_UNKNOWN * unknown + OF_A_RECORD * left / shape.n_units) / whole
     if loss <= NUMBERS_LIMIT * (signal / whole) ** NUMBERS_POWER:
         return ""
     return _told(shape, n_seen, f"{signal / whole:.0%} of the variance of y")
@@ -66,10 +66,11 @@ def doubt_of_classes(shape: PublicShape, n_seen: int, signal: float, unknown: fl
         Variance of the scores, times the one of the labels (twice the gain in log loss), and how much of it may
         be noise.
     """
-    loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units
-    if loss <= CLASSES_LIMIT * max(signal, 0.0) ** CLASSES_POWER:
+    signal = max(signal, 0.0)
+    loss = CLASSES_UNKNOWN * unknown + OF_A_RECORD / shape.n_units / (1.0 + signal)
+    if loss <= CLASSES_LIMIT * signal**CLASSES_POWER:
         return ""
-    return _told(shape, n_seen, f"a gain of {0.5 * max(signal, 0.0):.2g} in log loss")
+    return _told(shape, n_seen, f"a gain of {0.5 * signal:.2g} in log loss")
 
 
 def _told(shape: PublicShape, n_seen: int, learnt: str) -> str:

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.linear_model.amp import PerturbedFit
-from skdp.linear_model.front import classification, regression
+from skdp.linear_model.front import choice, classification
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
@@ -188,9 +188,9 @@ def same(one, other):
 @pytest.fixture(autouse=True)
 def fits_take_every_step(monkeypatch):
     """Regressions and the front door release a constant for so few records; here they release all they can."""
-    monkeypatch.setattr(classification, "HOPELESS", math.inf)
-    monkeypatch.setattr(regression, "EACH", 0.0)
-    monkeypatch.setattr(regression, "FEW", 0.0)
+    monkeypatch.setattr(choice, "HOPELESS", math.inf)
+    monkeypatch.setattr(choice, "EACH", 0.0)
+    monkeypatch.setattr(choice, "FEW", 0.0)
     monkeypatch.setattr(InTargetUnits, "_hopeless", -math.inf)
 
 
@@ -583,8 +583,8 @@ def test_windows_missing_values_and_far_targets_stay_within_the_sensitivities(
 
 @pytest.mark.parametrize("name", ["DPLinearRegression", "DPLogisticRegression"])
 def test_a_constant_for_few_records_stays_within_the_sensitivities(name, monkeypatch):
-    monkeypatch.setattr(classification, "HOPELESS", 0.0)
-    monkeypatch.setattr(regression, "FEW", math.inf)
+    monkeypatch.setattr(choice, "HOPELESS", 0.0)
+    monkeypatch.setattr(choice, "FEW", math.inf)
     tape, largest = Tape(monkeypatch), 0.0
     for one, other in (*pairs(name, seed=1), *ordinary(name)):
         largest = max(largest, tape.compare(lambda X, y: make(name).fit(X, y), one, other))
