@@ -77,6 +77,18 @@ class FrontDoor(LinearFit):
             )
         return hopeless
 
+    def _assumptions(self, problem: Problem) -> tuple[str, ...]:
+        names = [n for n in ("feature_bounds", "y_bounds") if getattr(self, n, None) is not None]
+        own = (f"{name} were not chosen by looking at these records" for name in names)
+        return (*super()._assumptions(problem), *own)
+
+    def _post_processing(self, solution: Solution) -> tuple[str, ...]:
+        lines = super()._post_processing(solution)
+        cut = int(np.isfinite(np.asarray(solution.attributes["feature_bounds_"])).all(axis=0).sum())
+        if not cut:
+            return lines
+        return (f"values of {cut} columns are cut to feature_bounds_", *lines)
+
     @abstractmethod
     def _is_hopeless(self, problem: Problem) -> bool:
         """Whether so few records leave a constant only; public numbers decide."""

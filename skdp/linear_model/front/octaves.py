@@ -20,8 +20,8 @@ UPPER = 0.95  # quantile of the highest octave that is taken
 NEAR, SURE = 2, 0.8  # octaves around it; least probability that they hold the highest one
 # Standard deviations of its noise that the count of a higher octave must show, and more for each octave that it is
 # higher. Codes for missing answers, such as 999, may lie far above. From `NEXT` octaves on it is `SURELY`: the
-# normal tail beyond it, times the 83 octaves and 4 shapes that are looked at, is 6e-6.
-HIGHER, MORE, NEXT, SURELY = 2.5, 0.5, 4, 5.5
+# normal tail beyond it, times the 83 octaves and 4 shapes that are looked at, is 4e-6.
+HIGHER, MORE, NEXT, SURELY = 2.5, 0.5, 4, 5.6
 
 
 def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,13 @@ from skdp.base.columns import check_bounds, per_column
 __all__ = ["check_feature_bounds", "check_target_bounds", "column_ends"]
 
 NAME = "feature_bounds"
+# Least width of a window over its farthest end, and limits of ends: numbers beyond them cannot be divided by, or
+# their squares overflow.
+NARROWEST, SMALLEST, LARGEST = 2.0**-30, 1e-100, 1e100
+SHOULD = (
+    "feature_bounds must be None, (low, high), each a number or one for each column, infinite where none is "
+    "known, or a dict of such pairs by column"
+)
 
 
 def check_feature_bounds(given: Any) -> None:
@@ -22,8 +29,29 @@ def check_feature_bounds(given: Any) -> None:
                 raise ValueError(
                     f"{NAME}[{column!r}] must be (low, high), low < high, got {pair!r}"
                 )
+            _check_width(f"{NAME}[{column!r}]", low, high)
         return
-    check_bounds(given, finite=False, name=NAME)
+    try:
+        ends = check_bounds(given, finite=False, name=NAME)
+    except (TypeError, ValueError) as error:
+        told = f"got {given!r}" if len(repr(given)) < 100 else f"got {type(given).__name__}"
+        hint = "; for pairs of columns give them by name: {column: (low, high)}"
+        raise type(error)(f"{SHOULD}, low < high; {told}{hint}") from None
+    if ends is not None:
+        for low, high in np.broadcast(*ends):
+            _check_width(NAME, float(low), float(high))
+
+
+def _check_width(name: str, low: float, high: float) -> None:
+    """Refuse a window of two finite ends that float64 cannot divide by."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return
+    size = max(abs(low), abs(high))
+    if size > LARGEST or high - low < max(SMALLEST, NARROWEST * size):
+        raise ValueError(
+            f"{name} must be at most {LARGEST:g} in size, and at least 1e-9 of that apart, got ({low!r}, "
+            f"{high!r}): subtract a public number from the values, or choose another unit"
+        )
 
 
 def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | None:
@@ -49,8 +77,13 @@ def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | 
         is_number = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
         if not (is_number and 0 <= place < n_features):
             have = f"the columns {known}" if known else f"{n_features} columns without names"
+            hint = (
+                ""
+                if known
+                else ', or frames: a ColumnTransformer has set_output(transform="pandas")'
+            )
             raise ValueError(
-                f"{NAME} names the column {column!r}, and X has {have}: give names or numbers of them"
+                f"{NAME} names the column {column!r}, and X has {have}: give names or numbers of them{hint}"
             )
         found[:, int(place)] = _pair(column, pair)
     return found
@@ -61,7 +94,7 @@ def _pair(column: Any, pair: Any) -> tuple[float, float]:
         low, high = (float(end) for end in pair)
     except (TypeError, ValueError):
         raise ValueError(
-            f"{NAME}[{column!r}] must be (low, high), two numbers, got {pair!r}"
+            f"{NAME}[{column!r}] must be (low, high), two numbers, inf for an unknown end; got {pair!r}"
         ) from None
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"{NAME}[{column!r}] must not be NaN; give -inf or inf for an unknown end")
@@ -79,3 +112,4 @@ def check_target_bounds(given: Any) -> None:
         raise type(error)(wrong) from None
     if ends is None or any(end.ndim for end in ends):
         raise TypeError(wrong)
+    _check_width("y_bounds", *(float(end) for end in ends))

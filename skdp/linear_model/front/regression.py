@@ -18,6 +18,7 @@ from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
 from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.slopes import released_slope, slope_share
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.front.targets import KEY, TargetWindow, released_target_range
 from skdp.linear_model.front.windows import released_spread
@@ -97,7 +98,8 @@ def moment_regression(
     center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
-    left = shares.left - last
+    of_slope = slope_share(shares, records)
+    left = shares.left - last - of_slope
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
     model = _Steps(shares, rows, gram, reach / KEY)
@@ -111,6 +113,8 @@ def moment_regression(
     share = model.rescaled(left * FAR)
     model.expect_bias()
     model.take(share, far)
+    if of_slope:
+        model.calibrate(of_slope)
     theta, doubt_of_mean = model.theta, 0.0
     if records.fit_intercept:
         cut = (
@@ -204,6 +208,15 @@ class _Steps:
         """Variance of the predictions, and how much of it may be noise."""
         d = self.rows.n_features
         return float(self.theta[:d] @ self._gram[:d, :d] @ self.theta[:d]), self._unknown
+
+    def calibrate(self, share: float) -> None:
+        """Release the slope of the targets on the predictions, and shrink the coefficients that are too steep."""
+        d, spread = self.rows.n_features, math.sqrt(max(self.signal()[0], 0.0))
+        if spread:
+            factor = released_slope(
+                self.shares, self.rows, self.theta, share, spread, self.deviation
+            )
+            self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
     def expect_bias(self) -> None:
         """Let the next step be as long as the robust steps may be wrong."""

@@ -57,9 +57,12 @@ class BoundedPredictions:
         given = self._given_bounds()
         if given is not None:
             return given
-        if "target_reach_" not in found:
+        center, reach = (
+            float(found.get("target_center_", 0.0)),
+            float(found.get("target_reach_", 0.0)),
+        )
+        if not reach:  # none was released
             return NOWHERE
-        center, reach = float(found["target_center_"]), float(found["target_reach_"])
         return center - MARGIN * reach, center + MARGIN * reach
 
     def _fitted(self, problem: Problem, solution: Solution) -> dict[str, Any]:
