@@ -295,8 +295,8 @@ input_range : tuple of (low, high), default=None
 feature_bounds : tuple of (low, high) or dict, default=None
     Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column, infinite
     where none are known, or a dict of such pairs by column name or number. Values beyond them are cut. A column
-    with both ends needs no release of its range, which is worth most for columns that records hardly fill and
-    where records are few. Do not read them from the data.""",
+    with both ends needs no release of its range, which is worth most for years and where records are few. Without
+    an intercept and for CSR rows the windows hold 0. Do not read them from the data.""",
     "y_bounds.front": """\
 y_bounds : tuple of (float, float), default=None
     Public ends (low, high) of the targets: no range of y is searched for, and `predict` is cut to them. It helps
@@ -304,8 +304,8 @@ y_bounds : tuple of (float, float), default=None
     "feature_bounds_": """\
 feature_bounds_ : ndarray of shape (2, n_features)
     Ends at which values are cut, in the fit and in predictions, given or released: scores are those of
-    ``clip(X, *feature_bounds_) @ coef_.T + intercept_``. Infinite for columns whose coefficients are 0 and for
-    the other solvers.""",
+    ``clip(X, *feature_bounds_) @ coef_.T + intercept_``, with missing values replaced by ``fill_values_``.
+    Infinite for columns whose coefficients are 0 and for the other solvers.""",
     "y_bounds.net": """\
 y_bounds : tuple of (float, float) or "adaptive", default="adaptive"
     Public range (low, high) to which targets are clipped. "adaptive" releases a median and a quantile of the
@@ -368,6 +368,10 @@ coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features. `predict` is cut to ``prediction_bounds_``, so for rows far outside it differs
     from ``X @ coef_ + intercept_``.""",
+    "coef_.front": """\
+coef_ : ndarray of shape (n_features,)
+    Coefficients of the features, which are cut to ``feature_bounds_``. `predict` is cut to ``prediction_bounds_``
+    as well.""",
     "coef_.exact": """\
 coef_ : ndarray of shape (n_features,)
     Coefficients of the features.""",

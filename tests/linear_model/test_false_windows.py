@@ -115,7 +115,7 @@ def test_noise_does_not_lower_the_window_of_a_nearly_empty_column():
     assert (evidence >= np.where(lowered < top, octaves.SURELY, given)).all()
     # The bulk of a column with codes.
     counts[:, -LOW - 12 - np.arange(3)] += np.array([20.0, 15.0, 10.0])
-    lowered, evidence = columns._of_the_bulk(counts, 1.0, n, top, given)
+    lowered, evidence = columns._of_the_bulk(counts, 1.0, 6 * n, top, given)
     assert np.mean(lowered < top) > 0.99
     assert (lowered + LOW >= -14).all()
     assert (evidence[lowered < top] == octaves.SURELY).all()
@@ -134,5 +134,5 @@ def test_cells_that_are_cut_are_no_evidence_for_a_window_that_is_too_low():
         False,
     ]
     assert windows.is_doubtful(np.full(6, 3.0)).tolist() == [True, True, False, False, True, True]
-    surer = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 5.2))
+    surer = ColumnWindows(zero, MARGIN * 2.0 ** (LOW + top), none, zero, np.full(6, 5.3))
     assert not surer.is_doubtful(np.full(6, 3.0)).any()

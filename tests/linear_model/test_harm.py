@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from skdp import BudgetAccountant, DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import UtilityWarning
-from skdp.linear_model.front import columns, doubts, targets
+from skdp.linear_model.front import columns, doubts, slopes, targets
 from skdp.linear_model.front.octaves import HIGH, LOW
 from skdp.linear_model.front.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords
@@ -205,7 +205,7 @@ def test_given_ends_are_the_windows_and_save_the_release():
     model = regressor(feature_bounds=ends).fit(X, y)
     assert np.array_equal(model.feature_bounds_, np.array(ends, dtype=float))
     assert "octaves" not in [row["purpose"] for row in model.privacy_.mechanisms]
-    assert model.score(X, y) > 0.9
+    assert model.score(X, y) > 0.85
     some = regressor(feature_bounds={1: (0, 10)}).fit(X, y)
     assert some.feature_bounds_[:, 1].tolist() == [0.0, 10.0]
     assert "octaves" in [row["purpose"] for row in some.privacy_.mechanisms]
@@ -234,9 +234,10 @@ def test_given_ends_of_a_csr_table_hold_0():
     ("given", "error", "told"),
     [
         ((0, 0), ValueError, "low < high"),
+        ([(0, 110), (-4, 4), (0, 1), (0, 1)], ValueError, "give them by name"),
         (([0, 0], [1, 1]), ValueError, "2 numbers, but X has 4 columns"),
         ((math.nan, 1), ValueError, "low < high"),
-        ("wide", TypeError, "got str"),
+        ("wide", TypeError, "got 'wide'"),
         ({0: (1, 1)}, ValueError, "low < high"),
         ({0: 3}, ValueError, "two numbers"),
         ({"age": (0, 1)}, ValueError, "4 columns without names"),
@@ -317,9 +318,86 @@ def test_columns_are_cut_where_their_bulk_fills_the_window():
     assert bulk({0: 2000, 1: 8000}) == 1  # uniform
     assert bulk({3: 6000, 4: 3900, 14: 100}) == 4  # rare codes are cut to the bulk
     assert bulk({3: 6000, 4: 3000, 14: 1000}) == 14  # frequent ones are not
-    assert bulk({0: 500, 1: 0}) == 1  # a rare 0/1 column keeps its window
+    assert bulk({0: 500}) == 0  # a rare 0/1 column keeps its window
+    assert bulk({0: 3800, 1: 2700, 2: 450, 3: 10}) == 3  # normal columns keep their tail
     tail = {k: 10_000 * 0.5**k for k in range(1, 13)}
-    assert 3 < bulk(tail) < 8
+    assert 3 < bulk(tail) < 10
+
+
+@pytest.mark.parametrize("unit", [1.0, 1.3, 1.62])
+def test_ordinary_columns_lose_nothing_by_the_cut(unit):
+    r = np.random.default_rng(0)
+    for draw in (r.standard_exponential, r.laplace, r.poisson, r.standard_normal):
+        x = (draw(size=30_000) if draw != r.poisson else r.poisson(1.0, 30_000)).astype(float)
+        model = regressor(epsilon=4.0).fit(unit * x[:, None], x)
+        assert model.score(unit * x[:, None], x) > 0.97
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_a_line_of_the_bulk_is_not_followed_into_the_tail(epsilon):
+    """Targets follow the logarithm: long rows weigh little in the steps, and their slope would be too steep."""
+    r = np.random.default_rng(0)
+    z = 2 * r.normal(size=14_000)
+    X = np.exp(10 + z[:, None] + 0.3 * r.normal(size=(14_000, 4)))
+    y = 50 + 5 * z + 3 * r.normal(size=14_000)
+    found = [
+        regressor(epsilon=epsilon, random_state=seed)
+        .fit(X[:10_000], y[:10_000])
+        .score(X[10_000:], y[10_000:])
+        for seed in range(8)
+    ]
+    assert np.median(found) > 0.0
+    assert min(found) > -0.5  # without the released slope the medians are -.3 and -.35
+
+
+def test_the_slope_of_steep_predictions():
+    matrix = np.array([[1.0, 0.0, -0.5], [0.0, 1.0, 0.0], [-0.5, 0.0, 1.0]])
+    assert slopes._factor(matrix, 1e-9, 1.0) == pytest.approx(0.5)
+    assert slopes._factor(matrix, 0.8, 1.0) == 1.0  # nobody knows
+    assert slopes._factor(np.eye(3), 1e-9, 1.0) == 1.0
+    assert slopes._factor(matrix[[0, 2]][:, [0, 2]], 1e-9, 1.0) == pytest.approx(0.5)
+    matrix[0, 2] = matrix[2, 0] = -2.0
+    assert slopes._factor(matrix, 1e-9, 1.0) == 0.0
+
+
+def test_a_zoom_stays_within_public_ends():
+    r = np.random.default_rng(0)
+    X = np.column_stack([r.uniform(18, 65, 3000), r.normal(size=3000), r.random(3000) < 0.3])
+    for seed in range(10):
+        model = regressor(random_state=seed, feature_bounds=(0, 110)).fit(X, X[:, 0])
+        low, high = model.feature_bounds_
+        assert (low >= 0).all()
+        assert (high <= 110).all()
+
+
+def test_the_report_names_public_ends_and_cuts():
+    X, y = table()
+    told = str(regressor(feature_bounds=(-20, 20), y_bounds=(0, 40)).fit(X, y).privacy_)
+    assert "feature_bounds were not chosen by looking at these records" in told
+    assert "y_bounds were not chosen by looking at these records" in told
+    assert "values of 4 columns are cut to feature_bounds_" in told
+    assert "were not chosen" not in str(regressor().fit(X, y).privacy_)
+
+
+@pytest.mark.parametrize("solver", ["ight", "lssgd"])
+def test_specialists_without_noise_or_intercept_are_not_cut_to_nothing(solver):
+    X, y = table(800)
+    model = DPLinearRegression(epsilon=math.inf, fit_intercept=False, solver=solver).fit(X, y)
+    assert model.prediction_bounds_ == (-math.inf, math.inf)
+    assert np.ptp(model.predict(X)) > 0.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(1e15, 1e15 + 1), (0, 5e-324), (0, 1e-310), (-1e149, 1e149), (1e5, np.nextafter(1e5, 1e6))],
+)
+def test_ends_that_cannot_be_divided_by_spend_nothing(given):
+    X, y = table(400)
+    accountant = BudgetAccountant(epsilon=1.0, delta=1e-5, allow_seeded=True)
+    for name in ("feature_bounds", "y_bounds"):
+        with pytest.raises(ValueError, match=name):
+            regressor(**{name: given}, accountant=accountant).fit(X, y)
+    assert accountant.remaining()[0] == pytest.approx(1.0, rel=1e-6)
 
 
 def test_public_ends_separate_the_noise_of_seeded_fits():

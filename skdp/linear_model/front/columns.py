@@ -30,7 +30,7 @@ MARGIN = 1.25  # of a reach
 # deviations of its noise that an octave's count must show to take part. Of .01 to .25 the one that does no harm
 # to normal, exponential, Laplace and Student columns of any unit, nor on inner splits of the training parts of
 # the suite.
-FILLED, SHOWN = 0.02, 1.5
+FILLED, SHOWN, CELLS = 0.02, 1.5, 3.0
 MEAN_SQUARE = 7.0 / 12.0  # of cells that are uniform in an octave, over its squared end
 # Octaves that need no more evidence than `standardize` was asked for: of 0/1 columns and small numbers. A wrong
 # window among them is at most 16 times too large for a 0/1 column, and does no harm.
@@ -269,7 +269,7 @@ class ColumnWindows:
         `SURELY` with a rate below 1e-5, with all octaves and shapes that were looked at. Of a column with few
         cells that are not 0, the mean square in a window that is too low shows these cells at its ends, wherever
         the window is. So below the usual octaves it counts for `AT_THE_ENDS` at most, and octave counts must show
-        5.1 standard deviations themselves.
+        5.2 standard deviations themselves.
         """
         octave = np.log2(np.where(np.isfinite(self.reach), self.reach, 1.0) / MARGIN)
         usual = (octave >= USUAL_OCTAVES[0]) & (octave <= USUAL_OCTAVES[1])
@@ -339,7 +339,10 @@ def _of_the_bulk(
     filled = above + below + noise / n
     # Between the bulk and a rare code lie octaves without cells: a window ends at the bulk, and not among them.
     fills = (
-        (filled >= FILLED) & (parts > 0.0) & (place <= top[:, None]) & (place >= lowest[:, None])
+        (filled >= FILLED)
+        & (counts > CELLS * noise)
+        & (place <= top[:, None])
+        & (place >= lowest[:, None])
     )
     lowered = np.where(fills, place, -1).max(axis=1)
     is_low = (filled[np.arange(top.size), top] < FILLED) & (lowered >= 0) & (lowered < top)

@@ -482,7 +482,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
 
     Attributes
     ----------
-    {coef_.regressor} {intercept_.regressor} {support_}
+    {coef_.front} {intercept_.regressor} {support_}
     n_iter_ : int
         Number of rounds.
     solver_ : str
@@ -495,8 +495,9 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     target_reach_ : float
         About 2.5 released standard deviations of y; 0 where nothing of y was found, and the model predicts 0.
     prediction_bounds_ : tuple of (float, float)
-        Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre. Where many targets surely
-        lie beyond the window, an end is the one of their highest octave. Infinite with ``bounded=False``.
+        Ends to which `predict` is cut: ``y_bounds``, or three reaches about the centre (two of the other solvers).
+        Where many targets surely lie beyond the window, an end is the one of their highest octave. Infinite with
+        ``bounded=False``.
     {privacy_} {n_features_in_} {feature_names_in_}
 
     See Also
@@ -522,6 +523,8 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
       norm, or by C^2, because both contributions are positive semidefinite with trace at most C^2.
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
     * Histograms and counts by octaves of the residuals, each with d = 1.
+    * The second moment of (prediction, constant, residual), scaled down to norm R, where units times mu are at
+      least 400: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group

@@ -30,6 +30,9 @@ SEEN, LEAST_SEEN = 3.5, 0.001
 NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
 WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
 BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
+FINEST = (
+    2.0**-40
+)  # of a reach over its centre: the edges of narrower bins might not differ in float64
 PASSES = 12  # of narrower and narrower windows, at most
 
 
@@ -76,7 +79,7 @@ def released_spread(
         For the ledger.
     """
     session, n = shares.session, records.n_units
-    middle = center
+    middle, reach = center, np.maximum(reach, FINEST * np.abs(center))
     edges = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, BINS + 1)
     edges = np.pad(edges, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
     counted = records.histogram(edges, adjacency=session.adjacency)

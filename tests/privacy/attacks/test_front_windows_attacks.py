@@ -271,14 +271,15 @@ def a_fit(rng):
         size = 10.0 ** rng.integers(-6, 7, d)
         low = np.where(rng.random(d) < 0.3, -np.inf, -size * rng.integers(2, size=d))
         high = np.where(rng.random(d) < 0.3, np.inf, size)
-        shift = 0.0 if csr else float(rng.choice([0.0, 1e4]))
+        shift = 0.0 if csr else float(rng.choice([0.0, 1e4])) * size
         params["feature_bounds"] = (low + shift, high + shift)
     groups = rng.integers(0, max(2, n // 4), n) if rng.random() < 0.3 else None
     params["unit"] = "record" if groups is None else "group"
     cls = DPLogisticRegression if rng.random() < 0.4 else DPLinearRegression
     y = rng.integers(0, 2, n) if cls is DPLogisticRegression else column(rng, n)
     if cls is DPLinearRegression and rng.random() < 0.3:
-        size, shift = 10.0 ** rng.integers(-6, 7), float(rng.choice([0.0, 1e3, 1e8]))
+        size = 10.0 ** rng.integers(-6, 7)
+        shift = float(rng.choice([0.0, 1e3, 1e8])) * size
         params["y_bounds"] = (shift - size * rng.integers(2), shift + size)
     return Fit(cls, 0, **params), (sp.csr_matrix(X) if csr else X), y, groups
 
