@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.front import choice, classification
+from skdp.linear_model.front import choice, classification, slopes
 from skdp.privacy import accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
@@ -76,6 +76,7 @@ def every_step(monkeypatch):
     monkeypatch.setattr(choice, "HOPELESS", np.inf)
     monkeypatch.setattr(choice, "EACH", 0.0)
     monkeypatch.setattr(choice, "FEW", 0.0)
+    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
 
 
 def attack(monkeypatch, make, pair, runs):

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.exceptions import PrivacyAccountingError
-from skdp.linear_model.front import choice, regression, targets
+from skdp.linear_model.front import choice, regression, slopes, targets
 from skdp.linear_model.front.shares import Shares
 from skdp.privacy import PrivacySession, PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
@@ -45,6 +45,7 @@ def every_step(monkeypatch):
     monkeypatch.setattr(choice, "HOPELESS", np.inf)
     monkeypatch.setattr(choice, "EACH", 0.0)
     monkeypatch.setattr(choice, "FEW", 0.0)
+    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
 
 
 def table(cls, n, seed=0):

@@ -21,7 +21,7 @@ from sklearn.base import is_classifier
 import skdp
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
 from skdp.linear_model.amp import PerturbedFit
-from skdp.linear_model.front import choice, classification
+from skdp.linear_model.front import choice, classification, slopes
 from skdp.linear_model.front.estimators import FrontDoor
 from skdp.linear_model.ight.estimators import PrivateThresholdingFit
 from skdp.linear_model.parts.target_units import HOPELESS, InTargetUnits
@@ -191,6 +191,7 @@ def fits_take_every_step(monkeypatch):
     monkeypatch.setattr(choice, "HOPELESS", math.inf)
     monkeypatch.setattr(choice, "EACH", 0.0)
     monkeypatch.setattr(choice, "FEW", 0.0)
+    monkeypatch.setattr(slopes, "ENOUGH", 0.0)
     monkeypatch.setattr(InTargetUnits, "_hopeless", -math.inf)
 
 
