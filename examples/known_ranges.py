@@ -68,7 +68,8 @@ def tables(seed):
 
 def round_up(sizes):
     """Return 1, 2 or 5 times a power of 10, at least as large."""
-    power = 10.0 ** np.floor(np.log10(np.maximum(sizes, 1e-300)))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    power = 10.0 ** np.floor(np.log10(sizes))
     part = sizes / power
     return np.where(part <= 1, 1, np.where(part <= 2, 2, np.where(part <= 5, 5, 10))) * power
 

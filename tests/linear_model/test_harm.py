@@ -406,3 +406,17 @@ def test_public_ends_separate_the_noise_of_seeded_fits():
     assert regressor(bounded=False)._noise_parameters() == plain
     for given in ({"y_bounds": (0, 1)}, {"feature_bounds": (0, 1)}):
         assert regressor(**given)._noise_parameters() == {**plain, **given}
+
+
+def test_a_zoom_may_leave_the_first_window_and_never_the_public_ends():
+    """The first window was lowered, or public ends do not meet the values: no ends may cross."""
+    r = np.random.default_rng(0)
+    x = r.normal(2000, 10, 4000)
+    for given in (None, {0: (1000, 1900)}, {0: (0, 2005)}, {0: (-math.inf, 2005)}):
+        for seed in range(6):
+            model = regressor(epsilon=8.0, random_state=seed, feature_bounds=given)
+            low, high = model.fit(x[:, None], x).feature_bounds_[:, 0]
+            assert low < high
+            if given is not None:
+                assert low >= given[0][0] or low == -math.inf
+                assert high <= given[0][1] or high == math.inf

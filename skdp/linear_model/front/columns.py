@@ -192,7 +192,7 @@ def standardize(
         unseen = np.isfinite(columns.reach) & (variance < UNSEEN * noise)
         far = np.flatnonzero(unseen & ~taken & (found.in_two > FAR * records.n_units))
         if far.size:
-            _zoom(shares, records, columns, far)
+            _zoom(shares, records, columns, far, found.ends)
     return columns
 
 
@@ -417,8 +417,10 @@ def _james_stein(found: np.ndarray, noise: float) -> np.ndarray:
     )
 
 
-def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray) -> None:
-    """Move the windows of columns that are far from 0 to where their records are."""
+def _zoom(
+    shares: Shares, records: PrivateRecords, columns: Columns, far: np.ndarray, ends: np.ndarray
+) -> None:
+    """Move the windows of columns that are far from 0 to where their records are, within public ends."""
     session, n = shares.session, records.n_units
     mass, left = n * gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
     if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
@@ -438,11 +440,11 @@ def _zoom(shares: Shares, records: PrivateRecords, columns: Columns, far: np.nda
     is_good = (
         (width < 0.5 * wide) & (last.deviation > NARROW * found.reach) & (last.spread > SPREAD)
     )
-    good = np.flatnonzero(is_good)
+    low = np.maximum(last.center - width, ends[0, far])
+    high = np.minimum(last.center + width, ends[1, far])
+    good = np.flatnonzero(is_good & (low < high))
     if good.size:
         place = far[good]
         columns.center[place], columns.reach[place] = last.center[good], width[good]
-        # Within the window before it: public ends hold for it as well.
-        columns.low[place] = np.maximum(columns.low[place], last.center[good] - width[good])
-        columns.high[place] = np.minimum(columns.high[place], last.center[good] + width[good])
+        columns.low[place], columns.high[place] = low[good], high[good]
         _moments(shares, records, columns, place, ZOOM_PARTS[1] * ZOOM, True)

@@ -524,7 +524,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     * Gradients of standardized rows, clipped to l2 norm G: the mean moves by at most 2 G / n, or by G / n.
     * Histograms and counts by octaves of the residuals, each with d = 1.
     * The second moment of (prediction, constant, residual), scaled down to norm R, where units times mu are at
-      least 400: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
+      least 300: by sqrt(2) R^2, or by R^2. Its slope shrinks predictions that are surely too steep.
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group

@@ -18,7 +18,7 @@ __all__ = ["released_slope", "slope_share"]
 # Units times mu from which on a slope is released, and its share of mu^2: (a mass over units times mu)^2 between
 # two limits. Chosen on inner splits of the training parts of the suite and on generated tables with tails
 # (`examples/heavy_tails.py`).
-ENOUGH, MASS, LEAST, LARGEST = 400.0, 300.0, 0.015, 0.03
+ENOUGH, MASS, LEAST, LARGEST = 300.0, 300.0, 0.015, 0.03
 NOISE, REACHES = 0.15, (2.5, 12.0)  # wanted of a slope; deviations beyond which rows weigh less
 # The coefficients are multiplied by the slope and so many standard deviations of its noise where this is below a
 # limit. It is there to prevent harm, and elsewhere its own error would cost more than it mends.
