@@ -420,3 +420,15 @@ def test_a_zoom_may_leave_the_first_window_and_never_the_public_ends():
             if given is not None:
                 assert low >= given[0][0] or low == -math.inf
                 assert high <= given[0][1] or high == math.inf
+
+
+@pytest.mark.parametrize("n", [12, 300])
+def test_the_claim_is_spent_also_where_nothing_is_found(n):
+    X, y = np.random.default_rng(0).normal(size=(n, 2)), np.zeros(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        model = regressor().fit(X, y)
+        none = DPLinearRegression(epsilon=math.inf).fit(X, y)
+    assert not model.target_reach_
+    assert model.privacy_.epsilon == 1.0
+    assert (none.predict(X) == 0.0).all()

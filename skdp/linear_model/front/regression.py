@@ -61,6 +61,7 @@ FEW_RANGE, FEW_MASS = (0.3, 0.6), 25.0
 # Part of that share for counts of the residuals by octaves, and standard deviations of its noise that a count must
 # show: as far out go the residuals that the mean must not leave out.
 FAR_SHARE, CLEARLY = 0.3, 5.0
+LAST_LOOKS = 3  # where nothing is found: none of them takes more than the largest step of a fit
 FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 
@@ -94,7 +95,7 @@ def moment_regression(
     columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
     window = released_target_range(shares, records, given=y_bounds)
     if not window.reach:
-        return _nothing(records, window)
+        return _nothing(shares, records, window)
     center, reach, highest = window.center, window.reach, window.highest
     rows = columns.rows(records).centered(center)
     last = min(LARGEST_LAST, max(LAST, (LAST_MASS / mass) ** 2)) * records.fit_intercept
@@ -136,10 +137,19 @@ def moment_regression(
     return FrontSolution(outward, len(NEAR) + 1, attributes, doubt=doubt)
 
 
-def _nothing(records: PrivateRecords, window: TargetWindow) -> FrontSolution:
-    """The model of targets of which nothing was found: 0 for every row."""
+def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
+    """The model of targets of which nothing was found: 0 for every row.
+
+    The rest of the budget goes to looks that nobody needs: the claim is the whole, whatever was found.
+    """
+    session, targets = shares.session, records.of_targets()
+    counted = targets.magnitude_counts(LOW, HIGH, adjacency=session.adjacency)
+    plan = shares.plan(shares.left, "range of the targets", LAST_LOOKS)
+    for _ in range(LAST_LOOKS):
+        session.gaussian(counted, plan)
     theta, attributes = np.zeros(records.n_parameters), _found(window, Columns.none(records))
-    return FrontSolution(theta, 0, attributes, doubt=no_targets(records.shape))
+    doubt = "" if session.exact else no_targets(records.shape)
+    return FrontSolution(theta, 0, attributes, doubt=doubt)
 
 
 def _found(window: TargetWindow, columns: Columns) -> dict[str, Any]:
@@ -270,7 +280,7 @@ def _constant(
     of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
     window = released_target_range(shares, records, of_range, y_bounds)
     if not window.reach:
-        return _nothing(records, window)
+        return _nothing(shares, records, window)
     theta, bound = np.zeros(records.n_parameters), FEW_BOUND * window.reach
     mean, _ = _mean(shares, records.centered(window.center), bound, shares.left)
     theta[-1] = window.center + mean
