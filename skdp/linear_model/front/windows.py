@@ -30,9 +30,8 @@ SEEN, LEAST_SEEN = 3.5, 0.001
 NARROW = 0.09  # deviation over the reach below which a finer histogram is needed
 WIDER, LAST = 6.0, 4.0  # deviations in the next window, and in the last one
 BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one end
-FINEST = (
-    2.0**-40
-)  # of a reach over its centre: the edges of narrower bins might not differ in float64
+# Least reach over its centre: the edges of narrower bins might not differ in float64.
+FINEST = 2.0**-40
 PASSES = 12  # of narrower and narrower windows, at most
 
 
