@@ -282,7 +282,7 @@ for ax, kind in zip(axes, ("R2", "accuracy")):
     ax.set_title(kind.replace("R2", "R²"))
     ax.legend(frameon=False, fontsize=8, loc="upper left")
 axes[0].set_ylim(-0.65, 0.85)
-axes[0].set_ylabel("net less line")
+axes[0].set_ylabel("net minus line")
 for table, (last, first) in overtaken.items():
     print(f"{table}: the line is ahead up to n mu = {last:,.0f}, the net from {first:,.0f}")
 plt.show()
