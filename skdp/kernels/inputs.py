@@ -1,16 +1,27 @@
 """Inputs of kernels, brought into the few forms that the compiled passes read."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from skdp.kernels.dispatch import on_host
 from skdp.kernels.numba_jit import jit
 from skdp.losses import is_shipped
 
-__all__ = ["checked_vectors", "csr_parts", "frozen", "group_rows", "on_host", "usable", "vector"]
+__all__ = [
+    "GroupRows",
+    "checked_vectors",
+    "csr_parts",
+    "frozen",
+    "group_rows",
+    "on_host",
+    "sorted_groups",
+    "usable",
+    "vector",
+]
 
 
 def frozen(array: Any) -> Any:
@@ -98,18 +109,39 @@ def vector(value: Any, n: int, name: str) -> Any:
     return frozen(value)
 
 
-def group_rows(groups: Any, n: int) -> tuple[Any, Any]:
-    """Rows in the order of their groups (stable) and where each group starts."""
+class GroupRows(NamedTuple):
+    """The rows of each group.
+
+    Attributes
+    ----------
+    order : ndarray of int64 of shape (n,)
+        Row numbers, group by group; rows of one group in their own order.
+    starts : ndarray of int64 of shape (n_groups + 1,)
+        Where each group starts in ``order``, and the end.
+    """
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
+    """Sort rows by their group codes (stable); what was sorted before is returned as it is."""
     if groups is None:
         return None, None
+    if isinstance(groups, GroupRows):
+        return groups
     groups = np.asarray(on_host(groups))
     if groups.shape != (n,) or groups.dtype.kind not in "iu":
         raise ValueError(f"groups must be integer codes of shape ({n},).")
     if n and int(groups.min()) < 0:
         raise ValueError("groups must be codes from 0.")
-    counts = np.bincount(groups)
-    starts = np.concatenate(([0], np.cumsum(counts)))
-    return np.argsort(groups, kind="stable"), starts
+    return sorted_groups(groups)
+
+
+def sorted_groups(groups: NDArray[np.int64]) -> GroupRows:
+    """Sort rows by their group codes, which count from 0."""
+    starts = np.concatenate(([0], np.cumsum(np.bincount(groups))))
+    return GroupRows(np.argsort(groups, kind="stable"), starts)
 
 
 def usable(X: Any) -> Any:

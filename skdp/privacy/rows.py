@@ -20,6 +20,7 @@ from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 
 if TYPE_CHECKING:
+    from skdp.kernels.inputs import GroupRows
     from skdp.privacy.noise import KeyStream
 
 __all__ = ["Rows", "beside"]
@@ -56,7 +57,8 @@ class Rows:
     -----
     Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix while X
     is the same, ``_of_y`` holds the kernels while X and y are the same. A kernel's key is all else that it
-    depends on. Both are freed with the last rows that hold them. ``_norms`` is of these rows alone.
+    depends on. Both are freed with the last rows that hold them. ``_norms`` is of these rows alone, and
+    ``_of_groups`` of all rows that are derived from the same records.
     """
 
     X: Matrix
@@ -72,6 +74,7 @@ class Rows:
     _of_X: dict[str, Matrix] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
     _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
+    _of_groups: dict[str, "GroupRows"] = field(default_factory=dict)
 
     # ---------------------------------------------------------------- rows from rows
 
@@ -185,7 +188,7 @@ class Rows:
 
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
-        groups = self.groups if by_group else None
+        groups = self.members() if by_group else None
         key = (loss, groups is None, self.intercept_value if self.fit_intercept else None)
         kept = cast("GradientKernel | None", self._of_y.get(key))  # so says the key
         if kept is None:
@@ -210,6 +213,16 @@ class Rows:
                 row_weight=self.balance(),
             )  # fmt: skip
         return kept
+
+    def members(self) -> "GroupRows | None":
+        """The rows of each group, sorted once a fit; None where the unit is the record."""
+        if self.groups is None:
+            return None
+        if "members" not in self._of_groups:
+            from skdp.kernels.inputs import sorted_groups
+
+            self._of_groups["members"] = sorted_groups(self.groups)
+        return self._of_groups["members"]
 
     def balance(self) -> NDArray[np.float64] | None:
         """1 / (rows of the group) of every row; None where the unit is the record."""
