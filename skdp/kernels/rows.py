@@ -18,6 +18,7 @@ __all__ = [
     "ROUNDED",
     "UNDERFLOW",
     "clip_scale",
+    "decay",
     "derivative",
     "derivatives",
     "factors",
@@ -52,11 +53,12 @@ def clip_scale(norm, limit, inverse_unit):
 
 
 # exp(-k / 8) for k < 6000; the remaining factor lies within 1/16 of 1 in the exponent.
-_DECAYS = np.exp(-np.arange(6000) / 8.0)
+with np.errstate(under="ignore"):  # the caller may have warnings raised; the last ones are subnormal
+    _DECAYS = np.exp(-np.arange(6000) / 8.0)
 
 
 @jit
-def _decay(t):
+def decay(t):
     """exp(-t) for t >= 0 with a relative error below 1e-15; NaN and numbers above 749 count as 749.
 
     It is short enough to be inlined. A call of the mathematical library would cost the dense kernels a third of
@@ -76,7 +78,7 @@ def _decay(t):
 def derivative(code, parameter, score, target):
     """Derivative of a loss with one output; NaN if the linear predictor is not finite."""
     if code == 2:
-        tail = _decay(abs(score))
+        tail = decay(abs(score))
         value = 1.0 / (1.0 + tail)
         if score < 0.0:
             value *= tail
@@ -99,7 +101,7 @@ def derivatives(code, parameter, z, target, weight):
         top = max(top, z[k])
     total = 0.0
     for k in range(z.size):
-        z[k] = _decay(top - z[k]) + (z[k] - z[k])
+        z[k] = decay(top - z[k]) + (z[k] - z[k])
         total += z[k]
     square = 0.0
     for k in range(z.size):

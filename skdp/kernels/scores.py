@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels.dispatch import is_cupy
+from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.ordered_sums import sum_of_products
+from skdp.kernels.standardized import StandardizedTable
+from skdp.kernels.threads import run_blocks
 
-__all__ = ["linear_scores"]
+__all__ = ["linear_scores", "products"]
 
 CELLS = 2**22  # entries of X that come from a device at once; a choice, not tuned
+BLOCK = 2**17  # entries of X in a block that a thread takes; a choice, not tuned
 
 
 def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarray:
@@ -21,38 +26,80 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n, d)
+    X : array, CSR matrix or StandardizedTable of shape (n, d)
         NumPy or CuPy, float32 or float64.
     theta : ndarray of shape (d, n_outputs)
     intercept : ndarray of shape (n_outputs,)
     """
-    theta = np.ascontiguousarray(theta, dtype=np.float64)
+    theta = frozen(np.ascontiguousarray(theta, dtype=np.float64))
     out = np.empty((X.shape[0], theta.shape[1]))
     out[:] = intercept
     if is_cupy(X):
         step = max(1, CELLS // max(1, X.shape[1]))
         for first in range(0, X.shape[0], step):
             _add(X[first : first + step].get(), theta, out[first : first + step])
-    else:
-        _add(X, theta, out)
+        return out
+    n, d = X.shape
+    per_row = X.data.size / max(1, n) if hasattr(X, "indptr") else d
+    step = max(64, int(BLOCK / max(1.0, per_row)))
+    add = _add_standardized if isinstance(X, StandardizedTable) else _add_rows
+
+    def block(_slot: int, index: int) -> None:
+        first, last = index * step, min(n, (index + 1) * step)
+        add(X, first, last, theta, out[first:last])
+
+    run_blocks(block, -(-n // step), work=n * per_row * theta.shape[1])
     return out
 
 
-def _add(X: Any, theta: np.ndarray, out: np.ndarray) -> None:
+def _add_standardized(
+    X: StandardizedTable, first: int, last: int, theta: np.ndarray, out: np.ndarray
+) -> None:
+    buffer = np.empty((last - first, X.shape[1]))
+    X.fill(first, last, buffer)
+    _add(buffer, theta, out)
+
+
+def _add_rows(X: Any, first: int, last: int, theta: np.ndarray, out: np.ndarray) -> None:
     if hasattr(X, "indptr"):
-        _csr(X.data, X.indices, X.indptr, theta, out)
-    elif X.flags.c_contiguous:
-        _dense(X, theta, out)
+        begins = frozen(X.indptr[first : last + 1])
+        _csr(frozen(X.data), frozen(X.indices), begins, theta, out)
     else:
-        _columns(X, theta, out)
+        _add(X[first:last], theta, out)
+
+
+def _add(X: Any, theta: np.ndarray, out: np.ndarray) -> None:
+    if X.flags.c_contiguous:
+        _dense(frozen(X), theta, out)
+    else:
+        _columns(frozen(X), theta, out)
+
+
+def products(X: np.ndarray, theta: np.ndarray, out: np.ndarray) -> None:
+    """Write X theta of shape (n,) to ``out``: the terms of a row in the order of `skdp.kernels.ordered_sums`."""
+    _products(frozen(X), frozen(theta), out)
+
+
+@jit
+def _products(X, theta, out):
+    for i in range(X.shape[0]):
+        out[i] = sum_of_products(X[i], theta, theta.size)
 
 
 @jit
 def _dense(X, theta, out):
+    d, n_outputs = theta.shape
+    if n_outputs == 1:  # the sum stays in a register: a load and a store for each term take longer
+        for i in range(X.shape[0]):
+            total = out[i, 0]
+            for j in range(d):
+                total += np.float64(X[i, j]) * theta[j, 0]
+            out[i, 0] = total
+        return
     for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
+        for j in range(d):
             x = np.float64(X[i, j])
-            for k in range(out.shape[1]):
+            for k in range(n_outputs):
                 out[i, k] += x * theta[j, k]
 
 
@@ -67,9 +114,16 @@ def _columns(X, theta, out):
 
 @jit
 def _csr(data, indices, indptr, theta, out):
+    n_outputs = out.shape[1]
     for i in range(out.shape[0]):
+        if n_outputs == 1:
+            total = out[i, 0]
+            for at in range(indptr[i], indptr[i + 1]):
+                total += np.float64(data[at]) * theta[indices[at], 0]
+            out[i, 0] = total
+            continue
         for at in range(indptr[i], indptr[i + 1]):
             x = np.float64(data[at])
             j = indices[at]
-            for k in range(out.shape[1]):
+            for k in range(n_outputs):
                 out[i, k] += x * theta[j, k]

@@ -398,7 +398,8 @@ class PrivateRecords:
         Returns
         -------
         PrivateRecords
-            Of float64, in the host's memory; X is copied. A CSR matrix stays one.
+            Of float64, in the host's memory. An array is not copied: its cells are made while it is read. A CSR
+            matrix stays one.
         """
         return PrivateRecords._of(self._rows.standardized(columns))
 
@@ -445,7 +446,7 @@ class PrivateRecords:
 def _fitted(rows: Rows, theta: ArrayLike) -> NDArray[np.float64]:
     """What a linear model predicts for each record, from that record alone."""
     at = np.array(theta, dtype=np.float64)
-    fitted = predictions(rows.X, at[: rows.shape.n_features])
+    fitted = predictions(rows.table, at[: rows.shape.n_features])
     if rows.fit_intercept:
         with np.errstate(all="ignore"):
             fitted = fitted + rows.intercept_value * at[-1]

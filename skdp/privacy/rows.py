@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.standardized import StandardizedTable
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
@@ -35,7 +36,7 @@ class Rows:
 
     Attributes
     ----------
-    X : array or CSR matrix of shape (n, n_features)
+    X : array, CSR matrix or StandardizedTable of shape (n, n_features)
     y : ndarray of shape (n,), or None
     groups : ndarray of int of shape (n,), or None
         Group codes from 0; None means that the record is the unit.
@@ -61,7 +62,7 @@ class Rows:
     ``_of_groups`` of all rows that are derived from the same records.
     """
 
-    X: Matrix
+    X: Matrix | StandardizedTable
     y: ArrayLike | None
     groups: NDArray[np.int64] | None
     weight: ArrayLike | None
@@ -96,14 +97,18 @@ class Rows:
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
-        few = self.matrix[:, beside(self.matrix, np.array(features, dtype=np.int64))]
-        if self.shape.n_records is None:
-            few = in_rows(few)
+        chosen = np.array(features, dtype=np.int64)
+        few = self.table
+        if isinstance(few, StandardizedTable):
+            few = few.restricted(chosen)
+        else:
+            few = few[:, beside(few, chosen)]
+            few = in_rows(few) if self.shape.n_records is None else few
         shape = self.shape.with_features(few.shape[1])
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
 
     def standardized(self, columns: Standardization) -> "Rows":
-        """The same records with centred and scaled features, in float64 and the host's memory."""
+        """The same records with centred and scaled features, in float64 and the host's memory; X is not copied."""
         few = columns.of(self.matrix)
         shape = replace(self.shape, dtype="float64", device="cpu")
         return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
@@ -134,7 +139,7 @@ class Rows:
         # The squared loss has derivative 1 at z = 0, y = -1: its gradient is the row.
         ones = np.full(self.X.shape[0], -1.0)
         made = gradient_kernel(
-            self.matrix, ones, SquaredLoss(), fit_intercept=fit_intercept,
+            self.table, ones, SquaredLoss(), fit_intercept=fit_intercept,
             intercept_value=self.intercept_value,
         )  # fmt: skip
         size = self.shape.n_features + fit_intercept
@@ -153,7 +158,7 @@ class Rows:
         weights = theta.reshape(len(theta), -1)
         d = self.shape.n_features
         intercept = self.intercept_value * weights[-1] if self.fit_intercept else weights[-1] * 0.0
-        return self.mapped(linear_scores(self.matrix, weights[:d], intercept - less))
+        return self.mapped(linear_scores(self.table, weights[:d], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
         """Rows with other features, of which a group adds its mean: weighted once, however often it is called."""
@@ -181,10 +186,19 @@ class Rows:
 
     @property
     def matrix(self) -> Matrix:
-        """X, a CSR matrix with ascending columns and without duplicates: brought into this form once."""
+        """X, a CSR matrix with ascending columns and without duplicates: brought into this form once.
+
+        A standardized table is copied for it, once. Statistics that read it a block at a time take `table`.
+        """
         if "matrix" not in self._of_X:
-            self._of_X["matrix"] = canonical(self.X)
+            X = self.X
+            self._of_X["matrix"] = X.whole() if isinstance(X, StandardizedTable) else canonical(X)
         return self._of_X["matrix"]
+
+    @property
+    def table(self) -> Matrix | StandardizedTable:
+        """The same, or the standardized table."""
+        return self.X if isinstance(self.X, StandardizedTable) else self.matrix
 
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""
@@ -195,7 +209,7 @@ class Rows:
             from skdp.kernels import gradient_kernel
 
             kept = self._of_y[key] = gradient_kernel(
-                self.matrix, self.y, loss, fit_intercept=self.fit_intercept,
+                self.table, self.y, loss, fit_intercept=self.fit_intercept,
                 intercept_value=self.intercept_value, sample_weight=self.weight, groups=groups,
             )  # fmt: skip
         return kept
@@ -226,9 +240,10 @@ class Rows:
 
     def balance(self) -> NDArray[np.float64] | None:
         """1 / (rows of the group) of every row; None where the unit is the record."""
-        if self.groups is None:
+        members = self.members()
+        if members is None or self.groups is None:
             return None
-        balance: NDArray[np.float64] = 1.0 / np.bincount(self.groups)[self.groups]
+        balance: NDArray[np.float64] = 1.0 / np.diff(members.starts)[self.groups]
         return balance
 
     def largest(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:

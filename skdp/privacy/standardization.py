@@ -6,21 +6,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.standardized import StandardizedTable
 from skdp.privacy.protocols import Matrix, SparseMatrix, is_cupy, issparse
 
 __all__ = ["Standardization"]
-
-_BLOCK = (
-    2**17
-)  # cells that are worked on at once, so that temporary arrays stay small; a choice, not tuned
 
 
 @dataclass(frozen=True, eq=False)
 class Standardization:
     """Each feature x_j becomes ``(clip(x_j, low_j, high_j) - center_j) / scale_j``.
 
-    All numbers are public or released. So a standardized record is a function of that record alone, and
-    statistics of standardized records keep their bounds. What is not a number becomes 0, the centre.
+    All numbers are public or released. So a standardized record is a function of that record alone, to the last
+    bit, and statistics of standardized records keep their bounds. What is not a number becomes 0, the centre.
 
     Attributes
     ----------
@@ -63,19 +60,15 @@ class Standardization:
             raise ValueError("low must be at most high")
         return cls(center_, scale_, low_, high_)
 
-    def of(self, X: Matrix) -> Matrix:
-        """Map a matrix: a new array in C order, or a CSR matrix with the same zeros, of float64."""
+    def of(self, X: Matrix) -> "Matrix | StandardizedTable":
+        """Map an array to a table that is mapped while it is read, and CSR to CSR with the same zeros; float64."""
         X = X.get() if is_cupy(X) else X
         if X.shape[1] != self.center.size:
             raise ValueError(f"X has {X.shape[1]} features, the map has {self.center.size}")
         if issparse(X):
             return self._of_csr(X)
-        made, every = np.empty(X.shape), np.arange(X.shape[1])
-        step = max(1, _BLOCK // X.shape[1])
-        for start in range(0, len(X), step):
-            part = slice(start, start + step)
-            made[part] = self._cells(X[part], every)
-        return made
+        numbers = np.stack([self.center, self.scale, self.low, self.high])
+        return StandardizedTable(X, None, numbers)
 
     def _of_csr(self, X: SparseMatrix) -> SparseMatrix:
         if np.any(self.center):

@@ -28,6 +28,8 @@ from skdp.kernels.gradient.passes import (
     GatherPass,
     GroupGatherPass,
     Pass,
+    StandardizedGroupPass,
+    StandardizedPass,
     Total,
     bounds,
     members,
@@ -45,7 +47,7 @@ from skdp.kernels.protocols import Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["DenseKernel", "SparseKernel"]
+__all__ = ["DenseKernel", "SparseKernel", "StandardizedKernel"]
 
 # Gradients of one group that a pass of each kind holds at once.
 GRADIENTS = {"sums": 1, "recursive": 2, "losses": 0}
@@ -232,6 +234,27 @@ class DenseKernel(CpuKernel):
         if rows is None:
             return Pass(by_rows, before, n, shape, cost * n)
         return GatherPass(by_rows, before, rows, shape, cost * n)
+
+
+class StandardizedKernel(DenseKernel):
+    """A table that is standardized while it is read: its blocks are rows in C order."""
+
+    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
+        by_rows, _, by_groups = self.passes[kind]
+        before: tuple[Any, ...] = (self._X, self._y, self._weight)
+        shape = (self.n_outputs, self.shape[0])
+        cost = 2.0 * self.n_features * self.n_outputs
+        if by_group:
+            order, starts = self._groups(rows)
+            held = GRADIENTS[kind] * self.n_outputs
+            return StandardizedGroupPass(
+                by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
+                (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
+            )  # fmt: skip
+        n = self.n_rows if rows is None else len(rows)
+        one = by_rows is dense_outputs and self.n_outputs == 1
+        function, tail = (dense_rows, (None,)) if one else (by_rows, ())
+        return StandardizedPass(function, before, rows, tail, kind == "sums", n, shape, cost * n)
 
 
 class SparseKernel(CpuKernel):

@@ -6,9 +6,10 @@ import scipy.sparse as sp
 
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.gradient.abstract import GradientKernel
-from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel
+from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel, StandardizedKernel
 from skdp.kernels.inputs import checked_vectors, frozen, group_rows, usable
 from skdp.kernels.protocols import KernelLoss
+from skdp.kernels.standardized import StandardizedTable
 from skdp.losses import is_shipped
 
 __all__ = ["GradientKernel", "gradient_kernel"]
@@ -28,7 +29,7 @@ def gradient_kernel(
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d), float32 or float64
+    X : ndarray, CSR matrix or StandardizedTable of shape (n, d), float32 or float64
         Finite. C order, Fortran order or CSR (unsorted, read-only and explicit zeros are fine;
         duplicates are merged on a copy); never written to and, if of such a kind, not copied. CuPy
         arrays and CuPy CSR matrices give the kernel for the device.
@@ -64,15 +65,17 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
+    lazy = isinstance(X, StandardizedTable)
     if not is_shipped(loss):
+        X = X.whole() if lazy else X
         from skdp.kernels.declared import DeclaredSums
 
         options = {"fit_intercept": fit_intercept, "intercept_value": intercept_value}
         options.update(sample_weight=sample_weight, groups=groups)
         return DeclaredSums(gradient_kernel, X, y, loss, **options)
-    if not is_cupy(X):
+    if not (lazy or is_cupy(X)):
         X = usable(X)
-    elif X.ndim != 2:
+    elif not lazy and X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got {X.ndim}.")
     n, d = X.shape
     y, weight = checked_vectors(y, sample_weight, n, loss, intercept_value)
@@ -82,4 +85,6 @@ def gradient_kernel(
         from skdp.kernels.gpu.gradient import gpu_gradient_kernel
 
         return gpu_gradient_kernel(X, *rest)
+    if lazy:
+        return StandardizedKernel(X, *rest)
     return SparseKernel(X, *rest) if sp.issparse(X) else DenseKernel(frozen(X), *rest)

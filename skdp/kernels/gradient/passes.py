@@ -16,6 +16,8 @@ __all__ = [
     "GatherPass",
     "GroupGatherPass",
     "Pass",
+    "StandardizedGroupPass",
+    "StandardizedPass",
     "Total",
     "bounds",
     "members",
@@ -121,6 +123,11 @@ class GroupGatherPass(Pass):
     other groups.
     """
 
+    copies_all = False  # whether a group with more rows than fit is copied, too
+
+    def _copy(self, rows: Any, buffer: Any) -> None:
+        transpose_rows(self.before[0], rows, buffer)
+
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         X, y, weight, order, starts = self.before
         most = max(64, COLUMN_ENTRIES // max(1, X.shape[1]))
@@ -130,20 +137,76 @@ class GroupGatherPass(Pass):
         while first < hi:
             begin = starts[first]
             last = min(hi, int(np.searchsorted(starts, begin + most, side="right")) - 1)
-            if last <= first:
+            if last <= first and self.copies_all:
+                last = first + 1
+            elif last <= first:
                 self.function(*self.before, first, first + 1, *arguments)
                 first += 1
                 continue
             rows = order[begin : starts[last]]
             if len(buffer) < len(rows):
                 buffer = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
-            transpose_rows(X, rows, buffer)
+            self._copy(rows, buffer)
             places[begin : starts[last]] = np.arange(len(rows))
             heavy = frozen(weight[rows]) if weight.size else weight
             self.function(
                 frozen(buffer), frozen(y[rows]), heavy, places, starts, first, last, *arguments
             )
             first = last
+
+
+class StandardizedPass(Pass):
+    """A pass over rows of a standardized table, which are made a few at a time.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, or None
+        Chosen rows; None means all.
+    tail : tuple
+        What the compiled pass takes between the weights and the numbers of the rows.
+    with_norms : bool
+        Whether the last argument of a call is a vector with a norm for each row.
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        before: tuple[Any, ...],
+        rows: Any,
+        tail: tuple[Any, ...],
+        with_norms: bool,
+        *rest: Any,
+    ) -> None:
+        super().__init__(function, before, *rest)
+        self.rows, self.tail, self.with_norms = rows, tail, with_norms
+
+    def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
+        table, y, weight = self.before
+        step = max(2, min(hi - lo, max(64, ROW_ENTRIES // max(1, table.shape[1]))))
+        buffer = np.empty((step, table.shape[1]))
+        kept = arguments[:-1] if self.with_norms else arguments
+        for start in range(lo, hi, step):
+            part = slice(start, min(hi, start + step))
+            size = part.stop - start
+            if self.rows is not None:
+                part = self.rows[part]
+                table.fill_rows(part, buffer)
+            else:
+                table.fill(start, part.stop, buffer)
+            heavy = frozen(weight[part]) if weight.size else weight
+            norms = (arguments[-1][start : start + size],) if self.with_norms else ()
+            self.function(
+                frozen(buffer), frozen(y[part]), heavy, *self.tail, 0, size, *kept, *norms
+            )
+
+
+class StandardizedGroupPass(GroupGatherPass):
+    """A pass over groups of rows of a standardized table: all rows of a group are made together."""
+
+    copies_all = True
+
+    def _copy(self, rows: Any, buffer: Any) -> None:
+        self.before[0].fill_rows(rows, buffer)
 
 
 @jit

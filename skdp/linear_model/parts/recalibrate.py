@@ -24,8 +24,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
-
 from skdp.linear_model.parts.search import noisy_search
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
@@ -228,61 +226,38 @@ class Statistic:
     """The vector of a row: its gradient and its curvature in the intercepts and the slope.
 
     The parameters are kept at a state. ``bound`` is the largest norm of a row's vector. A short vector has no
-    curvature, and a smaller weight for the slope.
+    curvature, and a smaller weight for the slope. Compiled: `skdp.kernels.recalibration_rows`.
     """
 
     def __init__(self, k: int, shifts: bool, state: _State, short: bool = False) -> None:
         self._k, self._shifts, self._state, self._short = k, shifts, state, short
         self._d = k * shifts + 1
         self._upper = np.triu_indices(self._d)
-        self._factors = np.where(self._upper[0] == self._upper[1], 1.0, math.sqrt(2.0))
-        self.size = self._d + (0 if short else len(self._factors))
+        off_diagonal = self._upper[0] != self._upper[1]
+        self._weights = CURVATURE * np.where(off_diagonal, math.sqrt(2.0), 1.0)
+        self.size = self._d + (0 if short else len(self._weights))
         self.bound = bound_of(k, shifts, short)
 
     def __call__(self, scores: Any, y: np.ndarray | None) -> np.ndarray:
+        from skdp.kernels.inputs import frozen
+        from skdp.kernels.recalibration_rows import binary_vectors, multinomial_vectors
+
         assert y is not None
-        state = self._state
-        with np.errstate(all="ignore"):
-            u = np.clip(np.nan_to_num(scores / state.scale), -FAR, FAR)
-            shift = state.mean[:-1] if self._shifts else 0.0
-            logits = shift + state.mean[-1] * u
-            if self._k == 1:
-                return self._binary(u, logits, y)
-            return self._multinomial(u, logits, y)
-
-    def _binary(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-        u = np.clip(u[:, 0], -LENGTH, LENGTH)
-        p = expit(np.clip(logits[:, 0], -40.0, 40.0))
-        features = np.stack([np.ones_like(u), u], axis=1) if self._shifts else u[:, None]
-        curvature = features[:, :, None] * features[:, None, :] * (p * (1 - p))[:, None, None]
-        return self._joined(features * (p - y)[:, None], curvature)
-
-    def _multinomial(self, u: np.ndarray, logits: np.ndarray, y: np.ndarray) -> np.ndarray:
-        norm = np.sqrt(np.add.reduce(u * u, axis=1))
-        u = u / np.maximum(norm / LENGTH, 1.0)[:, None]
-        top = logits.max(axis=1, keepdims=True)
-        p = np.exp(np.clip(logits - top, -80.0, 0.0))
-        p /= np.add.reduce(p, axis=1)[:, None]
-        r = p.copy()
-        r[np.arange(len(u)), y.astype(np.intp)] -= 1.0
-        weighted = p * u
-        mean = np.add.reduce(weighted, axis=1)
-        gradient = np.add.reduce(r * u, axis=1)[:, None]
-        if self._short:
-            return np.hstack([r, LAST_SLOPE * gradient]) if self._shifts else LAST_SLOPE * gradient
-        curvature = np.empty((len(u), self._d, self._d))
-        curvature[:, -1, -1] = np.add.reduce(weighted * u, axis=1) - mean**2
-        if self._shifts:
-            curvature[:, :-1, :-1] = -p[:, :, None] * p[:, None, :]
-            each = np.arange(self._k)
-            curvature[:, each, each] += p
-            curvature[:, :-1, -1] = curvature[:, -1, :-1] = weighted - p * mean[:, None]
-            gradient = np.hstack([r, gradient])
-        return self._joined(gradient, curvature)
-
-    def _joined(self, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        upper = curvature[:, self._upper[0], self._upper[1]] * (CURVATURE * self._factors)
-        return np.hstack([gradient, upper])
+        state, out = self._state, np.empty((len(scores), self.size))
+        intercepts = state.mean[:-1] if self._shifts else np.empty(0)
+        given = frozen(np.ascontiguousarray(scores)), frozen(np.asarray(y, dtype=np.float64))
+        slope, ends = float(state.mean[-1]), (FAR, LENGTH)
+        if self._k == 1:
+            intercept = float(intercepts[0]) if self._shifts else 0.0
+            binary_vectors(
+                *given, state.scale, intercept, slope, self._shifts, *ends, self._weights, out
+            )
+        else:
+            last = LAST_SLOPE if self._short else 0.0
+            multinomial_vectors(
+                *given, state.scale, intercepts, slope, *ends, last, self._weights, out
+            )
+        return out
 
     def split(
         self, released: np.ndarray, noise: float
@@ -294,7 +269,7 @@ class Statistic:
             gradient[-1] /= LAST_SLOPE
             noises[-1] /= LAST_SLOPE
             return gradient, curvature, noises
-        curvature[self._upper] = released[self._d :] / (CURVATURE * self._factors)
+        curvature[self._upper] = released[self._d :] / self._weights
         return gradient, curvature + np.triu(curvature, 1).T, noises
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,11 +15,14 @@ from skdp.privacy.gradients.device import rows_on_host
 from skdp.privacy.protocols import Matrix, issparse
 from skdp.privacy.rows import Rows, canonical
 
+if TYPE_CHECKING:
+    from skdp.kernels.inputs import GroupRows
+
 __all__ = ["clipped_sum", "sum_of_units"]
 
 Vectors = Callable[[Matrix, NDArray[np.float64] | None], Matrix]
 
-CHUNK = 1024  # rows that the function gets at once; a choice, not tuned
+CHUNK = 8192  # rows that the function gets at once; a choice, not tuned
 CELLS = 2**22  # entries of the vectors that are in memory at once; a choice, not tuned
 LARGEST_CLIP = 2.0**50  # float64 holds all integers, and half integers, up to here
 
@@ -157,15 +161,11 @@ class UnitVectors:
                 "another unit"
             )
         limit = room * (1 - (self.size + 16) * 2.0**-52)
+        from skdp.kernels.unit_vectors import add_clipped
+
         total = np.zeros(self.size, dtype=np.int64)
         for v in self._blocks():
-            with np.errstate(all="ignore"):
-                norm = np.sqrt(np.add.reduce(v * v, axis=1)) + math.sqrt(self.size) * 2.0**-511
-                factor = np.minimum(1.0 / unit, limit / norm)
-                kept = np.isfinite(norm) & (factor >= 2.0**-960)
-                v *= np.where(kept, factor, 0.0)[:, None]
-            v[~kept] = 0.0
-            total += np.rint(v, out=v).astype(np.int64).sum(axis=0)
+            add_clipped(v, limit, 1.0 / unit, total)
         return total
 
     def plain(self) -> NDArray[np.float64]:
@@ -177,28 +177,36 @@ class UnitVectors:
 
     def _blocks(self) -> Iterator[NDArray[np.float64]]:
         """Vectors of a block of units, a row each; of public size as long as the number of units is public."""
-        places, groups, step = self._places(), self.rows.groups, max(1, CELLS // self.size)
-        if groups is None:
-            step = min(step, CHUNK)
-            for first in range(0, places.size, step):
-                yield self._vectors(places[first : first + step])
+        members, step = self.rows.members(), max(1, CELLS // self.size)
+        if members is None:
+            step, units = min(step, CHUNK), self.units
+            n = self.rows.X.shape[0] if units is None else units.size
+            for first in range(0, n, step):
+                last = min(n, first + step)
+                yield self._vectors(np.arange(first, last) if units is None else units[first:last])
             return
-        order = places[np.argsort(groups[places], kind="stable")]
-        _, codes = np.unique(groups[order], return_inverse=True)
-        ends = np.flatnonzero(np.diff(codes, append=-1)) + 1  # where each group's rows end
-        for first in range(0, ends.size, step):
-            found = np.zeros((min(step, ends.size - first), self.size))
-            begin, end = int(ends[first - 1]) if first else 0, int(ends[first + len(found) - 1])
-            for start in range(begin, end, min(step, CHUNK)):
-                part = slice(start, min(start + min(step, CHUNK), end))
-                with np.errstate(all="ignore"):
-                    np.add.at(found, codes[part] - first, self._vectors(order[part]))
+        from skdp.kernels.unit_vectors import add_to_groups
+
+        order, starts = self._members(members)
+        n_groups, n_rows = starts.size - 1, min(step, CHUNK)
+        for first in range(0, n_groups, step):
+            last = min(n_groups, first + step)
+            found = np.zeros((last - first, self.size))
+            for begin in range(starts[first], starts[last], n_rows):
+                vectors = self._vectors(order[begin : min(begin + n_rows, starts[last])])
+                # The group in which this part begins.
+                group = int(np.searchsorted(starts, begin, side="right")) - 1
+                add_to_groups(vectors, starts, begin, group, found[group - first :])
             yield found
 
-    def _places(self) -> NDArray[np.int64]:
-        """Row numbers of the units."""
-        found = self.rows.rows_of(self.units)
-        return np.arange(self.rows.X.shape[0]) if found is None else found
+    def _members(self, members: "GroupRows") -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Row numbers, group by group, and where each group starts: of all groups, or of the batch."""
+        if self.units is None:
+            return members.order, members.starts
+        from skdp.kernels.gradient.passes import members as of_groups
+
+        order, starts = of_groups(members.order, members.starts, self.units)
+        return order, starts
 
     def _vectors(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         found = np.empty((places.size, self.size))

@@ -249,7 +249,7 @@ class Domain:
         d, n = rows.shape.n_features, rows.shape.n_units
         y = np.asarray(rows.y)
         columns = None if self.mask[:d].all() else np.flatnonzero(self.mask[:d])
-        short, weight, kept = clipped_rows(rows.X, columns, self.row_norm)
+        short, weight, kept = clipped_rows(rows.matrix, columns, self.row_norm)
         if rows.groups is not None:
             weight = weight / np.bincount(rows.groups)[rows.groups]
         sound = in_domain(self.loss, y)

@@ -16,7 +16,8 @@ add up to at most B^2: its rows are weighted by one over their number.
 In floating point a sum of products depends on the order of its terms, which BLAS does not fix. So each row is
 rounded by itself to integers of norm at most W <= 2^20 (nearest, inside a smaller ball, so that the norm never
 passes W). The products of at most 2^13 rows are added by BLAS in float64, where every partial sum is an integer of
-at most 2^53 and any order gives the same, exact result. W follows from the grid alone.
+at most 2^53 and any order gives the same, exact result. W follows from the grid alone. Blocks of rows are spread
+over this package's threads, and BLAS uses one: its own would wait for each other where other processes run.
 
 Last, the sum is shifted to the grid of the release, which is one rounding of the total. The number of rows may be
 private, so it decides neither W nor an exception. The blocks are added in two words: the bits below the grid, and
@@ -25,11 +26,13 @@ exact sum modulo 2^64, however many rows there are.
 """
 
 import math
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.kernels.standardized import StandardizedTable
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import Rows
@@ -83,10 +86,11 @@ def second_moment(
         raise ValueError("the second moment has no weighted form; fit without sample_weight")
     kept = np.ones(rows.n_parameters, dtype=bool) if mask is None else np.array(mask, bool)
     intercept = rows.intercept_value if rows.fit_intercept and kept[-1] else None
+    members = rows.members()
     moments = RowMoments(
-        rows.X,
+        rows.table,
         np.asarray(rows.y, dtype=np.float64),
-        rows.groups,
+        None if members is None else (np.asarray(rows.groups), np.diff(members.starts)),
         np.flatnonzero(kept[: rows.shape.n_features]),
         intercept,
         math.hypot(row_norm, intercept or 0.0),
@@ -107,10 +111,10 @@ class RowMoments:
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or their CuPy twins, of shape (n, d)
+    X : ndarray, StandardizedTable, CSR matrix or CuPy twin of shape (n, d)
     y : ndarray of shape (n,)
-    groups : ndarray of int of shape (n,), or None
-        A group's rows are weighted by one over their number.
+    groups : tuple of ndarray of int, or None
+        The group of each row, and the number of rows of each group, by which its rows' weights are divided.
     columns : ndarray of int
         Features that take part.
     intercept : float or None
@@ -124,9 +128,9 @@ class RowMoments:
         The weight w of the target in z.
     """
 
-    X: Matrix
+    X: Matrix | StandardizedTable
     y: NDArray[np.float64]
-    groups: NDArray[np.int64] | None
+    groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     columns: NDArray[np.int64]
     intercept: float | None
     norm: float
@@ -146,29 +150,32 @@ class RowMoments:
 
     def plain(self) -> NDArray[np.float64]:
         """The sum in float64, not rounded."""
+        from skdp.kernels import one_blas_thread
+
         total = np.zeros((self.width, self.width))
-        for rows in self._blocks():
-            z = np.nan_to_num(self._rows(rows), nan=0.0, posinf=0.0, neginf=0.0)
-            total += z.T @ z
+        with one_blas_thread():
+            for rows in self._blocks():
+                z = np.nan_to_num(self._rows(rows), nan=0.0, posinf=0.0, neginf=0.0)
+                total += z.T @ z
         return total
 
     def on_grid(self, unit: float) -> NDArray[np.int64]:
         """The sum in multiples of ``unit``; see the module for why it is exact."""
+        from skdp.kernels import one_blas_thread, run_blocks
+
         largest = self.radius / math.sqrt(unit)  # norm of z in roots of a unit
         shift = _BITS - math.ceil(math.log2(largest))
         step = math.sqrt(unit) * 2.0**-shift
         radius = math.floor(self.radius / step * (1 - 2.0**-40))
-        below = min(62, max(0, 2 * shift))  # bits of a product that lie below the grid
-        upper = np.zeros((self.width, self.width), dtype=np.int64)
-        lower = np.full_like(
-            upper, (1 << below) >> 1
-        )  # half a unit: the last shift rounds to the nearest
-        for rows in self._blocks():
-            z = self._integers(rows, step, radius)
-            lower += (z.T @ z).astype(np.int64)
-            upper += lower >> below
-            lower &= (1 << below) - 1
-        return upper << max(0, -2 * shift)
+        blocks, sum_of_blocks = self._blocks(), _TwoWords.of(self.width, 2 * shift)
+
+        def add(_slot: int, index: int) -> None:
+            with one_blas_thread():
+                z = self._integers(blocks[index], step, radius)
+                sum_of_blocks.add(z.T @ z)
+
+        run_blocks(add, len(blocks), work=len(self.y) * self.width**2)
+        return sum_of_blocks.upper << max(0, -2 * shift)
 
     def _integers(self, rows: Block, step: float, radius: int) -> NDArray[np.float64]:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
@@ -177,44 +184,64 @@ class RowMoments:
         rounded has norm at most w - sqrt(D)/2 - 1, where w is the radius times the root of the row's weight;
         rounding moves it by at most sqrt(D)/2, and the last unit covers the rounding of w itself.
         """
-        size = self.width
-        with np.errstate(all="ignore"):
-            z = self._rows(rows)
-            z /= step
-            norm = np.sqrt(np.add.reduce(z * z, axis=1))
-            limit = radius * self._weights(rows) - (0.5 * math.sqrt(size) + 1)
-            factor = np.minimum(1.0, limit * (1 - (size + 8) * 2.0**-52) / norm)
-            usable = (norm < math.inf) & (norm > 0) & (limit > 0)
-            z *= np.where(usable, factor, 0.0)[:, None]
-        z[~usable] = 0.0
-        return np.rint(z, out=z)
+        from skdp.kernels.moment_rows import integer_rows
+
+        z = self._rows(rows)
+        integer_rows(z, self._weights(rows), step, float(radius))
+        return z
 
     def _rows(self, rows: Block) -> NDArray[np.float64]:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
-        with np.errstate(all="ignore"):
-            z = np.empty((rows.stop - rows.start, self.width))
-            z[:, : self.columns.size] = dense_block(self.X, rows, self.columns)
-            if self.intercept is not None:
-                z[:, -2] = self.intercept
-            z[:, -1] = 0.0
-            norm = np.sqrt(np.add.reduce(z * z, axis=1))
-            weight = self._weights(rows)
-            factor = np.minimum(1.0, self.norm / norm)
-            target = (self.y[rows] - self.target_center) * np.where(norm > 0, factor, 1.0)
-            target = np.clip(target, -self.target_bound, self.target_bound)
-            z *= (np.where(norm > 0, factor, 0.0) * weight)[:, None]
-            z[:, -1] = target * (self.target_weight * self.norm / self.target_bound) * weight
+        from skdp.kernels.inputs import frozen
+        from skdp.kernels.moment_rows import weighted_rows
+
+        z = np.empty((rows.stop - rows.start, self.width))
+        fill_block(self.X, rows, self.columns, z)
+        if self.intercept is not None:
+            z[:, -2] = self.intercept
+        z[:, -1] = 0.0
+        weighted_rows(
+            z, frozen(self.y[rows]), self._weights(rows), self.norm, self.target_center,
+            self.target_bound, self.target_weight,
+        )  # fmt: skip
         return z
 
     def _weights(self, rows: Block) -> NDArray[np.float64]:
-        """Roots of the rows' weights: they multiply z."""
+        """Roots of the rows' weights: they multiply z. Empty where every weight is 1."""
         if self.groups is None:
-            return np.ones(rows.stop - rows.start)
-        sizes = np.bincount(self.groups)
-        return np.asarray(1.0 / np.sqrt(sizes[self.groups[rows]]))
+            return np.empty(0)
+        groups, sizes = self.groups
+        return np.asarray(1.0 / np.sqrt(sizes[groups[rows]]))
 
     def _blocks(self) -> list[Block]:
         return row_blocks(len(self.y), self.width)
+
+
+class _TwoWords:
+    """A sum of matrices of integers, in two words: the bits below the grid of a release, and the rest.
+
+    Attributes
+    ----------
+    upper : ndarray of int64
+        The sum on the grid, rounded to the nearest, modulo 2^64. It does not depend on the order of additions.
+    """
+
+    def __init__(self, upper: NDArray[np.int64], below: int) -> None:
+        self.upper, self._below, self._lock = upper, below, threading.Lock()
+        # Half a unit: the last shift then rounds to the nearest.
+        self._lower = np.full_like(upper, (1 << below) >> 1)
+
+    @classmethod
+    def of(cls, width: int, bits: int) -> "_TwoWords":
+        """A sum of matrices of ``width`` rows, of whose products ``bits`` bits lie below the grid."""
+        return cls(np.zeros((width, width), dtype=np.int64), min(62, max(0, bits)))
+
+    def add(self, product: NDArray[np.float64]) -> None:
+        """Add a matrix of integers of at most 2^53, and carry."""
+        with self._lock:
+            self._lower += product.astype(np.int64)
+            self.upper += self._lower >> self._below
+            self._lower &= (1 << self._below) - 1
 
 
 def row_blocks(n: int, width: int) -> list[Block]:
@@ -223,29 +250,45 @@ def row_blocks(n: int, width: int) -> list[Block]:
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-def dense_block(X: Matrix, rows: Block, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A block of some rows and columns; of a CSR matrix nothing else is ever made dense."""
+def fill_block(
+    X: Matrix | StandardizedTable,
+    rows: Block,
+    columns: NDArray[np.int64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
+    every = columns.size == X.shape[1]
+    if isinstance(X, StandardizedTable):
+        (X if every else X.restricted(columns)).fill(rows.start, rows.stop, out)
+        return
     block: Matrix = X[rows]
     if is_cupy(block):
         block = block.get()
     if not issparse(block):
-        return np.asarray(block[:, columns], dtype=np.float64)
+        out[:, : columns.size] = block if every else block[:, columns]
+        return
     position = np.full(block.shape[1], -1, dtype=np.int64)
     position[columns] = np.arange(columns.size)
     column = position[block.indices]
     row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     kept = column >= 0
-    dense = np.zeros((block.shape[0], columns.size))
-    np.add.at(dense, (row[kept], column[kept]), block.data[kept].astype(np.float64))
-    return dense
+    out[:, : columns.size] = 0.0
+    np.add.at(out, (row[kept], column[kept]), block.data[kept].astype(np.float64))
 
 
-def predictions(X: Matrix, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def predictions(X: Matrix | StandardizedTable, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """X theta, each entry summed in an order that only the number of coefficients decides."""
-    columns = np.flatnonzero(theta)
-    found = np.zeros(X.shape[0])
-    with np.errstate(all="ignore"):
-        for rows in row_blocks(X.shape[0], columns.size + 1):
-            products = np.ascontiguousarray(dense_block(X, rows, columns)) * theta[columns]
-            found[rows] = np.add.reduce(products, axis=1)
+    from skdp.kernels import run_blocks
+    from skdp.kernels.scores import products
+
+    columns, found = np.flatnonzero(theta), np.empty(X.shape[0])
+    weights, blocks = theta[columns], row_blocks(X.shape[0], columns.size + 1)
+
+    def predict(_slot: int, index: int) -> None:
+        rows = blocks[index]
+        block = np.empty((rows.stop - rows.start, columns.size))
+        fill_block(X, rows, columns, block)
+        products(block, weights, found[rows])
+
+    run_blocks(predict, len(blocks), work=float(X.shape[0]) * (columns.size + 1))
     return found

@@ -15,7 +15,7 @@ SCALED = Standardization.make(np.zeros(3), [1.0, 2.0, 1e-3])
 
 
 def rows_of(records):
-    return records._rows.X
+    return records._rows.matrix
 
 
 def by_hand(x, j, s):

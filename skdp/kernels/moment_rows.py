@@ -1,0 +1,59 @@
+"""Compiled rows of a second moment: from a block of records to integers whose products are added.
+
+Privacy: what a row becomes is a function of this row, of its group's size and of public or released numbers. Sums
+of squares are added in the order of `skdp.kernels.ordered_sums`; all else is rounded operation by operation.
+"""
+
+import math
+
+import numpy as np
+
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.ordered_sums import sum_of_squares
+
+__all__ = ["integer_rows", "weighted_rows"]
+
+
+@jit
+def weighted_rows(z, y, weight, norm, center, bound, target_weight):
+    """Scale long rows to ``norm``, and write the scaled and clipped targets to the last column.
+
+    ``z`` holds the features and the intercept's feature, and 0 in the last column. ``weight`` is the root of each
+    row's weight, or empty.
+    """
+    last = z.shape[1] - 1
+    factor_of_target = target_weight * norm / bound
+    for i in range(z.shape[0]):
+        row = z[i]
+        length = math.sqrt(sum_of_squares(row, last + 1))
+        w = weight[i] if weight.size else 1.0
+        # The norm of an empty row is 0, and the factor of its target 1; a norm that is NaN counts as 0.
+        factor = min(1.0, norm / length) if length > 0.0 else 0.0
+        target = (y[i] - center) * (factor if length > 0.0 else 1.0)
+        target = -bound if target < -bound else target
+        target = bound if target > bound else target
+        factor *= w
+        for j in range(last):
+            row[j] *= factor
+        row[last] = target * factor_of_target * w
+
+
+@jit
+def integer_rows(z, weight, step, radius):
+    """Round each row to integers whose norm is at most ``radius`` times its weight; see `RowMoments`."""
+    size = z.shape[1]
+    room = 0.5 * math.sqrt(size) + 1
+    margin = 1 - (size + 8) * 2.0**-52
+    for i in range(z.shape[0]):
+        row = z[i]
+        for j in range(size):
+            row[j] /= step
+        length = math.sqrt(sum_of_squares(row, size))
+        limit = radius * (weight[i] if weight.size else 1.0) - room
+        if length < math.inf and length > 0.0 and limit > 0.0:
+            factor = min(1.0, limit * margin / length)
+            for j in range(size):
+                row[j] = np.rint(row[j] * factor)
+        else:
+            for j in range(size):
+                row[j] = 0.0

@@ -1,0 +1,103 @@
+"""Compiled vectors of a recalibration: gradient and curvature of each row's loss in intercepts and a slope.
+
+Privacy: a row's vector is a function of its scores, its label and released numbers. Every number of it is made by
+operations that are rounded one by one, in an order that only the number of classes decides; probabilities come from
+`skdp.kernels.rows`, which calls no mathematical library. So the bits do not depend on the row's place.
+"""
+
+import math
+
+import numpy as np
+
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.ordered_sums import sum_of_products, sum_of_squares
+from skdp.kernels.rows import decay
+
+__all__ = ["binary_vectors", "multinomial_vectors"]
+
+FARTHEST_LOGIT = 40.0  # of a score: probabilities of larger ones are 0 or 1
+LOWEST_LOGIT = 80.0  # below the largest one: a smaller probability counts as this one
+
+
+@jit
+def _clipped(x, bound):
+    """Held between -bound and bound; NaN is 0."""
+    x = x if x == x else 0.0
+    return min(max(x, -bound), bound)
+
+
+@jit
+def binary_vectors(scores, y, scale, intercept, slope, shifts, far, length, factors, out):
+    """Write the vectors of rows of two classes to ``out``.
+
+    ``scores`` is (n, 1). Without ``shifts`` there is no intercept. ``factors`` are the weights of the entries of
+    the curvature, ``far`` and ``length`` bounds of a score over its scale, for probabilities and for the vector.
+    """
+    for i in range(scores.shape[0]):
+        u = _clipped(scores[i, 0] / scale, far)
+        logit = _clipped(intercept + slope * u, FARTHEST_LOGIT)
+        u = _clipped(u, length)
+        tail = decay(abs(logit))
+        p = 1.0 / (1.0 + tail)
+        if logit < 0.0:
+            p *= tail
+        r = p - y[i]
+        q = p * (1.0 - p)
+        v = out[i]
+        if shifts:
+            v[0] = r
+            v[1] = u * r
+            v[2] = q * factors[0]
+            v[3] = u * q * factors[1]
+            v[4] = u * u * q * factors[2]
+        else:
+            v[0] = u * r
+            v[1] = u * u * q * factors[0]
+
+
+@jit
+def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_slope, factors, out):
+    """The same for K classes and scores (n, K); ``intercepts`` is empty where there are none.
+
+    With a ``last_slope`` > 0 the vector has no curvature, and its last entry has this weight.
+    """
+    k, shifts = scores.shape[1], intercepts.size
+    u, p, weighted, one = np.empty(k), np.empty(k), np.empty(k), np.ones(k)
+    for i in range(scores.shape[0]):
+        v = out[i]
+        top = -math.inf
+        for c in range(k):
+            u[c] = _clipped(scores[i, c] / scale, far)
+            p[c] = (intercepts[c] if shifts else 0.0) + slope * u[c]
+            top = max(top, p[c])
+        size = max(math.sqrt(sum_of_squares(u, k)) / length, 1.0)
+        for c in range(k):
+            u[c] /= size
+            p[c] = decay(min(top - p[c], LOWEST_LOGIT))
+        total = sum_of_products(p, one, k)
+        for c in range(k):
+            p[c] /= total
+            weighted[c] = p[c] * u[c]
+        mean, label = sum_of_products(weighted, one, k), np.int64(y[i])
+        second = sum_of_products(weighted, u, k)
+        for c in range(k):
+            r = p[c] - 1.0 if c == label else p[c]
+            if shifts:
+                v[c] = r
+            one_of_r = r * u[c]
+            weighted[c] = weighted[c] - p[c] * mean
+            u[c] = one_of_r
+        v[shifts] = sum_of_products(u, one, k)
+        if last_slope > 0.0:
+            v[shifts] *= last_slope
+            continue
+        at = shifts + 1
+        if shifts:
+            for a in range(k):
+                for b in range(a, k):
+                    entry = -p[a] * p[b]
+                    v[at] = (entry + p[a] if a == b else entry) * factors[at - shifts - 1]
+                    at += 1
+                v[at] = weighted[a] * factors[at - shifts - 1]
+                at += 1
+        v[at] = (second - mean * mean) * factors[at - shifts - 1]

@@ -1,0 +1,73 @@
+"""A dense table whose columns are clipped, centred and scaled while it is read, so that no copy of it is made."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["StandardizedTable"]
+
+CELLS = 2**15  # of a block that stays in the second-level cache; a choice, not tuned
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StandardizedTable:
+    """Cells ``(clip(x, low, high) - center) / scale`` of float64, made a block of rows at a time.
+
+    What is not a number becomes 0. Each operation is rounded by itself, so a cell's bits do not depend on its
+    place, on the memory order of X or on the block.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, n_columns), float32 or float64
+        In any memory order; never written to.
+    columns : ndarray of int64 of shape (d,), or None
+        Columns of X, ascending; None means all.
+    numbers : ndarray of shape (4, d)
+        Centre, scale, and the two ends of each column of the table.
+    """
+
+    X: Any
+    columns: NDArray[np.int64] | None
+    numbers: NDArray[np.float64]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.X.shape[0], self.numbers.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Of the cells."""
+        return np.dtype(np.float64)
+
+    def restricted(self, columns: NDArray[np.int64]) -> "StandardizedTable":
+        """The table of some columns; X is shared."""
+        columns = np.asarray(columns, dtype=np.int64)
+        own = columns if self.columns is None else self.columns[columns]
+        return StandardizedTable(self.X, own, np.ascontiguousarray(self.numbers[:, columns]))
+
+    def fill(self, first: int, last: int, out: NDArray[np.float64]) -> None:
+        """Write the rows ``first`` to ``last`` to the first rows and columns of ``out``."""
+        self._fill(None, first, last - first, out)
+
+    def fill_rows(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Write chosen rows to the first rows and columns of ``out``."""
+        self._fill(rows, 0, len(rows), out)
+
+    def whole(self) -> NDArray[np.float64]:
+        """All rows, in C order: a copy in float64."""
+        made = np.empty(self.shape)
+        self.fill(0, len(made), made)
+        return made
+
+    def _fill(
+        self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
+    ) -> None:
+        from skdp.kernels.inputs import frozen
+        from skdp.kernels.standardized_rows import by_columns, by_rows
+
+        X, columns = frozen(self.X), self.columns
+        fill = by_rows if X.flags.c_contiguous else by_columns
+        fill(X, columns, *self.numbers, rows, first, out[:count])

@@ -1,0 +1,42 @@
+"""Compiled loops that standardize the cells of a block of rows.
+
+Privacy: a row's cells are a function of this row and of public or released numbers alone. Each cell takes two
+comparisons, a difference, a quotient and a test for NaN, each rounded by itself; nothing is added over cells.
+"""
+
+import numpy as np
+
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.rows import row_of
+
+__all__ = ["by_columns", "by_rows"]
+
+
+@jit
+def _cell(x, center, scale, low, high):
+    """NaN passes both comparisons, as it passes `numpy.clip`, and becomes 0 at the end."""
+    x = low if x < low else x
+    x = high if x > high else x
+    cell = (x - center) / scale
+    return cell if cell == cell else 0.0
+
+
+@jit
+def by_rows(X, columns, center, scale, low, high, rows, first, out):
+    """Fill the first columns of ``out`` with rows of a C-ordered array; ``columns`` and ``rows`` may be None."""
+    d = center.size
+    for r in range(out.shape[0]):
+        i = row_of(rows, first + r)
+        x, to = X[i], out[r]
+        for j in range(d):
+            to[j] = _cell(np.float64(x[row_of(columns, j)]), center[j], scale[j], low[j], high[j])
+
+
+@jit
+def by_columns(X, columns, center, scale, low, high, rows, first, out):
+    """The same for an array in another order, column by column."""
+    for j in range(center.size):
+        x = X[:, row_of(columns, j)]
+        c, s, a, b = center[j], scale[j], low[j], high[j]
+        for r in range(out.shape[0]):
+            out[r, j] = _cell(np.float64(x[row_of(rows, first + r)]), c, s, a, b)

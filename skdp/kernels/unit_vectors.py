@@ -1,0 +1,44 @@
+"""Compiled sums of vectors, one for each unit, that are clipped and rounded to integers.
+
+Privacy: what a unit adds is a function of its own vector. The proof is in `skdp.privacy.statistics.clipped_sum`.
+"""
+
+import math
+
+import numpy as np
+
+from skdp.kernels.numba_jit import jit
+from skdp.kernels.ordered_sums import sum_of_squares
+from skdp.kernels.rows import UNDERFLOW, clip_scale
+
+__all__ = ["add_clipped", "add_to_groups"]
+
+
+@jit
+def add_clipped(vectors, limit, inverse_unit, total):
+    """Add the integers of each row, clipped to the norm ``limit`` in multiples of the grid, modulo 2**64."""
+    size = vectors.shape[1]
+    slack = math.sqrt(size) * UNDERFLOW
+    for i in range(vectors.shape[0]):
+        v = vectors[i]
+        norm = math.sqrt(sum_of_squares(v, size)) + slack
+        scale = clip_scale(norm, limit, inverse_unit) if norm < math.inf else 0.0
+        if scale != 0.0:
+            for j in range(size):
+                total[j] += np.int64(np.rint(v[j] * scale))
+
+
+@jit
+def add_to_groups(vectors, starts, first_row, first_group, groups):
+    """Add rows, sorted by group, to the vectors of their groups, in their order.
+
+    Row i of ``vectors`` is row ``first_row + i`` of all; ``starts`` says where each group begins. Row 0 of
+    ``groups`` is the group ``first_group``.
+    """
+    g = first_group
+    for i in range(vectors.shape[0]):
+        while starts[g + 1] <= first_row + i:
+            g += 1
+        to, v = groups[g - first_group], vectors[i]
+        for j in range(v.size):
+            to[j] += v[j]
