@@ -21,11 +21,13 @@ def weighted_rows(z, y, weight, norm, center, bound, target_weight):
     ``z`` holds the features and the intercept's feature, and 0 in the last column. ``weight`` is the root of each
     row's weight, or empty.
     """
-    last = z.shape[1] - 1
+    n, last = z.shape[0], z.shape[1] - 1
     factor_of_target = target_weight * norm / bound
-    for i in range(z.shape[0]):
-        row = z[i]
-        length = math.sqrt(sum_of_squares(row, last + 1))
+    lengths = np.empty(n)
+    for i in range(n):
+        lengths[i] = sum_of_squares(z, i, last + 1)
+    for i in range(n):
+        length = math.sqrt(lengths[i])
         w = weight[i] if weight.size else 1.0
         # The norm of an empty row is 0, and the factor of its target 1; a norm that is NaN counts as 0.
         factor = min(1.0, norm / length) if length > 0.0 else 0.0
@@ -34,26 +36,29 @@ def weighted_rows(z, y, weight, norm, center, bound, target_weight):
         target = bound if target > bound else target
         factor *= w
         for j in range(last):
-            row[j] *= factor
-        row[last] = target * factor_of_target * w
+            z[i, j] *= factor
+        z[i, last] = target * factor_of_target * w
 
 
 @jit
 def integer_rows(z, weight, step, radius):
     """Round each row to integers whose norm is at most ``radius`` times its weight; see `RowMoments`."""
-    size = z.shape[1]
+    n, size = z.shape
     room = 0.5 * math.sqrt(size) + 1
     margin = 1 - (size + 8) * 2.0**-52
-    for i in range(z.shape[0]):
-        row = z[i]
+    lengths = np.empty(n)
+    for i in range(n):
         for j in range(size):
-            row[j] /= step
-        length = math.sqrt(sum_of_squares(row, size))
+            z[i, j] /= step
+    for i in range(n):
+        lengths[i] = sum_of_squares(z, i, size)
+    for i in range(n):
+        length = math.sqrt(lengths[i])
         limit = radius * (weight[i] if weight.size else 1.0) - room
         if length < math.inf and length > 0.0 and limit > 0.0:
             factor = min(1.0, limit * margin / length)
             for j in range(size):
-                row[j] = np.rint(row[j] * factor)
+                z[i, j] = np.rint(z[i, j] * factor)
         else:
             for j in range(size):
-                row[j] = 0.0
+                z[i, j] = 0.0

@@ -43,16 +43,15 @@ def binary_vectors(scores, y, scale, intercept, slope, shifts, far, length, fact
             p *= tail
         r = p - y[i]
         q = p * (1.0 - p)
-        v = out[i]
         if shifts:
-            v[0] = r
-            v[1] = u * r
-            v[2] = q * factors[0]
-            v[3] = u * q * factors[1]
-            v[4] = u * u * q * factors[2]
+            out[i, 0] = r
+            out[i, 1] = u * r
+            out[i, 2] = q * factors[0]
+            out[i, 3] = u * q * factors[1]
+            out[i, 4] = u * u * q * factors[2]
         else:
-            v[0] = u * r
-            v[1] = u * u * q * factors[0]
+            out[i, 0] = u * r
+            out[i, 1] = u * u * q * factors[0]
 
 
 @jit
@@ -62,7 +61,8 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
     With a ``last_slope`` > 0 the vector has no curvature, and its last entry has this weight.
     """
     k, shifts = scores.shape[1], intercepts.size
-    u, p, weighted, one = np.empty(k), np.empty(k), np.empty(k), np.ones(k)
+    table, one = np.empty((3, k)), np.ones(k)
+    u, p, weighted = table[0], table[1], table[2]
     for i in range(scores.shape[0]):
         v = out[i]
         top = -math.inf
@@ -70,16 +70,16 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
             u[c] = _clipped(scores[i, c] / scale, far)
             p[c] = (intercepts[c] if shifts else 0.0) + slope * u[c]
             top = max(top, p[c])
-        size = max(math.sqrt(sum_of_squares(u, k)) / length, 1.0)
+        size = max(math.sqrt(sum_of_squares(table, 0, k)) / length, 1.0)
         for c in range(k):
             u[c] /= size
             p[c] = decay(min(top - p[c], LOWEST_LOGIT))
-        total = sum_of_products(p, one, k)
+        total = sum_of_products(table, 1, one, k)
         for c in range(k):
             p[c] /= total
             weighted[c] = p[c] * u[c]
-        mean, label = sum_of_products(weighted, one, k), np.int64(y[i])
-        second = sum_of_products(weighted, u, k)
+        mean, label = sum_of_products(table, 2, one, k), np.int64(y[i])
+        second = sum_of_products(table, 2, u, k)
         for c in range(k):
             r = p[c] - 1.0 if c == label else p[c]
             if shifts:
@@ -87,7 +87,7 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
             one_of_r = r * u[c]
             weighted[c] = weighted[c] - p[c] * mean
             u[c] = one_of_r
-        v[shifts] = sum_of_products(u, one, k)
+        v[shifts] = sum_of_products(table, 0, one, k)
         if last_slope > 0.0:
             v[shifts] *= last_slope
             continue

@@ -53,7 +53,9 @@ def clip_scale(norm, limit, inverse_unit):
 
 
 # exp(-k / 8) for k < 6000; the remaining factor lies within 1/16 of 1 in the exponent.
-with np.errstate(under="ignore"):  # the caller may have warnings raised; the last ones are subnormal
+with np.errstate(
+    under="ignore"
+):  # the caller may have warnings raised; the last ones are subnormal
     _DECAYS = np.exp(-np.arange(6000) / 8.0)
 
 

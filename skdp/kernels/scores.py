@@ -83,7 +83,7 @@ def products(X: np.ndarray, theta: np.ndarray, out: np.ndarray) -> None:
 @jit
 def _products(X, theta, out):
     for i in range(X.shape[0]):
-        out[i] = sum_of_products(X[i], theta, theta.size)
+        out[i] = sum_of_products(X, i, theta, theta.size)
 
 
 @jit

@@ -1,6 +1,7 @@
 """A dense table whose columns are clipped, centred and scaled while it is read, so that no copy of it is made."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = ["StandardizedTable"]
 
-CELLS = 2**15  # of a block that stays in the second-level cache; a choice, not tuned
+REPEATED = 256  # cells that a loop works on at once where rows are shorter; a choice, not tuned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,8 +67,19 @@ class StandardizedTable:
         self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
     ) -> None:
         from skdp.kernels.inputs import frozen
-        from skdp.kernels.standardized_rows import by_columns, by_rows
+        from skdp.kernels.standardized_rows import by_columns, by_rows, flat
 
-        X, columns = frozen(self.X), self.columns
-        fill = by_rows if X.flags.c_contiguous else by_columns
-        fill(X, columns, *self.numbers, rows, first, out[:count])
+        X, columns, out = frozen(self.X), self.columns, out[:count]
+        if not X.flags.c_contiguous:
+            by_columns(X, columns, *self.numbers, rows, first, out)
+        elif rows is None and columns is None and out.shape == (count, X.shape[1]):
+            cells = X[first : first + count].reshape(-1)
+            flat(cells, *self._repeated, out.reshape(-1))
+        else:
+            by_rows(X, columns, *self.numbers, rows, first, out)
+
+    @cached_property
+    def _repeated(self) -> NDArray[np.float64]:
+        """The numbers of the columns, repeated for as many rows as make a loop long enough."""
+        d = self.numbers.shape[1]
+        return np.tile(self.numbers, max(1, -(-REPEATED // max(1, d))))

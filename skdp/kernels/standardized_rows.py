@@ -9,7 +9,7 @@ import numpy as np
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.rows import row_of
 
-__all__ = ["by_columns", "by_rows"]
+__all__ = ["by_columns", "by_rows", "flat"]
 
 
 @jit
@@ -40,3 +40,17 @@ def by_columns(X, columns, center, scale, low, high, rows, first, out):
         c, s, a, b = center[j], scale[j], low[j], high[j]
         for r in range(out.shape[0]):
             out[r, j] = _cell(np.float64(x[row_of(rows, first + r)]), c, s, a, b)
+
+
+@jit
+def flat(x, center, scale, low, high, out):
+    """The same for all columns of consecutive rows, one after another; the numbers are repeated for some rows.
+
+    The rows in between are as short as the columns are few, and a loop over one of them does not pay.
+    """
+    period = center.size
+    for first in range(0, x.size, period):
+        m = min(period, x.size - first)
+        cells, to = x[first : first + m], out[first : first + m]
+        for j in range(m):
+            to[j] = _cell(np.float64(cells[j]), center[j], scale[j], low[j], high[j])

@@ -17,15 +17,19 @@ __all__ = ["add_clipped", "add_to_groups"]
 @jit
 def add_clipped(vectors, limit, inverse_unit, total):
     """Add the integers of each row, clipped to the norm ``limit`` in multiples of the grid, modulo 2**64."""
-    size = vectors.shape[1]
+    n, size = vectors.shape
     slack = math.sqrt(size) * UNDERFLOW
-    for i in range(vectors.shape[0]):
-        v = vectors[i]
-        norm = math.sqrt(sum_of_squares(v, size)) + slack
-        scale = clip_scale(norm, limit, inverse_unit) if norm < math.inf else 0.0
-        if scale != 0.0:
+    scale = np.empty(n)
+    for i in range(n):
+        scale[i] = sum_of_squares(vectors, i, size)
+    for i in range(n):
+        norm = math.sqrt(scale[i]) + slack
+        scale[i] = clip_scale(norm, limit, inverse_unit) if norm < math.inf else 0.0
+    for i in range(n):
+        factor = scale[i]
+        if factor != 0.0:
             for j in range(size):
-                total[j] += np.int64(np.rint(v[j] * scale))
+                total[j] += np.int64(np.rint(vectors[i, j] * factor))
 
 
 @jit
@@ -35,10 +39,9 @@ def add_to_groups(vectors, starts, first_row, first_group, groups):
     Row i of ``vectors`` is row ``first_row + i`` of all; ``starts`` says where each group begins. Row 0 of
     ``groups`` is the group ``first_group``.
     """
-    g = first_group
+    g, size = first_group, vectors.shape[1]
     for i in range(vectors.shape[0]):
         while starts[g + 1] <= first_row + i:
             g += 1
-        to, v = groups[g - first_group], vectors[i]
-        for j in range(v.size):
-            to[j] += v[j]
+        for j in range(size):
+            groups[g - first_group, j] += vectors[i, j]

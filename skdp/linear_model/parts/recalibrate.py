@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+
 from skdp.linear_model.parts.search import noisy_search
 from skdp.losses import Loss
 from skdp.privacy import GaussianPlan, PrivacySession, PrivateRecords, factor
