@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     import cupy
     import pandas as pd
 
-__all__ = ["clipped_weights", "encode_groups", "validate_table"]
+__all__ = ["clipped_weights", "distinct", "encode_groups", "validate_table"]
+
+LONGEST = 4  # entries of a table of integer labels, over the number of labels
 
 Targets = NDArray[np.float64 | np.int64 | np.bool_ | np.str_ | np.object_]
 
@@ -210,7 +212,35 @@ def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp
     absent = labels.dtype.kind == "f" and not np.isfinite(labels).all()
     if absent or (labels.dtype.kind in "mM" and bool(np.isnat(labels).any())):
         raise ValueError("groups contains missing values; every row must belong to a group")
-    return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    places = _places(labels)
+    if places is None:
+        return np.unique(labels, return_inverse=True)[1].reshape(-1)
+    seen = np.zeros(int(places.max()) + 1, dtype=bool)
+    seen[places] = True
+    return np.asarray((np.cumsum(seen) - 1)[places])
+
+
+def distinct(given: ArrayLike) -> NDArray[np.int64]:
+    """Return what `numpy.unique` does, without sorting or hashing integers that lie close together."""
+    labels = np.asarray(given)
+    places = _places(labels)
+    if places is None:
+        return np.unique(labels)
+    seen = np.zeros(int(places.max()) + 1, dtype=bool)
+    seen[places] = True
+    found: NDArray[np.int64] = (np.flatnonzero(seen) + int(labels.min())).astype(labels.dtype)
+    return found
+
+
+def _places(given: ArrayLike) -> NDArray[np.int64] | None:
+    """Integers less the smallest one; None for other labels, and where a table of all in between is too long."""
+    labels = np.asarray(given)
+    if labels.dtype.kind not in "iu" or not labels.size:
+        return None
+    low, high = int(labels.min()), int(labels.max())
+    if high - low > LONGEST * labels.size or not -(2**62) <= low <= high < 2**62:
+        return None
+    return np.asarray(labels.astype(np.int64) - low)
 
 
 def _codes_of_cells(labels: NDArray[np.object_]) -> NDArray[np.intp]:

@@ -140,8 +140,10 @@ def group_rows(groups: Any, n: int) -> GroupRows | tuple[None, None]:
 
 def sorted_groups(groups: NDArray[np.int64]) -> GroupRows:
     """Sort rows by their group codes, which count from 0."""
+    from skdp.kernels.group_sort import rows_by_group
+
     starts = np.concatenate(([0], np.cumsum(np.bincount(groups))))
-    return GroupRows(np.argsort(groups, kind="stable"), starts)
+    return GroupRows(rows_by_group(frozen(np.asarray(groups)), frozen(starts)), starts)
 
 
 def usable(X: Any) -> Any:

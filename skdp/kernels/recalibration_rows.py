@@ -1,8 +1,8 @@
 """Compiled vectors of a recalibration: gradient and curvature of each row's loss in intercepts and a slope.
 
 Privacy: a row's vector is a function of its scores, its label and released numbers. Every number of it is made by
-operations that are rounded one by one, in an order that only the number of classes decides; probabilities come from
-`skdp.kernels.rows`, which calls no mathematical library. So the bits do not depend on the row's place.
+operations that are rounded one by one, in an order that only the number of classes decides. Probabilities come
+from `skdp.kernels.rows`, which calls no mathematical library. So the bits do not depend on the row's place.
 """
 
 import math

@@ -16,7 +16,7 @@ from skdp.base import fit
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, kind, label_codes
 from skdp.base.containers import refuse_dates
 from skdp.base.parameters import check_number
-from skdp.base.tables import clipped_weights, encode_groups, validate_table
+from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.kernels import is_cupy, on_host
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
@@ -459,7 +459,7 @@ def _encode(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
 def _distinct(y: np.ndarray) -> np.ndarray:
     """Return the labels in y, sorted."""
     try:
-        found: np.ndarray = np.unique(y)
+        found: np.ndarray = distinct(y)
         return found
     except TypeError:
         pass

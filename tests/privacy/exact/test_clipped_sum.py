@@ -139,10 +139,11 @@ def test_a_vector_that_is_not_finite_contributes_nothing(grouped):
         )
 
 
-def test_a_unit_adds_the_same_integers_wherever_it_stands():
+def test_a_unit_adds_the_same_integers_wherever_it_stands(monkeypatch):
     """With a private number of rows the function sees one row at a time."""
     rng = np.random.default_rng(1)
     W, seen = rng.normal(size=(3, 7)), []
+    monkeypatch.setattr(module, "CHUNK", 1024)
 
     def product(X, y):
         seen.append(len(X))
