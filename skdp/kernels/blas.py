@@ -26,9 +26,16 @@ for dtype in ("float32", "float64"):
 NO_SIGNAL = 0xC0000000  # Windows has exit codes from here on instead of signals
 
 
-@lru_cache
 def _libraries() -> tuple[Any, Any]:
-    """All BLAS libraries of the process, and those whose limit is of a thread and not of the process."""
+    """All BLAS libraries of the process, and those whose limit is of a thread and not of the process.
+
+    NumPy and SciPy each bring their own, and the second one is loaded with `scipy.linalg`.
+    """
+    return _loaded("scipy.linalg" in sys.modules)
+
+
+@lru_cache
+def _loaded(with_scipy: bool) -> tuple[Any, Any]:
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas")
@@ -65,6 +72,7 @@ def _release() -> None:
 
 
 _limit = _Limit()
+_depth = threading.local()  # callers in this thread: only the first one changes anything
 
 
 @contextmanager
@@ -81,11 +89,16 @@ def one_blas_thread() -> Iterator[None]:
     >>> with one_blas_thread():
     ...     product = np.eye(2) @ np.eye(2)
     """
+    if getattr(_depth, "callers", 0):
+        yield
+        return
     of_thread = _libraries()[1].limit(limits=1)
     _limit.enter()
+    _depth.callers = 1
     try:
         yield
     finally:
+        _depth.callers = 0
         _limit.leave()
         of_thread.restore_original_limits()
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from skdp.base.fit import Solution
+from skdp.kernels import one_blas_thread
 from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.choice import only_frequencies
 from skdp.linear_model.front.columns import Columns, standardize
@@ -43,6 +44,7 @@ CLEAN, MANY = 0.2, 700.0
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
+@one_blas_thread()  # of the decompositions, too
 def moment_classification(
     session: PrivacySession,
     records: PrivateRecords,

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import erf
 
 from skdp.base.fit import Solution
+from skdp.kernels import one_blas_thread
 from skdp.linear_model.front.choice import only_a_constant
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
@@ -65,6 +66,7 @@ LAST_LOOKS = 3  # where nothing is found: none of them takes more than the large
 FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 
+@one_blas_thread()  # of the decompositions, too
 def moment_regression(
     session: PrivacySession,
     records: PrivateRecords,
