@@ -371,7 +371,9 @@ def added(parts: Iterator[Array]) -> Array:
 
 def solve(objective: Objective, tau: float) -> Array:
     """Return a point at which the gradient of F has norm at most ``tau``."""
-    with np.errstate(all="ignore"):
+    from skdp.kernels import one_blas_thread
+
+    with one_blas_thread(), np.errstate(all="ignore"):
         found = newton(objective, tau)
         if found is not None:
             return found

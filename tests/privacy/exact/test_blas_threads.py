@@ -54,7 +54,7 @@ def woken(work):
     return True
 
 
-def statistics(records, grouped):
+def statistics(records):
     adjacency = {"adjacency": "replace-one"}
     theta_ = theta[: records.n_parameters]
     yield "second_moment", records.second_moment(1.0, 1.0, **adjacency)
@@ -76,7 +76,7 @@ def statistics(records, grouped):
     yield "column_sums", records.column_sums(0.0, 1.0)
     yield "histogram", records.residual(theta_).of_targets().histogram([-1.0, 0.0, 1.0], **adjacency)
     yield "magnitude_counts", records.magnitude_counts(-2, 2, **adjacency)
-    if not grouped and isinstance(records._rows.X, np.ndarray):
+    if records.unit == "record" and isinstance(records._rows.X, np.ndarray):
         yield "gradient_sum", records.gradient_sum(lambda X, y: [Vectors(X[:, :9] * 1.0)], 1.0, size=9)
         yield "ridge_minimizer", records.ridge_minimizer(
             LogisticLoss(), alpha=0.1, row_norm=1.0, **adjacency)
@@ -90,18 +90,14 @@ with threadpool_limits(2):
     with mock.patch("skdp.kernels.one_blas_thread", contextlib.nullcontext):
         moment = records.second_moment(1.0, 1.0, adjacency="replace-one")._value
         found["a twin"] = woken(lambda: moment.on_grid(2.0**-20))
-    for form in (np.asarray, sp.csr_matrix):
-        for groups in (None, codes):
-            plain = PrivateRecords(form(X), y, groups=groups, fit_intercept=True, n_classes=2)
-            maps = [plain]
-            if form is np.asarray:
-                maps.append(plain.standardized(Standardization.make(np.ones(d), 2.0)))
-            for records in maps:
-                for name, bounded in statistics(records, groups is not None):
-                    value = bounded._value
-                    one = woken(lambda: value.on_grid(2.0**-20))
-                    two = woken(value.plain)
-                    found[name] = found.get(name, False) or one or two
+    whole = PrivateRecords(X, y, fit_intercept=True, n_classes=2)
+    grouped = PrivateRecords(X, y, groups=codes, fit_intercept=True, n_classes=2)
+    sparse = PrivateRecords(sp.csr_matrix(X), y, fit_intercept=True, n_classes=2)
+    columns = Standardization.make(np.ones(d), 2.0)
+    for records in (whole, grouped, sparse, whole.standardized(columns), grouped.standardized(columns)):
+        for name, bounded in statistics(records):
+            value = bounded._value
+            found[name] = woken(lambda: (value.on_grid(2.0**-20), value.plain())) or found.get(name, False)
     for model in (DPLogisticRegression, DPLinearRegression):
         fit = model(epsilon=1.0, delta=1e-6, accountant=False, random_state=0).fit
         found[model.__name__] = woken(lambda: fit(X, y))
