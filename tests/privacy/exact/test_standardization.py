@@ -178,7 +178,7 @@ def test_a_csr_matrix_is_cut_as_a_dense_one():
 def of_one_row(records, made):
     """Standardized and weighted rows, and what each row adds to the weighted gradient."""
     weighted = records.standardized(made).averaged(1.2)
-    return weighted._rows.X, weighted._rows.weight
+    return weighted._rows.matrix, weighted._rows.weight
 
 
 def depends_on_its_row_alone(make, form):
