@@ -26,7 +26,7 @@ for dtype in ("float32", "float64"):
 NO_SIGNAL = 0xC0000000  # Windows has exit codes from here on instead of signals
 
 
-def _libraries() -> tuple[Any, Any]:
+def _libraries() -> tuple[list[Any], list[Any]]:
     """All BLAS libraries of the process, and those whose limit is of a thread and not of the process.
 
     NumPy and SciPy each bring their own, and the second one is loaded with `scipy.linalg`.
@@ -35,11 +35,36 @@ def _libraries() -> tuple[Any, Any]:
 
 
 @lru_cache
-def _loaded(with_scipy: bool) -> tuple[Any, Any]:
+def _loaded(with_scipy: bool) -> tuple[list[Any], list[Any]]:
     from threadpoolctl import ThreadpoolController
 
     found = ThreadpoolController().select(user_api="blas")
-    return found, found.select(threading_layer="openmp")
+    of_threads = found.select(threading_layer="openmp")
+    return found.lib_controllers, of_threads.lib_controllers
+
+
+@lru_cache
+def _no_library() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(prefix="none")
+
+
+class _OneThread:
+    """Libraries with a limit of one thread, until it is taken back.
+
+    `threadpoolctl.ThreadpoolController.limit` asks each library for its name and version every time, which takes
+    ten times as long.
+    """
+
+    def __init__(self, libraries: list[Any]) -> None:
+        self.before = [(library, library.get_num_threads()) for library in libraries]
+        for library, _ in self.before:
+            library.set_num_threads(1)
+
+    def restore(self) -> None:
+        for library, number in self.before:
+            library.set_num_threads(number)
 
 
 class _Limit:
@@ -48,26 +73,26 @@ class _Limit:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.callers = 0
-        self.applied: Any = None
+        self.applied: _OneThread | None = None
 
     def enter(self) -> None:
         with self.lock:
             if self.callers == 0:
-                self.applied = _libraries()[0].limit(limits=1)
+                self.applied = _OneThread(_libraries()[0])
                 _release()
             self.callers += 1
 
     def leave(self) -> None:
         with self.lock:
             self.callers -= 1
-            if self.callers == 0:
-                self.applied.restore_original_limits()
+            if self.callers == 0 and self.applied is not None:
+                self.applied.restore()
                 _release()
 
 
 def _release() -> None:
     """Let another thread set the number of threads: threadpoolctl reserves that for the one that did it last."""
-    with _libraries()[0].limit(limits=None):
+    with _no_library().limit(limits=None):
         pass
 
 
@@ -92,7 +117,7 @@ def one_blas_thread() -> Iterator[None]:
     if getattr(_depth, "callers", 0):
         yield
         return
-    of_thread = _libraries()[1].limit(limits=1)
+    of_thread = _OneThread(_libraries()[1])
     _limit.enter()
     _depth.callers = 1
     try:
@@ -100,7 +125,7 @@ def one_blas_thread() -> Iterator[None]:
     finally:
         _depth.callers = 0
         _limit.leave()
-        of_thread.restore_original_limits()
+        of_thread.restore()
 
 
 def died(returncode: int) -> bool:

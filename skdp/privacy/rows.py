@@ -392,15 +392,10 @@ def rows_from(
 
 
 def quiet(function: Callable[P, R]) -> Callable[P, R]:
-    """The function without floating-point warnings, which would tell of a record's size, on one thread of BLAS.
-
-    Threads of BLAS wait for each other: where other processes run, a product takes many times as long.
-    """
+    """The function without floating-point warnings, which would tell of a record's size."""
 
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        from skdp.kernels import one_blas_thread
-
-        with one_blas_thread(), np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
             return function(*args, **kwargs)
 
     return called
