@@ -13,11 +13,12 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import (
+    ask_stored,
     csr_arrays,
     dense_table,
-    has_columns,
     largest_group,
     most_stored,
+    rows_at_once,
     spans,
 )
 from skdp.kernels.inputs import GroupRows
@@ -114,7 +115,10 @@ def _counts(
             total[at] += np.int64(most) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)
-        (_columns if has_columns(table) else _rows)(table, *bins, first, count, total)
+        if table.flags.c_contiguous:
+            _rows(table, *bins, first, count, total)
+        else:
+            _columns(table, *bins, first, count, rows_at_once(table), total)
     else:
         table, largest = dense_table(X), largest_group(members)
         for a, b in spans(d, each):
@@ -267,16 +271,19 @@ def _rows(X, edges, guesses, start, first, count, total):
 
 
 @jit
-def _columns(X, edges, guesses, start, first, count, total):
-    """The same, column by column."""
-    for j in range(X.shape[1]):
-        part = total[j * (count + 2) : (j + 1) * (count + 2)]
-        if edges.shape[1] == 0:
-            for i in range(X.shape[0]):
-                part[_octave(X[i, j], start, first, count)] += 1
-        else:
-            for i in range(X.shape[0]):
-                part[_search(X[i, j], edges, guesses, start, j, count)] += 1
+def _columns(X, edges, guesses, start, first, count, step, total):
+    """The same, column by column in blocks of rows."""
+    n = X.shape[0]
+    for begin in range(0, n, step):
+        end = min(begin + step, n)
+        for j in range(X.shape[1]):
+            cells, part = X[begin:end, j], total[j * (count + 2) : (j + 1) * (count + 2)]
+            if edges.shape[1] == 0:
+                for i in range(cells.size):
+                    part[_octave(cells[i], start, first, count)] += 1
+            else:
+                for i in range(cells.size):
+                    part[_search(cells[i], edges, guesses, start, j, count)] += 1
 
 
 @jit
@@ -378,6 +385,7 @@ def _stored_groups(table, order, starts, bins, zeros, first, count, most, room, 
             _shares(share, size, most)
             known = size
         for p in range(starts[g], starts[g + 1]):
+            ask_stored(data, indices, indptr, order, p)
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
                 if edges.shape[1] == 0:

@@ -4,11 +4,22 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdp.kernels.inputs import GroupRows, csr_parts, frozen
 from skdp.kernels.numba_jit import jit
+from skdp.kernels.prefetch import AHEAD, prefetch_entry, prefetch_span
 
-__all__ = ["csr_arrays", "dense_table", "has_columns", "largest_group", "most_stored", "spans"]
+__all__ = [
+    "ask_stored",
+    "csr_arrays",
+    "dense_table",
+    "largest_group",
+    "most_stored",
+    "rows_at_once",
+    "spans",
+    "tiles",
+]
 
 LOCAL = 2**12  # integers of a group's table, which stays in the first-level cache; a choice, not tuned
 
@@ -21,9 +32,18 @@ def dense_table(X: Any) -> Any:
     return frozen(X)
 
 
-def has_columns(X: Any) -> bool:
-    """Whether the cells of a column follow each other in memory, and those of a row do not."""
-    return bool(X.flags.f_contiguous and not X.flags.c_contiguous)
+def rows_at_once(X: Any) -> int:
+    """Rows of a block, in which a loop goes column by column: all of them where columns are one after another.
+
+    Elsewhere the cache lines of a block stay in the first-level cache, also where long rows lie at places that it
+    maps to the same few lines.
+    """
+    return max(1, len(X)) if X.flags.f_contiguous else min(256, max(8, 2**13 // X.shape[1]))
+
+
+def tiles(*numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """The numbers of the columns, again and again for the cells of some rows: so inner loops are long."""
+    return [np.tile(part, max(1, 2**9 // part.size)) for part in numbers]
 
 
 def csr_arrays(X: Any) -> tuple[Any, Any, Any]:
@@ -55,3 +75,15 @@ def most_stored(indptr, order, starts):
             stored += np.int64(indptr[order[p] + 1]) - np.int64(indptr[order[p]])
         most = max(most, stored)
     return most
+
+
+@jit
+def ask_stored(data, indices, indptr, order, p):
+    """Ask for the stored values of a group's row that will be read soon, and for the pointers of a later one."""
+    last = order.size - 1
+    prefetch_entry(indptr, order[min(last, p + 2 * AHEAD)])
+    i = order[min(last, p + AHEAD)]
+    begin, end = np.int64(indptr[i]), np.int64(indptr[i + 1])
+    if end > begin:
+        prefetch_span(data, begin, end)
+        prefetch_span(indices, begin, end)

@@ -6,12 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import (
+    ask_stored,
     csr_arrays,
     dense_table,
-    has_columns,
     largest_group,
     most_stored,
+    rows_at_once,
     spans,
+    tiles,
 )
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
@@ -61,7 +63,12 @@ def threshold_counts(
             total += np.int64(half) * (2 * zeros - 1) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)
-        (_columns if has_columns(table) else _rows)(table, *numbers, total)
+        if table.flags.c_contiguous:
+            flat = np.zeros(len(tiles(at)[0]), dtype=np.int64)
+            _rows(table.reshape(-1), *tiles(at, center), absolute, flat)
+            total += flat.reshape(-1, d).sum(axis=0)
+        else:
+            _columns(table, *numbers, rows_at_once(table), total)
     else:
         table, largest = dense_table(X), largest_group(members)
         for a, b in spans(d, 1):
@@ -79,19 +86,24 @@ def _inside(x, at, center, absolute):
 
 
 @jit
-def _rows(X, at, center, absolute, total):
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            total[j] += _inside(X[i, j], at[j], center[j], absolute)
+def _rows(cells, at, center, absolute, total):
+    """Cells of whole rows, one after another; the numbers and ``total`` are those of the cells of some rows."""
+    for first in range(0, cells.size, total.size):
+        some = cells[first : first + total.size]
+        for c in range(some.size):
+            total[c] += _inside(some[c], at[c], center[c], absolute)
 
 
 @jit
-def _columns(X, at, center, absolute, total):
-    for j in range(X.shape[1]):
-        found = 0
-        for i in range(X.shape[0]):
-            found += _inside(X[i, j], at[j], center[j], absolute)
-        total[j] += found
+def _columns(X, at, center, absolute, step, total):
+    n = X.shape[0]
+    for first in range(0, n, step):
+        end = min(first + step, n)
+        for j in range(X.shape[1]):
+            cells, most, middle, found = X[first:end, j], at[j], center[j], 0
+            for i in range(cells.size):
+                found += _inside(cells[i], most, middle, absolute)
+            total[j] += found
 
 
 @jit
@@ -151,6 +163,7 @@ def _stored_groups(table, order, starts, at, center, absolute, zeros, half, room
             _means(mean, size, half)
             known = size
         for p in range(starts[g], starts[g + 1]):
+            ask_stored(data, indices, indptr, order, p)
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
                 more[j] += _inside(data[e], at[j], center[j], absolute) - zeros[j]

@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.kernels.counts.tables import (
+    ask_stored,
     csr_arrays,
     dense_table,
-    has_columns,
     most_stored,
+    rows_at_once,
     spans,
+    tiles,
 )
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
@@ -74,7 +76,13 @@ def window_sums(
             total += zeros * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)
-        (_columns if has_columns(table) else _rows)(table, *windows, scale, total)
+        if table.flags.c_contiguous:
+            center, reach, around = tiles(*windows[:3])
+            flat = np.zeros(center.size, dtype=np.int64)
+            _rows(table.reshape(-1), center, reach, around, windows.squares, scale, flat)
+            total += flat.reshape(-1, d).sum(axis=0)
+        else:
+            _columns(table, windows, scale, rows_at_once(table), total)
     else:
         table = dense_table(X)
         for a, b in spans(d, 1):
@@ -99,21 +107,26 @@ def _value(x, center, reach, around, squares):
 
 
 @jit
-def _rows(X, center, reach, around, squares, scale, total):
-    for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            v = _value(X[i, j], center[j], reach[j], around[j], squares)
-            total[j] += np.int64(np.rint(v * scale))
+def _rows(cells, center, reach, around, squares, scale, total):
+    """Cells of whole rows, one after another; the windows and ``total`` are those of the cells of some rows."""
+    for first in range(0, cells.size, total.size):
+        some = cells[first : first + total.size]
+        for c in range(some.size):
+            v = _value(some[c], center[c], reach[c], around[c], squares)
+            total[c] += np.int64(np.rint(v * scale))
 
 
 @jit
-def _columns(X, center, reach, around, squares, scale, total):
-    for j in range(X.shape[1]):
-        found = 0
-        for i in range(X.shape[0]):
-            v = _value(X[i, j], center[j], reach[j], around[j], squares)
-            found += np.int64(np.rint(v * scale))
-        total[j] += found
+def _columns(X, windows, scale, step, total):
+    center, reach, around, squares = windows
+    n = X.shape[0]
+    for first in range(0, n, step):
+        end = min(first + step, n)
+        for j in range(X.shape[1]):
+            cells, middle, half, away, found = X[first:end, j], center[j], reach[j], around[j], 0
+            for i in range(cells.size):
+                found += np.int64(np.rint(_value(cells[i], middle, half, away, squares) * scale))
+            total[j] += found
 
 
 @jit
@@ -181,6 +194,7 @@ def _stored_groups(table, order, starts, windows, values, scale, limit, room, to
     for g in range(starts.size - 1):
         size, n_columns = starts[g + 1] - starts[g], 0
         for p in range(starts[g], starts[g + 1]):
+            ask_stored(data, indices, indptr, order, p)
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
                 summed[j] += _value(data[e], center[j], reach[j], around[j], squares) - values[j]
