@@ -231,7 +231,8 @@ def _bins(edges: NDArray[np.float64]) -> Bins:
     """
     edges = np.array(edges, dtype=np.float64)
     last = edges[:, -1]
-    edges[:, -1] = np.where(last < np.inf, np.nextafter(last, np.inf), np.nan)
+    with np.errstate(over="ignore"):
+        edges[:, -1] = np.where(last < np.inf, np.nextafter(last, np.inf), np.nan)
     finite = np.isfinite(edges)
     low = np.where(finite, edges, np.inf).min(axis=1)
     high = np.where(finite, edges, -np.inf).max(axis=1)

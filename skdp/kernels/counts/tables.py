@@ -21,7 +21,8 @@ __all__ = [
     "tiles",
 ]
 
-LOCAL = 2**12  # integers of a group's table, which stays in the first-level cache; a choice, not tuned
+# Choices, not tuned: integers of a group's table and least columns of it; cells of a block; cells of a tile.
+LOCAL, COLUMNS, BLOCK, TILE = 2**12, 8, 2**13, 2**9
 
 
 def dense_table(X: Any) -> Any:
@@ -38,12 +39,12 @@ def rows_at_once(X: Any) -> int:
     Elsewhere the cache lines of a block stay in the first-level cache, also where long rows lie at places that it
     maps to the same few lines.
     """
-    return max(1, len(X)) if X.flags.f_contiguous else min(256, max(8, 2**13 // X.shape[1]))
+    return max(1, len(X)) if X.flags.f_contiguous else min(256, max(8, BLOCK // X.shape[1]))
 
 
 def tiles(*numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """The numbers of the columns, again and again for the cells of some rows: so inner loops are long."""
-    return [np.tile(part, max(1, 2**9 // part.size)) for part in numbers]
+    return [np.tile(part, max(1, TILE // part.size)) for part in numbers]
 
 
 def csr_arrays(X: Any) -> tuple[Any, Any, Any]:
@@ -56,7 +57,7 @@ def csr_arrays(X: Any) -> tuple[Any, Any, Any]:
 
 def spans(n_features: int, each: int) -> Iterator[tuple[int, int]]:
     """Spans of columns whose tables of ``each`` integers a column stay small."""
-    step = max(8, LOCAL // each)
+    step = max(COLUMNS, LOCAL // each)
     return ((first, min(first + step, n_features)) for first in range(0, n_features, step))
 
 
