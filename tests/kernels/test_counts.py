@@ -217,9 +217,7 @@ def test_one_row_one_column_and_many_columns(layout, shape, grouped):
     wanted = sums_in_numpy(X, groups, zeros, ones, None, 1000.0, 1000.0)
     assert np.array_equal(windows.window_sums(X, members, window, 1000.0, 1000.0), wanted)
     wanted = counts_in_numpy(X, groups, ones, zeros, True, 999)
-    assert np.array_equal(
-        thresholds.threshold_counts(X, members, ones, zeros, True, 999), wanted
-    )
+    assert np.array_equal(thresholds.threshold_counts(X, members, ones, zeros, True, 999), wanted)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -250,7 +248,9 @@ EDGES = {
     "the largest": np.array([-np.finfo(float).max, 0.0, np.finfo(float).max]),
     "powers": np.r_[0.0, 2.0 ** np.arange(-60, 60, 3), np.inf],
     "close": 1.0 + np.arange(40) * 2.0**-52,
-    "two heaps": np.r_[-1e300 - np.arange(9, 0, -1) * 2.0**950, 1.0 + np.arange(9) * 2.0**-52, 1e300],
+    "two heaps": np.r_[
+        -1e300 - np.arange(9, 0, -1) * 2.0**950, 1.0 + np.arange(9) * 2.0**-52, 1e300
+    ],
     "subnormal": np.array([-5e-324, 0.0, 5e-324, 1e-323, 1e-310]),
     "many": np.sort(np.random.default_rng(0).standard_cauchy(500)),
 }
@@ -384,7 +384,9 @@ def test_twins_of_the_loops_over_groups_are_caught(monkeypatch, loop, twin):
     def sound():
         both = places.octave_counts(X, sorted_groups(groups), -3, 8, 1000)
         parts = [
-            places.octave_counts(X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000)
+            places.octave_counts(
+                X[groups == g], sorted_groups(groups[groups == g] * 0), -3, 8, 1000
+            )
             for g in (0, 1)
         ]
         small = all(part.sum() <= 1000 for part in parts)

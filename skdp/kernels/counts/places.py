@@ -1,7 +1,7 @@
 """Counts by column and place: the octave of a cell's magnitude, or its bin between increasing edges.
 
-Tables have two more places a column than are returned: place 0 for cells that count nowhere or lie below the edges,
-and the last one for cells above them. So no loop has a branch on whether a cell counts.
+Tables have two more places a column than are returned: place 0 for cells that count nowhere or lie below the
+edges, and the last one for cells above them. So no loop has a branch on whether a cell counts.
 """
 
 from typing import Any
@@ -37,9 +37,7 @@ Bins = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]  # see
 Integers = NDArray[np.int64]
 
 
-def octave_counts(
-    X: Any, members: GroupRows | None, first: int, count: int, most: int
-) -> Integers:
+def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, most: int) -> Integers:
     """Count the cells of each column by the octave of their magnitude; zeros and NaN count nowhere.
 
     Octave k holds ``2**(k - 1) < |x| <= 2**k``. Smaller magnitudes count in the first octave, larger ones and
@@ -60,7 +58,6 @@ def octave_counts(
     -------
     ndarray of int64 of shape (d, count)
     """
-    d = X.shape[1]
     exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_octave`
     places = np.clip(exponent - BIAS - first, 0, count - 1) + 1
     places[[0, 2047, 2048]] = 0, count, 0

@@ -28,7 +28,7 @@ Integers = NDArray[np.int64]
 def threshold_counts(
     X: Any, members: GroupRows | None, at: Floats, center: Floats, absolute: bool, half: int
 ) -> Integers:
-    """Sum of ``half`` for each cell with ``x - center <= at``, and of ``-half`` for each other; NaN is no such cell.
+    """Sum of ``half`` for each cell with ``x - center <= at``, and of ``-half`` for each other one, as for NaN.
 
     A group of r rows, k of them such, adds the integer nearest to ``half * (2 k - r) / r``, held between -half
     and half.
@@ -155,7 +155,10 @@ def _stored_groups(table, order, starts, at, center, absolute, zeros, half, room
     """Add of each group what its columns with stored values add beyond a column of zeros."""
     data, indices, indptr = table
     more, seen = np.zeros(zeros.size, np.int64), np.zeros(zeros.size, np.bool_)
-    columns, mean = np.empty(min(room[0], zeros.size) + 1, np.int64), np.empty(room[1] + 1, np.int64)
+    columns, mean = (
+        np.empty(min(room[0], zeros.size) + 1, np.int64),
+        np.empty(room[1] + 1, np.int64),
+    )
     known = 0
     for g in range(starts.size - 1):
         size, n_columns = starts[g + 1] - starts[g], 0
