@@ -7,6 +7,7 @@ edges, and the last one for cells above them. So no loop has a branch on whether
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -28,10 +29,8 @@ from skdp.kernels.prefetch import AHEAD, prefetch_span
 __all__ = ["bin_counts", "octave_counts"]
 
 MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 but its sign
-NORMAL = np.uint64(0x0010000000000000)  # the smallest magnitude that is no subnormal number
 FRACTION = np.uint64(0x000FFFFFFFFFFFFF)  # all bits below the exponent
 EXPONENT = np.uint64(52)  # place of its lowest bit
-BIAS, SUBNORMAL = 1023, 1074  # of the exponent; a subnormal number is its bits times 2**-1074
 
 Bins = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]  # see `_bins`
 Integers = NDArray[np.int64]
@@ -58,11 +57,27 @@ def octave_counts(X: Any, members: GroupRows | None, first: int, count: int, mos
     -------
     ndarray of int64 of shape (d, count)
     """
+    if first < -1022 or first + count > 1025:
+        # Octaves of subnormal numbers, or one that holds infinity alone: a table of octaves, with zeros below all.
+        edges = np.broadcast_to(np.arange(1.0, count + 2.0), (X.shape[1], count + 1))
+        return bin_counts(_octaves(X, first, count), members, edges, most)
     exponent = np.arange(2049)  # 0 for zero, 2047 for infinity too, 2048 for NaN; see `_octave`
-    places = np.clip(exponent - BIAS - first, 0, count - 1) + 1
-    places[[0, 2047, 2048]] = 0, count, 0
+    places = np.clip(exponent - 1023 - first, 0, count - 1) + 1
+    places[[0, 2048]] = 0
     bins = np.empty((X.shape[1], 0)), np.empty((0, 2)), places.astype(np.int32)[None]
-    return _counts(X, members, bins, first, count, most)
+    return _counts(X, members, bins, count, most)
+
+
+def _octaves(X: Any, first: int, count: int) -> Any:
+    """The number of each cell's octave, from 1 on, in a table of the same form; 0 for zeros and NaN."""
+    if hasattr(X, "indptr"):
+        data = _octaves(X.data[None], first, count)[0]
+        return sp.csr_matrix((data, X.indices, X.indptr), shape=X.shape)
+    cells = np.asarray(X, dtype=np.float64)
+    part, octave = np.frexp(np.abs(cells))
+    octave = np.where(np.isinf(part), first + count, octave - (part == 0.5))
+    counted = ~(np.isnan(cells) | (cells == 0.0))
+    return np.where(counted, np.clip(octave - first, 0, count - 1) + 1.0, 0.0)
 
 
 def bin_counts(
@@ -87,12 +102,10 @@ def bin_counts(
     -------
     ndarray of int64 of shape (d, n_bins)
     """
-    return _counts(X, members, _bins(edges), 0, edges.shape[1] - 1, most)
+    return _counts(X, members, _bins(edges), edges.shape[1] - 1, most)
 
 
-def _counts(
-    X: Any, members: GroupRows | None, bins: Bins, first: int, count: int, most: int
-) -> Integers:
+def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int) -> Integers:
     """Bins without edges stand for octaves."""
     n, d = X.shape
     each, most = count + 2, int(np.int64(most))  # a larger number raises OverflowError
@@ -103,28 +116,38 @@ def _counts(
         _zeros(bins, count, zeros)
         at = np.arange(d) * each + zeros
         if members is None:
-            stored = np.zeros(d, dtype=np.int64)
-            _stored(table, bins, first, count, total, stored)
-            total[at] += n - stored
+            in_column = np.zeros(d, dtype=np.int64)
+            _stored(table, bins, count, total, in_column)
+            total[at] += n - in_column
         else:
-            room = int(most_stored(table[2], *members)), largest_group(members)
-            _stored_groups(table, *members, bins, zeros, first, count, most, room, total)
+            stored = int(most_stored(table[2], *members))
+            # A group's stored values have at most that many places, and one more for zeros in each column.
+            room = (
+                np.zeros_like(total), _empty(min(2 * stored, total.size) + 1), _empty(largest_group(members) + 1),
+                np.zeros_like(zeros), _empty(min(stored, d) + 1),
+            )  # fmt: skip
+            _stored_groups(table, *members, bins, zeros, count, most, room, total)
             total[at] += np.int64(most) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)
         if table.flags.c_contiguous:
-            _rows(table, *bins, first, count, total)
+            _rows(table, *bins, count, total)
         else:
-            _columns(table, *bins, first, count, rows_at_once(table), total)
+            _columns(table, *bins, count, rows_at_once(table), total)
     else:
         table, largest = dense_table(X), largest_group(members)
         for a, b in spans(d, each):
             some = (bins[0][a:b], bins[1][a:b], bins[2][a:b] if bins[0].size else bins[2])
             part = total[a * each : b * each]
-            _groups(table, *members, a, some, first, count, most, largest, part)
+            room = np.zeros_like(part), _empty(part.size + 1), _empty(largest + 1)
+            _groups(table, *members, a, some, count, most, room, part)
     if members is None:
         total *= np.int64(most)
     return total.reshape(d, each)[:, 1:-1].copy()
+
+
+def _empty(size: int) -> Integers:
+    return np.empty(size, dtype=np.int64)
 
 
 # ---------------------------------------------------------------- the place of a cell
@@ -141,7 +164,7 @@ def _bits(typingctx: Any, x: Any) -> Any:
 
 
 @jit
-def _octave(x, start, first, count):
+def _octave(x, start):
     """Place of a cell by its octave; ``start`` has the place of each exponent.
 
     Magnitudes of floats are ordered like their bits without the sign. The upper bits are the exponent e, with
@@ -150,23 +173,7 @@ def _octave(x, start, first, count):
     numbers above ``2**1023``.
     """
     bits = _bits(np.float64(x)) & MAGNITUDE
-    if first < -1022 or first + count > 1025:
-        return _far_octave(bits, start, first, count)
     return np.uint64(start[0, (bits + FRACTION) >> EXPONENT])
-
-
-@jit
-def _far_octave(bits, start, first, count):
-    """The same where there are octaves of subnormal numbers, or one above those of all numbers for infinity."""
-    exponent = (bits + FRACTION) >> EXPONENT
-    if np.uint64(0) < bits < NORMAL:
-        # Integers below 2**52 are numbers of float64, whose exponent can be read in the same way.
-        own = np.int64((_bits(np.float64(bits)) + FRACTION) >> EXPONENT) - SUBNORMAL
-    elif exponent == np.uint64(2047) and bits & FRACTION:
-        own = np.int64(2047)
-    else:
-        return np.uint64(start[0, exponent])
-    return np.uint64(min(max(own - BIAS - first, 0), count - 1) + 1)
 
 
 @jit
@@ -203,23 +210,6 @@ def _search(x, edges, guesses, start, j, count):
     return np.uint64(below)
 
 
-@jit
-def _starts(edges, guesses, start):
-    """Write the number of edges before each cell of guesses, and return the largest number within one, or 1."""
-    cells, most = start.shape[1], 1
-    for j in range(edges.shape[0]):
-        k = 0
-        for cell in range(cells):
-            start[j, cell] = k
-            while k < edges.shape[1]:
-                own = _guess(edges[j, k], guesses[j, 0], guesses[j, 1], cells)
-                if edges[j, k] != edges[j, k] or np.int64(own) != cell:
-                    break
-                k += 1
-            most = max(most, k - np.int64(start[j, cell]))
-    return most
-
-
 def _bins(edges: NDArray[np.float64]) -> Bins:
     """Edges with NaN after them, low ends and scales of the guesses, and the edges before each cell of guesses.
 
@@ -237,9 +227,13 @@ def _bins(edges: NDArray[np.float64]) -> Bins:
     cells = 2 * edges.shape[1] + 2
     with np.errstate(all="ignore"):
         scale = np.clip((cells - 3) / (high - low), 1e-300, 1e300)
-    guesses, start = np.column_stack((low, scale)), np.empty((len(edges), cells), dtype=np.int32)
-    beyond = np.full((len(edges), _starts(edges, guesses, start)), np.nan)
-    return np.ascontiguousarray(np.hstack((edges, beyond))), guesses, start
+        at = (edges - low[:, None]) * scale[:, None] + 1.0  # as in `_guess`
+    some = ~np.isnan(edges)
+    at = np.clip(at, 0.0, cells - 1.0) + np.arange(len(edges))[:, None] * cells
+    own = np.bincount(at[some].astype(np.int64), minlength=len(edges) * cells).reshape(-1, cells)
+    start = (np.cumsum(own, axis=1) - own).astype(np.int32)
+    beyond = np.full((len(edges), max(1, own.max())), np.nan)
+    return np.hstack((edges, beyond)), np.column_stack((low, scale)), start
 
 
 @jit
@@ -256,20 +250,20 @@ def _zeros(bins, count, zeros):
 
 
 @jit
-def _rows(X, edges, guesses, start, first, count, total):
+def _rows(X, edges, guesses, start, count, total):
     """Add 1 for each cell, row by row."""
     each = np.uint64(count + 2)
     for i in range(X.shape[0]):
         if edges.shape[1] == 0:
             for j in range(X.shape[1]):
-                total[np.uint64(j) * each + _octave(X[i, j], start, first, count)] += 1
+                total[np.uint64(j) * each + _octave(X[i, j], start)] += 1
         else:
             for j in range(X.shape[1]):
                 total[np.uint64(j) * each + _search(X[i, j], edges, guesses, start, j, count)] += 1
 
 
 @jit
-def _columns(X, edges, guesses, start, first, count, step, total):
+def _columns(X, edges, guesses, start, count, step, total):
     """The same, column by column in blocks of rows."""
     n = X.shape[0]
     for begin in range(0, n, step):
@@ -278,14 +272,14 @@ def _columns(X, edges, guesses, start, first, count, step, total):
             cells, part = X[begin:end, j], total[j * (count + 2) : (j + 1) * (count + 2)]
             if edges.shape[1] == 0:
                 for i in range(cells.size):
-                    part[_octave(cells[i], start, first, count)] += 1
+                    part[_octave(cells[i], start)] += 1
             else:
                 for i in range(cells.size):
                     part[_search(cells[i], edges, guesses, start, j, count)] += 1
 
 
 @jit
-def _stored(table, bins, first, count, total, stored):
+def _stored(table, bins, count, total, stored):
     """The same for stored values; their number in each column is added to ``stored``."""
     data, indices, indptr = table
     edges, guesses, start = bins
@@ -293,7 +287,7 @@ def _stored(table, bins, first, count, total, stored):
     for e in range(np.int64(indptr[indptr.size - 1])):
         j = np.uint64(indices[e])
         if edges.shape[1] == 0:
-            place = _octave(data[e], start, first, count)
+            place = _octave(data[e], start)
         else:
             place = _search(data[e], edges, guesses, start, j, count)
         total[j * each + place] += 1
@@ -331,7 +325,7 @@ def _add_group(share, touched, n_touched, local, total):
 
 
 @jit
-def _groups(X, order, starts, a, bins, first, count, most, largest, total):
+def _groups(X, order, starts, a, bins, count, most, room, total):
     """Add the shares of each group in the columns from ``a`` on; ``bins`` and ``total`` begin there.
 
     A group's cells are counted in a table, ``local``, and the places with a count are listed, so that only they
@@ -339,8 +333,7 @@ def _groups(X, order, starts, a, bins, first, count, most, largest, total):
     """
     edges, guesses, start = bins
     each, width, last = np.uint64(count + 2), edges.shape[0], order.size - 1
-    local, touched = np.zeros(total.size, np.int64), np.empty(total.size + 1, np.int64)
-    share = np.empty(largest + 1, np.int64)
+    local, touched, share = room
     known = 0
     for g in range(starts.size - 1):
         size, n_touched = starts[g + 1] - starts[g], np.uint64(0)
@@ -352,7 +345,7 @@ def _groups(X, order, starts, a, bins, first, count, most, largest, total):
             row = X[order[p]]
             for j in range(width):
                 if edges.shape[1] == 0:
-                    place = _octave(row[a + j], start, first, count)
+                    place = _octave(row[a + j], start)
                 else:
                     place = _search(row[a + j], edges, guesses, start, j, count)
                 at = np.uint64(j) * each + place
@@ -363,7 +356,7 @@ def _groups(X, order, starts, a, bins, first, count, most, largest, total):
 
 
 @jit
-def _stored_groups(table, order, starts, bins, zeros, first, count, most, room, total):
+def _stored_groups(table, order, starts, bins, zeros, count, most, room, total):
     """Add of each group what its columns with stored values add beyond a column of zeros.
 
     A column of zeros adds ``most`` at its place of 0; the caller adds that for every group that has rows.
@@ -371,11 +364,7 @@ def _stored_groups(table, order, starts, bins, zeros, first, count, most, room, 
     data, indices, indptr = table
     edges, guesses, start = bins
     each = np.uint64(count + 2)
-    local, seen = np.zeros(total.size, np.int64), np.zeros(zeros.size, np.int64)
-    # A group's stored values have at most that many places, and one more in each of their columns for zeros.
-    touched = np.empty(min(2 * room[0], total.size) + 1, np.int64)
-    columns = np.empty(min(room[0], zeros.size) + 1, np.int64)
-    share = np.empty(room[1] + 1, np.int64)
+    local, touched, share, seen, columns = room
     known = 0
     for g in range(starts.size - 1):
         size, n_touched, n_columns = starts[g + 1] - starts[g], 0, 0
@@ -387,7 +376,7 @@ def _stored_groups(table, order, starts, bins, zeros, first, count, most, room, 
             for e in range(np.int64(indptr[order[p]]), np.int64(indptr[order[p] + 1])):
                 j = np.uint64(indices[e])
                 if edges.shape[1] == 0:
-                    place = _octave(data[e], start, first, count)
+                    place = _octave(data[e], start)
                 else:
                     place = _search(data[e], edges, guesses, start, j, count)
                 at = j * each + place

@@ -31,7 +31,8 @@ def threshold_counts(
     """Sum of ``half`` for each cell with ``x - center <= at``, and of ``-half`` for each other one, as for NaN.
 
     A group of r rows, k of them such, adds the integer nearest to ``half * (2 k - r) / r``, held between -half
-    and half.
+    and half. Let m be that integer for k = r; it is below half where float64 rounds half down. A group of a CSR
+    matrix adds its own integer, from -m to m, and half - m or m - half: so it is held as well.
 
     Parameters
     ----------
@@ -49,6 +50,7 @@ def threshold_counts(
     ndarray of int64 of shape (d,)
     """
     n, d = X.shape
+    half = int(np.int64(half))  # a larger number raises OverflowError
     total = np.zeros(d, dtype=np.int64)
     zeros = np.array(np.less_equal(abs(center) if absolute else -center, at), dtype=np.int64)
     numbers = (np.ascontiguousarray(at), np.ascontiguousarray(center), absolute)
