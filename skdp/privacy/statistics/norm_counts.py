@@ -153,9 +153,9 @@ def target_count(
         values = rows.targets_less(center)
         if absolute:
             values = rows.largest(np.abs(values))
-        elif rows.groups is not None:
+        elif rows.groups is not None and (members := rows.members()) is not None:
             with np.errstate(all="ignore"):  # a warning would tell that a sum is too large
-                values = np.bincount(rows.groups, weights=values) / np.bincount(rows.groups)
+                values = np.bincount(rows.groups, weights=values) / np.diff(members.starts)
         rows.keep_norms(key, values)
     return _count(rows, values, bound)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.kernels.counts import tables, thresholds
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
-from skdp.privacy.statistics import column_counts as module
 
 GRID = 2.0**-20
 HALF = 2**19
@@ -147,7 +147,8 @@ def test_no_order_and_no_chunk_changes_the_integers(monkeypatch, layout, grouped
     order = rng.permutation(200)
     moved = None if groups is None else groups[order]
     assert np.array_equal(whole, integers(LAYOUTS[layout](X[order]), groups=moved))
-    monkeypatch.setattr(module, "CELLS", 7)
+    for size in ("LOCAL", "COLUMNS", "BLOCK", "TILE"):
+        monkeypatch.setattr(tables, size, 3)
     assert np.array_equal(whole, integers(LAYOUTS[layout](X), groups=groups))
 
 
@@ -159,8 +160,9 @@ def test_sums_of_many_wrap_around_and_do_not_clamp():
 
 
 def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch):
+    honest = thresholds.threshold_counts
     monkeypatch.setattr(
-        module, "_means", lambda k, sizes, half: (half * (2 * k - sizes)).astype(np.int64)
+        thresholds, "threshold_counts", lambda X, members, *rest: honest(X, None, *rest)
     )
     X = np.r_[np.full((7, 4), -9.0), np.zeros((1, 4))]
     one, two = (integers(s * X, groups=np.r_[np.zeros(7, int), 1]) for s in (1.0, -1.0))

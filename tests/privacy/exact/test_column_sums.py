@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from skdp.kernels.counts import places, tables, windows
 from skdp.privacy import PrivacySession, PrivateRecords
-from skdp.privacy.statistics import column_sums as sums_module
-from skdp.privacy.statistics import histogram as histogram_module
 
 pytestmark = pytest.mark.blas
 
@@ -177,21 +176,20 @@ def test_other_units_do_not_change_what_a_unit_adds(monkeypatch, layout, name, g
     assert np.array_equal(whole, total(rng.permutation(n)))
     parts = [total(part) for part in np.array_split(rng.permutation(n), 5)]
     assert np.array_equal(whole, sum(parts))
-    monkeypatch.setattr(sums_module, "CELLS", 7)
+    for name_of_size in ("LOCAL", "COLUMNS", "BLOCK", "TILE"):
+        monkeypatch.setattr(tables, name_of_size, 3)
     assert np.array_equal(whole, total(np.arange(n)))
 
 
-@pytest.mark.parametrize(("name", "module"), [("sums", "sums"), ("histogram", "histogram")])
-def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch, name, module):
+@pytest.mark.parametrize("name", ["sums", "histogram"])
+def test_a_twin_that_adds_a_groups_rows_is_caught(monkeypatch, name):
     X = np.r_[np.full((7, 4), 0.3), np.zeros((1, 4))]
     groups = np.r_[np.zeros(7, int), 1]
-    if module == "sums":
-        honest = sums_module._means
+    for module, function in ((windows, "window_sums"), (places, "bin_counts")):
+        honest = getattr(module, function)
         monkeypatch.setattr(
-            sums_module, "_means", lambda s, n, scales: honest(s, 1, (scales[0], 2.0**40))
+            module, function, lambda X, members, *rest, of=honest: of(X, None, *rest)
         )
-    else:
-        monkeypatch.setattr(histogram_module, "_shares", lambda k, sizes, whole: k * whole)
     one, two = (integers(name, sign * X, groups=groups) for sign in (1e9, 1.0))
     assert unit_norm(one - two) * GRID > bound_under(name, "replace-one")
 
