@@ -20,6 +20,7 @@ from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
 from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
+from skdp.kernels.smooth.tiles import tiled_line_pass
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = ["laplacian_smooth"]
@@ -28,9 +29,9 @@ __all__ = ["laplacian_smooth"]
 FORGOTTEN = 60 * math.log(2)
 # Largest smoothing of the recursive passes. Beyond it 1 - r is so small that rounding of r shows.
 LARGEST_RECURSIVE = 1e3
-# Entries of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
-# columns beside each other.
-LINE_BLOCK, COLUMN_BLOCK = 30_000, 65_000
+# Entries of a block: of one line, so that in and out fit the second-level cache together and handing out blocks
+# costs little; of columns beside each other.
+LINE_BLOCK, COLUMN_BLOCK = 60_000, 65_000
 # WIDE or more columns are passed row by row, TILE at once. Fewer are passed four at a time, and fewer than FEW
 # long ones one at a time.
 WIDE, TILE, FEW = 16, 64, 4
@@ -65,7 +66,7 @@ def _one_line(x: Any, root: tuple[float, float, int]) -> Any:
     if len(_line_bounds(x.size, root)) > 1:
         return _by_lines(x.reshape(1, -1, 1), root).reshape(-1)
     out = np.empty_like(x)
-    if not line_pass(x, out, 0, x.size, *root):
+    if not tiled_line_pass(x, out, 0, x.size, *root):
         out[:] = np.nan
     return out
 
@@ -75,12 +76,13 @@ def _by_lines(x: Any, root: tuple[float, float, int]) -> Any:
     out = np.empty_like(x)
     lines, d, columns = x.shape
     cuts = _line_bounds(d, root)
+    kernel = tiled_line_pass if columns == 1 else line_pass
     broken = []
 
     def block(_: int, number: int) -> None:
         line, part = divmod(number, len(cuts))
         row, column = divmod(line, columns)
-        if not line_pass(x[row, :, column], out[row, :, column], *cuts[part], *root):
+        if not kernel(x[row, :, column], out[row, :, column], *cuts[part], *root):
             broken.append((row, column))
 
     run_blocks(block, lines * columns * len(cuts), work=4 * x.size)
