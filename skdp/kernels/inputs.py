@@ -32,27 +32,40 @@ def frozen(array: Any) -> Any:
 
 
 @jit
-def csr_state(indices, indptr, n_features, n_stored):
+def csr_state(indices, indptr, n_features):
     """0: every row strictly ascending; 1: no duplicates; 2: duplicates; -1: not a valid CSR."""
     n = indptr.size - 1
-    if indptr[0] != 0 or indptr[n] > n_stored:
+    if n < 0 or indptr[0] != 0 or indptr[n] > indices.size:
         return -1
-    ascending = True
     for i in range(n):
+        # All of them before the first row is read, which could lie outside.
         if indptr[i + 1] < indptr[i]:
             return -1
-        last = np.int64(-1)
-        for e in range(indptr[i], indptr[i + 1]):
-            j = np.int64(indices[e])
-            if j < 0 or j >= n_features:
-                return -1
-            if j <= last:
-                ascending = False
-            last = j
-    if ascending:
-        return 0
-    seen = np.full(n_features, -1, np.int64)
+    ascending = True
     for i in range(n):
+        row = indices[indptr[i] : indptr[i + 1]]
+        if row.size == 0:
+            continue
+        # Counted without a way out, so that the compiler compares many at a time.
+        falls = 0
+        for e in range(1, row.size):
+            falls += row[e] <= row[e - 1]
+        if falls == 0:
+            if row[0] < 0 or row[row.size - 1] >= n_features:
+                return -1
+            continue
+        ascending = False
+        for e in range(row.size):
+            if row[e] < 0 or row[e] >= n_features:
+                return -1
+    return 0 if ascending else _repeats(indices, indptr, n_features)
+
+
+@jit
+def _repeats(indices, indptr, n_features):
+    """1: no row stores a column twice; 2: one does."""
+    seen = np.full(n_features, -1, np.int64)
+    for i in range(indptr.size - 1):
         for e in range(indptr[i], indptr[i + 1]):
             if seen[indices[e]] == i:
                 return 2
@@ -62,8 +75,9 @@ def csr_state(indices, indptr, n_features, n_stored):
 
 def csr_parts(X: Any) -> tuple[Any, Any, Any]:
     """Data and unsigned index arrays of a CSR matrix in which no row stores a column twice."""
-    state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1], X.data.size)
-    if state < 0 or X.data.size != X.indices.size:
+    sizes = X.data.size == X.indices.size and X.indptr.size == X.shape[0] + 1
+    state = csr_state(frozen(X.indices), frozen(X.indptr), X.shape[1]) if sizes else -1
+    if state < 0:
         raise ValueError("X is not a valid CSR matrix: an index is out of range.")
     if state:
         # Privacy: duplicates add up in a product, but the sum of their squares is not the square of the sum, so

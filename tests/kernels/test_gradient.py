@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from skdp.kernels import gradient_kernel
+from skdp.kernels.inputs import csr_state
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 
 LOSSES = [SquaredLoss(), HuberLoss(0.5), LogisticLoss(), MultinomialLoss(3)]
@@ -207,6 +208,41 @@ class TestSparseTraps:
         X.indptr = np.array([0, 2, 1, 3], dtype=np.int32)
         with pytest.raises(ValueError, match="not a valid CSR"):
             self.total(X)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {
+                "indptr": np.array([0, 2**30, 2, 3], dtype=np.int32)
+            },  # would be read before the fall is seen
+            {"indptr": np.array([0, 1, 3], dtype=np.int32)},
+            {"indptr": np.array([], dtype=np.int32)},
+            {"indptr": np.array([0, 1, 2, 4], dtype=np.int32)},
+            {"indptr": np.array([1, 1, 2, 3], dtype=np.int32)},
+            {"indices": np.array([0, 1], dtype=np.int32)},
+            {"data": np.ones(2)},
+            {"indices": np.array([0, 1, -3], dtype=np.int32)},
+        ],
+    )
+    def test_no_array_is_read_outside(self, change):
+        X = sp.csr_matrix(np.eye(3))
+        for name, value in change.items():
+            setattr(X, name, value)
+        with pytest.raises(ValueError, match="not a valid CSR"):
+            gradient_kernel(X, np.zeros(3), LogisticLoss())
+
+    def test_every_order_of_columns_is_told_apart(self):
+        def state(*rows):
+            indptr = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+            return csr_state(np.concatenate(rows).astype(np.int32), indptr, 40)
+
+        ascending = np.arange(2, 39)
+        assert state(ascending, [], [39], [0, 39]) == 0
+        assert state(ascending, ascending[::-1]) == 1
+        assert state(ascending, [3, 2], [2, 3]) == 1
+        assert state(ascending, [3, 2, 3]) == state([5, 5]) == 2
+        for bad in ([-1, 3], [3, 40], [3, 40, 2], [2, -1, 3]):
+            assert state(ascending, bad, ascending) == -1
 
     def test_csr_array_and_no_rows(self):
         np.testing.assert_array_equal(

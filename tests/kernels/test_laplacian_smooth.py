@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skdp.kernels import laplacian_smooth
+from skdp.kernels.inputs import frozen
 from skdp.kernels.smooth import laplacian as module
 from skdp.kernels.smooth.fourier import smooth_by_fft
+from skdp.kernels.smooth.passes import line_pass
+from skdp.kernels.smooth.tiles import tiled_line_pass
 
 DTYPES = [np.float64, np.float32]
 # float32: one rounding to 24 bits between the passes, one at the end.
 TOLERANCE = {np.float64: 1e-14, np.float32: 2e-7}
 # A rounding at every step, each of at most half the smallest subnormal; in float32 only at two.
 UNDERFLOW = {np.float64: 1e-320, np.float32: 3e-45}
-# Lengths around every change of path: four lanes, blocks, the recursion or the FFT.
-LENGTHS = [1, 2, 3, 4, 5, 7, 8, 64, 65, 291, 292, 293, 527, 1023, 1025, 4097, 44_999, 45_001]
+# Lengths around every change of path: lanes, tiles, blocks, the recursion or the FFT.
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 63, 64, 65, 291, 292, 293, 527, 1023, 1025, 4097, 89_999, 90_001]
 
 
 def matrix(d, s):
@@ -232,7 +235,7 @@ def test_constants_are_fixed(dtype, d):
 
 @pytest.mark.parametrize("s", [0.3, 3.0, 2e4])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("shape", [(5,), (50_001,), (700, 2), (700, 7), (700, 70)])
+@pytest.mark.parametrize("shape", [(5,), (50_001,), (100_001,), (700, 2), (700, 7), (700, 70)])
 def test_what_is_not_finite_spoils_its_line_and_no_other(s, bad, shape):
     x = np.random.default_rng(6).standard_normal(shape)
     clean = laplacian_smooth(x, s)
@@ -268,8 +271,34 @@ def test_a_pass_that_forgets_too_early_is_noticed(monkeypatch):
     expected = by_eigenvalues(x, 10.0)
     assert_near(laplacian_smooth(x, 10.0), expected, x)
     monkeypatch.setattr(module, "FORGOTTEN", module.FORGOTTEN * 40 / 60)
-    with pytest.raises(AssertionError):
-        assert_near(laplacian_smooth(x, 10.0), expected, x)
+    module._root.cache_clear()
+    try:
+        with pytest.raises(AssertionError):
+            assert_near(laplacian_smooth(x, 10.0), expected, x)
+    finally:
+        module._root.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [4, 63, 64, 65, 640, 1000, 1087])
+def test_tiles_of_eight_lanes_equal_four_lanes(dtype, d):
+    """The same recursion; only which product is fused with the addition differs, and in float32 its rounding."""
+    x = frozen(np.random.default_rng(11).standard_normal(d).astype(dtype))
+    for s in (1e-9, 0.3, 3.0):
+        root = module._root(s)
+        tiled, lanes = np.full((2, d), np.nan, dtype)
+        assert tiled_line_pass(x, tiled, 0, d, *root)
+        assert line_pass(x, lanes, 0, d, *root)
+        assert_near(tiled, lanes, x)
+        # A part of the line, with what lies before and behind it.
+        part = np.full(d, np.nan, dtype)
+        lo, hi = d // 3, d // 3 + d // 2
+        assert tiled_line_pass(x, part, lo, hi, *root)
+        assert_near(part[lo:hi], lanes[lo:hi], x)
+        assert np.isnan(np.delete(part, np.arange(lo, hi))).all()
+    spoiled = x.copy()
+    spoiled[d // 2] = np.inf
+    assert not tiled_line_pass(frozen(spoiled), tiled, 0, d, *root)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])

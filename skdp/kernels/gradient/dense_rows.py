@@ -34,6 +34,10 @@ ROW_BLOCK = 4096
 # Rows of at most SHORT entries are asked for NEXT entries ahead. The processor's own guesses are worse, because a
 # block is read twice before the next one begins.
 NEXT, SHORT = 4096, 2048
+# Rows of float64 of FROM to TO entries are asked for during both uses of a block. Asked for during the first use
+# alone, they wait: the memory is idle during the second. (1e6 rows of 100: 41 ms in place of 50; 128 to 160: 23 %
+# less. Shorter and longer rows, and float32, lose 3 to 10 %.)
+FROM, TO = 64, 320
 
 
 @jit_any_order
@@ -118,6 +122,12 @@ def ask_row(X, y, i):
 
 
 @jit
+def asks_in_both_uses(X):
+    """Whether rows are asked for during both uses of a block, and not during the first alone."""
+    return X.itemsize == 8 and FROM <= X.shape[1] <= TO
+
+
+@jit
 def rows_in_block(p):
     """Rows of a block; a multiple of four."""
     return max(4, min(256, ROW_BLOCK // max(1, p) // 4 * 4))
@@ -137,18 +147,19 @@ def dense_rows(
     scores = np.empty((1, block))
     squares = np.empty(block)
     total = 0.0
+    both = mode != NORMS and asks_in_both_uses(X)
     if rows is not None:
         for q in range(lo, min(hi, lo + block)):
             ask_row(X, y, rows[q])
     for first in range(lo, hi, block):
         m = min(block, hi - first)
-        row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares)
+        row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares, both)
         clean = factors(
             scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
         )  # fmt: skip
         if mode != NORMS:
-            row_sums(X, rows, first, m, hi, scores, clean, acc, mode == PLAIN)
+            row_sums(X, rows, first, m, hi, scores, clean, acc, mode == PLAIN, both)
             for q in range(m):
                 total += scores[0, q] * kappa if mode == PLAIN else np.rint(scores[0, q] * kappa)
     if p > d and mode != NORMS:
@@ -167,23 +178,24 @@ def dense_outputs(
     squares = np.empty(block)
     for first in range(lo, hi, block):
         m = min(block, hi - first)
-        row_scores(X, None, first, m, hi, y, theta, mask, kappa, scores, squares)
+        row_scores(X, None, first, m, hi, y, theta, mask, kappa, scores, squares, False)
         clean = factors(
             scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
         )  # fmt: skip
         if mode != NORMS:
-            row_sums(X, None, first, m, hi, scores, clean, acc, mode == PLAIN)
+            row_sums(X, None, first, m, hi, scores, clean, acc, mode == PLAIN, False)
             if p > d:
                 add_intercepts(scores, m, acc, mode == PLAIN, kappa)
 
 
 @jit
-def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
+def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares, both):
     """Linear predictors of a block and squared norms of its (x, kappa).
 
     Chosen rows lie anywhere. While a block is at work the rows of the next one are asked for: half of a row
-    here and half in `row_sums`, because the memory delivers only so many at a time.
+    here and half in `row_sums`, because the memory delivers only so many at a time. Of rows in order half are
+    asked for here and half there if ``both`` is true, else all of them here.
     """
     n_outputs, p = theta.shape
     d = X.shape[1]
@@ -195,6 +207,9 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
             following = rows[min(hi - 1, first + m + q)]
             prefetch_begin(X, following)
             prefetch_entry(y, following)
+        elif both:
+            if q % 2 == 0:
+                prefetch_row(X, min(hi - 1, first + q // 2 + ahead))
         elif d <= SHORT:
             prefetch_row(X, min(hi - 1, first + q + ahead))
         i = row_of(rows, first + q)
@@ -213,14 +228,18 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares):
 
 
 @jit
-def row_sums(X, rows, first, m, hi, c, clean, acc, plain):
+def row_sums(X, rows, first, m, hi, c, clean, acc, plain, both):
     """Add c[k, q] times row q to acc[k]; dropped rows are skipped, because 0 times infinity is not 0."""
     d = X.shape[1]
+    ahead = first + NEXT // max(1, d) + m // 2
     fours = m // 4 * 4 if clean else 0
     for q in range(0, fours, 4):
         if rows is not None:
             for following in range(first + m + q, first + m + q + 4):
                 prefetch_end(X, rows[min(hi - 1, following)])
+        elif both:
+            prefetch_row(X, min(hi - 1, ahead + q // 2))
+            prefetch_row(X, min(hi - 1, ahead + q // 2 + 1))
         for k in range(acc.shape[0]):
             _add_four_rows(acc, k, X, rows, first + q, c, q, d, plain)
     for q in range(fours, m):

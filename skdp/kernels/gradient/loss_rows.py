@@ -85,7 +85,7 @@ def dense_losses(
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares)
+        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares, False)
         _add_losses(
             scores, first, m, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
         )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
 from skdp.kernels.prefetch import copy_columns, copy_rows, transpose_rows
-from skdp.kernels.threads import run_blocks
+from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = [
     "Extras",
@@ -225,8 +225,12 @@ def convert_integers(acc, out):
 
 
 def run_units(run: Pass, block: Callable[[int, int, int], None]) -> None:
-    """Call ``block(slot, lo, hi)`` for blocks of units, on the threads they pay for."""
-    n_blocks = run.n_blocks
+    """Call ``block(slot, lo, hi)`` for blocks of units, on the threads they pay for.
+
+    What a unit adds does not depend on its block, and integers add up to the same in every order.
+    """
+    # One thread shares with no other; it still comes back between the blocks of a long pass, for an interrupt.
+    n_blocks = run.n_blocks if n_threads() > 1 else max(1, run.n_blocks // FEW_BLOCKS)
 
     def one(slot: int, index: int) -> None:
         block(slot, *bounds(run.n_units, n_blocks, index))

@@ -95,12 +95,12 @@ def dense_recursive(
     squares = np.empty(rows)
     for first in range(lo, hi, rows):
         m = min(rows, hi - first)
-        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares)
+        row_scores(X, None, first, m, hi, y, theta, NO_MASK, kappa, scores, squares, False)
         clean = _recursive_factors(
             scores, squares, first, m, y, weight, code, parameter, p, limit, moved_limit,
             momentum, inverse_unit,
         )  # fmt: skip
-        row_sums(X, None, first, m, hi, scores, clean, acc, False)
+        row_sums(X, None, first, m, hi, scores, clean, acc, False, False)
         if p > X.shape[1]:
             add_intercepts(scores, m, acc, False, kappa)
 

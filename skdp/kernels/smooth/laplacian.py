@@ -6,6 +6,7 @@ backward. The influence of a pass's start shrinks by a factor r a step. A pass t
 to the last bit everywhere, the ends of the circle included, so blocks and lanes can begin anywhere.
 """
 
+import functools
 import itertools
 import math
 import numbers
@@ -19,6 +20,7 @@ from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
 from skdp.kernels.smooth.fourier import smooth_by_fft
 from skdp.kernels.smooth.passes import line_pass, narrow_pass, wide_pass
+from skdp.kernels.smooth.tiles import tiled_line_pass
 from skdp.kernels.threads import n_threads, run_blocks
 
 __all__ = ["laplacian_smooth"]
@@ -27,14 +29,15 @@ __all__ = ["laplacian_smooth"]
 FORGOTTEN = 60 * math.log(2)
 # Largest smoothing of the recursive passes. Beyond it 1 - r is so small that rounding of r shows.
 LARGEST_RECURSIVE = 1e3
-# Entries of a block: of one line in four lanes (not a power of two: the lanes would share cache sets), of
-# columns beside each other.
-LINE_BLOCK, COLUMN_BLOCK = 30_000, 65_000
+# Entries of a block: of one line, so that in and out fit the second-level cache together and handing out blocks
+# costs little; of columns beside each other.
+LINE_BLOCK, COLUMN_BLOCK = 60_000, 65_000
 # WIDE or more columns are passed row by row, TILE at once. Fewer are passed four at a time, and fewer than FEW
 # long ones one at a time.
 WIDE, TILE, FEW = 16, 64, 4
 
 
+@functools.lru_cache(maxsize=16)
 def _root(smoothing: float) -> tuple[float, float, int]:
     """r, 1 - r and the steps that a pass needs to run in."""
     g = 2.0 / (1.0 + 2.0 * math.sqrt(smoothing + 0.25))
@@ -54,25 +57,44 @@ def _bounds(length: int, block: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(cuts))
 
 
+def _line_bounds(d: int, root: tuple[float, float, int]) -> list[tuple[int, int]]:
+    return _bounds(d, max(LINE_BLOCK, 16 * root[2]))
+
+
+def _one_line(x: Any, root: tuple[float, float, int]) -> Any:
+    """A single contiguous line."""
+    out = np.empty_like(x)
+    cuts = _line_bounds(x.size, root)
+    finite = []
+
+    def block(_: int, part: int) -> None:
+        finite.append(tiled_line_pass(x, out, *cuts[part], *root))
+
+    if len(cuts) == 1:
+        # Handing out a single block costs a fifth of the time of a line of 10,000.
+        block(0, 0)
+    else:
+        run_blocks(block, len(cuts), work=4 * x.size)
+    if not all(finite):
+        out[:] = np.nan
+    return out
+
+
 def _by_lines(x: Any, root: tuple[float, float, int]) -> Any:
     """Each line of an array of shape (lines, d, columns) by itself."""
     out = np.empty_like(x)
     lines, d, columns = x.shape
-    cuts = _bounds(d, max(LINE_BLOCK, 16 * root[2]))
+    cuts = _line_bounds(d, root)
+    kernel = tiled_line_pass if columns == 1 else line_pass
     broken = []
 
     def block(_: int, number: int) -> None:
         line, part = divmod(number, len(cuts))
         row, column = divmod(line, columns)
-        if not line_pass(x[row, :, column], out[row, :, column], *cuts[part], *root):
+        if not kernel(x[row, :, column], out[row, :, column], *cuts[part], *root):
             broken.append((row, column))
 
-    blocks = lines * columns * len(cuts)
-    if blocks == 1:
-        # Handing out a single block costs a tenth of the time of a line of 10,000.
-        block(0, 0)
-    else:
-        run_blocks(block, blocks, work=4 * x.size)
+    run_blocks(block, lines * columns * len(cuts), work=4 * x.size)
     for row, column in broken:
         out[row, :, column] = np.nan
     return out
@@ -98,9 +120,9 @@ def _by_columns(x: Any, root: tuple[float, float, int]) -> Any:
     return out
 
 
-def _smooth(x: Any, smoothing: float) -> Any:
-    """Along axis 1 of a contiguous array of three dimensions, with smoothing > 0."""
-    lines, d, columns = x.shape
+def _smooth(x: Any, shape: tuple[int, int, int], smoothing: float) -> Any:
+    """Along the middle axis of a contiguous array of these (lines, d, columns), with smoothing > 0."""
+    lines, d, columns = shape
     recursive = smoothing <= LARGEST_RECURSIVE
     if recursive:
         root = _root(smoothing)
@@ -109,12 +131,14 @@ def _smooth(x: Any, smoothing: float) -> Any:
         # Before and behind a line each pass runs in for `warm` rows, however short the line.
         recursive = not (short and lines > 1) and warm <= max(d, 1024)
     if not recursive:
-        return smooth_by_fft(np, scipy.fft, x, smoothing, workers=n_threads())
-    return (_by_columns if short or columns >= FEW else _by_lines)(frozen(x), root)
+        return smooth_by_fft(np, scipy.fft, x.reshape(shape), smoothing, workers=n_threads())
+    if x.ndim == 1 and not short:
+        return _one_line(frozen(x), root)
+    return (_by_columns if short or columns >= FEW else _by_lines)(frozen(x.reshape(shape)), root)
 
 
 def _check_smoothing(smoothing: Any) -> float:
-    if not isinstance(smoothing, numbers.Real):
+    if type(smoothing) is not float and not isinstance(smoothing, numbers.Real):
         raise TypeError(f"smoothing must be a number, got {type(smoothing).__name__}.")
     smoothing = float(smoothing)
     if not 0.0 <= smoothing < math.inf:
@@ -181,7 +205,7 @@ def laplacian_smooth(x: Any, smoothing: float, axis: int = 0) -> Any:
     True
     """
     smoothing = _check_smoothing(smoothing)
-    if is_cupy(x):
+    if type(x) is not np.ndarray and is_cupy(x):
         from skdp.kernels.gpu.smooth import gpu_laplacian_smooth
 
         return gpu_laplacian_smooth(x, smoothing, axis)
@@ -202,5 +226,5 @@ def laplacian_smooth(x: Any, smoothing: float, axis: int = 0) -> Any:
 def _along(x: Any, smoothing: float, axis: int) -> Any:
     """A C-contiguous array seen as (lines before, d, columns behind)."""
     shape = x.shape
-    lines = math.prod(shape[:axis])
-    return _smooth(x.reshape(lines, shape[axis], -1), smoothing).reshape(shape)
+    seen = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    return _smooth(x, seen, smoothing).reshape(shape)

@@ -1,13 +1,16 @@
-"""The two passes of Laplacian smoothing, compiled by numba: z_i = r z_{i-1} + g x_i, forward and then backward."""
+"""The two passes of Laplacian smoothing, compiled by numba: z_i = r z_{i-1} + g x_i, forward and then backward.
+
+A step waits for the one before it, so product and addition are one instruction where the processor has it.
+"""
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import jit, jit_fused
 
 __all__ = ["line_pass", "narrow_pass", "wide_pass"]
 
 
-@jit
+@jit_fused
 def _up(states, x, out, r, g):
     """The forward pass of four lanes; returns their last states.
 
@@ -28,7 +31,7 @@ def _up(states, x, out, r, g):
     return z0, z1, z2, z3
 
 
-@jit
+@jit_fused
 def _down(states, x, r, g):
     """The backward pass of four lanes, in place; an unsigned index saves the checks of its sign."""
     z0, z1, z2, z3 = states
@@ -117,7 +120,7 @@ def narrow_pass(x, out, lo, hi, first, last, r, g, warm, finite):
         finite[e] &= good[3]
 
 
-@jit
+@jit_fused
 def wide_pass(x, out, lo, hi, first, last, r, g, warm, finite):
     """Rows lo to hi of the columns first to last, row by row."""
     d = x.shape[0]
