@@ -174,13 +174,11 @@ def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     weights = np.bincount(which).astype(np.float64)
     totals = np.bincount(which, weights=answers)
     size = places.size
-    curve = [
-        max(
-            min(totals[a : b + 1].sum() / weights[a : b + 1].sum() for b in range(i, size))
-            for a in range(i + 1)
-        )
-        for i in range(size)
-    ]
+    mean = [
+        [float(totals[a : b + 1].sum() / weights[a : b + 1].sum()) for b in range(a, size)]
+        for a in range(size)
+    ]  # of the places a to a + the second index
+    curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]
     after = int(np.searchsorted(curve, 0.0))  # first that is not negative
     if after == size:
         return float(max(likely, places[-1]))
