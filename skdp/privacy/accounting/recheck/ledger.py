@@ -151,9 +151,9 @@ def _gaussian(mu: float, delta: float) -> float:
     target at another one that is high enough, and the steps go down to the smallest.
 
     The last digits of log delta need not be concave. Therefore `high` only ever is Chernoff's bound, or a point whose
-    log delta was computed to be at most the target; `low` is a point where it was computed to be more. A step out of
-    the bracket, or one step in eight, is its middle. The result is `high` once they are within 1e-13 of it (plus
-    1e-15 of mu).
+    log delta was computed to be at most the target; `low` is 0 or a point where it was computed to be more. A step
+    out of the bracket, and one step in eight, goes to its middle. The result is `high` once they are within 1e-13 of it
+    (plus 1e-15 of mu).
     """
     if mu == 0.0:
         return 0.0
@@ -166,6 +166,7 @@ def _gaussian(mu: float, delta: float) -> float:
     if _log_delta(mu, low)[0] <= target:
         return 0.0
     at = high
+    beyond = 0.5  # steps keep this times what is enough from both ends, so that they come to the other side
     for turn in range(1, 400):
         found, fall = _log_delta(mu, at)
         if found <= target:
@@ -177,8 +178,13 @@ def _gaussian(mu: float, delta: float) -> float:
         enough = 1e-13 * high + 1e-15 * mu
         if high - low <= enough:
             break
-        inside = min(at + (found - target) / fall, high - 0.5 * enough) if fall > 0.0 else low
-        at = inside if low < inside and turn % 8 else low + 0.5 * (high - low)
+        margin = beyond * enough
+        tangent = at + (found - target) / fall if fall > 0.0 and turn % 8 else -math.inf
+        if tangent > high - margin or low <= tangent < low + margin:
+            # An end is found, up to the digits of log delta; now the other side.
+            tangent = high - margin if tangent > high - margin else low + margin
+            beyond *= 2.0
+        at = tangent if low < tangent < high else low + 0.5 * (high - low)
         if not low < at < high:
             break
     return high
