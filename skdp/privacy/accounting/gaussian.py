@@ -105,7 +105,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
     return -0.5 * a * a - _LOG_SQRT_2PI + math.log(tail) if tail > 0.0 else -math.inf
 
 
-# The closed form is an argument of the two searches, so that another one finds none of its results in their caches.
+# The closed form is an argument of the two searches, so that their caches hold no result of another one.
 
 
 @functools.lru_cache(maxsize=256)
@@ -128,9 +128,7 @@ def _smallest_epsilon(mu: float, delta: float, log_delta: Callable[[float, float
 
 
 @functools.lru_cache(maxsize=256)
-def _largest_mu(
-    epsilon: float, delta: float, log_delta: Callable[[float, float], float]
-) -> float:
+def _largest_mu(epsilon: float, delta: float, log_delta: Callable[[float, float], float]) -> float:
     """`gaussian_mu` for finite epsilon > 0 and delta > 0.
 
     The search starts at a mu that is small enough: delta(epsilon) <= Phi(mu/2 - epsilon/mu), which is at most

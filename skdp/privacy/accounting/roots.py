@@ -36,15 +36,16 @@ def last_safe(
 
     Notes
     -----
-    **Why the result is safe.** Only `good` is returned. It begins as `safe`. It changes in one line, to a point whose
-    excess was just computed and found to be at most 0; a comparison with NaN is false. Where the next point lies is
-    another matter: an interpolation that is wrong, and an excess that is infinite, NaN or not monotone in its last
-    digits, change which points are computed and how many. None of them makes an unsafe point `good`.
+    **Why the result is safe.** Only `good` is returned, or `unsafe` where its excess was computed to be at most 0.
+    `good` begins as `safe`. It changes in one line, to a point whose excess was just computed and found to be at
+    most 0; a comparison with NaN is false. Where the next point lies is another matter: an interpolation that is
+    wrong, and an excess that is infinite, NaN or not monotone in its last digits, change which points are computed
+    and how many. None of them makes an unsafe point `good`.
 
-    **How tight it is.** `near` and `far` are always on different sides of the limit, so one of them is `good` and the
-    other was computed to be unsafe (or is `unsafe`). The loop ends when they are within 5e-14 of their size plus
-    `floor`, or after 200 steps, or when no float lies between them. A step leaves at least half that width to both
-    ends, so that a zero that is found from one side only does not leave a wide bracket.
+    **How tight it is.** `near` and `far` are always on different sides of the limit, so one of them is `good` and
+    the excess of the other was computed not to be at most 0. The loop ends when they are within 5e-14 of their
+    size plus `floor`, or after 200 steps, or when no float lies between them. A step leaves at least half that
+    width to both ends, so that a zero that is found from one side only does not leave a wide bracket.
     """
     near, f_near, far, f_far = safe, min(excess(safe), 0.0), unsafe, excess(unsafe)
     good, near_is_safe, share = near, True, 0.5
@@ -75,8 +76,8 @@ def last_safe(
 def _next_share(x: tuple[float, float, float], f: tuple[float, float, float]) -> float:
     """Where between x[0] and x[1] the next point lies: inverse quadratic interpolation, or the middle.
 
-    The interpolation is taken if it is monotone between the points. This is false for anything infinite or NaN, and
-    where two of the values are the same, so that no division below is by 0.
+    The interpolation is taken if it is monotone between the points. The condition is false for anything infinite
+    or NaN, and where two of the values are the same, so that no division below is by 0.
     """
     near, far, old = f
     place = (x[0] - x[1]) / (x[2] - x[1])

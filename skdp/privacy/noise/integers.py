@@ -30,7 +30,8 @@ __all__ = [
 ]
 
 Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]  # once: an annotation of a function in a function is made anew at each call
+# Here, because an annotation of a function in a function is made anew at each call.
+Integers = NDArray[np.int64]
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)

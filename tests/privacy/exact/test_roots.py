@@ -11,7 +11,6 @@ from skdp.privacy.accounting import (
     gaussian_mu,
     pure_epsilon,
     pure_mu,
-    recheck_epsilon,
 )
 from skdp.privacy.accounting.recheck import ledger
 from skdp.privacy.accounting.roots import last_safe
@@ -22,7 +21,7 @@ STEPS = 200 + 2  # most points that a search computes
 
 
 def bisected(excess, safe, unsafe):
-    """The safe end of a bracket, halved until no float lies in it or it is 1e-15 wide: what the searches replace."""
+    """The safe end of a bracket that is halved until it is 1e-15 wide: what the searches replace."""
     for _ in range(200):
         middle = 0.5 * (safe + unsafe)
         if middle in (safe, unsafe) or abs(unsafe - safe) <= 1e-15 * max(safe, unsafe):
@@ -31,15 +30,58 @@ def bisected(excess, safe, unsafe):
     return safe
 
 
-def gaussian_row(mu):
-    return [{"name": "gaussian", "noise_multiplier": 1.0 / mu, "count": 1}]
+def bisected_mu(epsilon, delta, near):
+    target = math.log(delta) - gaussian._LOG_MARGIN
+    found = bisected(lambda m: gaussian._log_delta(m, epsilon) - target, near * 0.99, near * 1.01)
+    return found * gaussian._BUDGET_DOWN
+
+
+def bisected_epsilon(mu, delta, near):
+    target = math.log(delta) - gaussian._LOG_MARGIN
+    found = bisected(lambda e: gaussian._log_delta(mu, e) - target, near * 1.01 + mu, 0.0)
+    return found * gaussian._COST_UP + 1e-11 * mu
+
+
+def bisected_recheck(mu, delta, near):
+    target = math.log(delta)
+    return bisected(lambda e: ledger._log_delta(mu, e)[0] - target, near * 1.01 + mu, 0.0)
+
+
+class Shaken:
+    """A closed form with noise of this size, and NaN at a tenth of all points; it knows what it has said."""
+
+    def __init__(self, right, size, seed):
+        self.right, self.size, self.rng = right, size, np.random.default_rng(seed)
+        self.seen = {}
+
+    def __call__(self, mu, epsilon):
+        found = self.right(mu, epsilon)
+        slope = found[1:] if isinstance(found, tuple) else None
+        value = (found[0] if slope else found) + self.rng.normal(0.0, self.size)
+        value = math.nan if self.rng.random() < 0.1 else value
+        self.seen[mu, epsilon] = value
+        return (value, *slope) if slope else value
+
+    def safe(self, target):
+        return [at for at, found in self.seen.items() if found <= target]
 
 
 # ---------------------------------------------------------------------- any excess
 
 
+class Watched:
+    """A function that knows at which points it was asked, and what it said."""
+
+    def __init__(self, function):
+        self.function, self.values = function, {}
+
+    def __call__(self, x):
+        self.values[x] = self.function(x)
+        return self.values[x]
+
+
 def worst_of(seed):
-    """A random excess with a sign change: steps, noise in the last digits, infinities and NaN near it or anywhere."""
+    """A random excess with a sign change: with steps, noise in its last digits, infinities and NaN."""
     rng = np.random.default_rng(seed)
     root, rising = 10.0 ** rng.uniform(-12, 12), 1.0 if rng.random() < 0.5 else -1.0
     low, high = root * rng.uniform(0.0, 0.99), root * rng.uniform(1.01, 50.0)
@@ -62,22 +104,18 @@ def worst_of(seed):
     return excess, safe, unsafe
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_the_result_is_a_point_that_was_computed_to_be_safe(seed):
-    excess, safe, unsafe = worst_of(seed)
-    seen = {}
-
-    def watched(x):
-        assert min(safe, unsafe) <= x <= max(safe, unsafe)
-        seen[x] = excess(x)
-        return seen[x]
-
-    found = last_safe(watched, safe, unsafe)
-    assert found == safe or seen[found] <= 0.0
-    assert len(seen) <= STEPS
-    # And it is the last one: a point that is not safe is as near as was promised.
-    width = 5e-14 * max(safe, unsafe, key=abs)
-    assert any(not value <= 0.0 and abs(x - found) <= width for x, value in seen.items())
+@pytest.mark.parametrize("hundred", [0, 1, 2])
+def test_the_result_is_a_point_that_was_computed_to_be_safe(hundred):
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        excess, safe, unsafe = worst_of(seed)
+        seen = Watched(excess)
+        found = last_safe(seen, safe, unsafe)
+        assert all(min(safe, unsafe) <= x <= max(safe, unsafe) for x in seen.values)
+        assert found == safe or seen.values[found] <= 0.0
+        assert len(seen.values) <= STEPS
+        # And it is the last one: a point that is not safe is as near as was promised.
+        beside = [x for x, value in seen.values.items() if not value <= 0.0]
+        assert min(abs(x - found) for x in beside) <= 5e-14 * max(safe, unsafe)
 
 
 def test_where_all_is_safe_or_nothing():
@@ -104,60 +142,41 @@ def test_a_floor_ends_the_search_near_zero():
 
 @pytest.mark.parametrize("delta", DELTAS)
 def test_calibrations_are_those_of_plain_bisection(delta):
-    target = math.log(delta) - gaussian._LOG_MARGIN
     for epsilon in EPSILONS:
         mu = gaussian_mu(epsilon, delta)
-        reference = bisected(
-            lambda m: gaussian._log_delta(m, epsilon) - target, mu * 0.99, mu * 1.01
-        )
-        assert mu == pytest.approx(reference * gaussian._BUDGET_DOWN, rel=1e-12, abs=0.0)
+        assert mu == pytest.approx(bisected_mu(epsilon, delta, mu), rel=1e-12, abs=0.0)
         other = 0.37 * epsilon  # as a mu
         back = gaussian_epsilon(other, delta)
         if back:
-            reference = bisected(
-                lambda e: gaussian._log_delta(other, e) - target, back * 1.01 + other, 0.0
-            )
-            expected = reference * gaussian._COST_UP + 1e-11 * other
+            expected = bisected_epsilon(other, delta, back)
             assert back == pytest.approx(expected, rel=1e-12, abs=2e-15 * other)
 
 
 def test_a_calibration_takes_few_points_and_a_second_one_none(monkeypatch):
     seen, right = [], gaussian._log_delta
     monkeypatch.setattr(gaussian, "_log_delta", lambda *at: (seen.append(at), right(*at))[1])
-    for epsilon in (0.1, 1.0, 8.0):
-        for delta in (1e-9, 1e-5, 1e-2):
-            for search in (
-                lambda: gaussian_mu(epsilon, delta),
-                lambda: gaussian_epsilon(epsilon, delta),
-            ):
+    for search in (gaussian_mu, gaussian_epsilon):
+        for first in (0.1, 1.0, 8.0):
+            for delta in (1e-9, 1e-5, 1e-2):
                 seen.clear()
-                first = search()
-                assert len(seen) <= 14  # bisection took 50
+                found = search(first, delta)
+                assert 0 < len(seen) <= 14  # bisection took 50
                 seen.clear()
-                assert search() == first
+                assert search(first, delta) == found
                 assert not seen
 
 
 def test_neither_noise_nor_nan_of_the_closed_form_makes_a_calibration_unsafe():
-    right, target = gaussian._log_delta, math.log(1e-5) - gaussian._LOG_MARGIN
-    rng = np.random.default_rng(0)
+    target = math.log(1e-5) - gaussian._LOG_MARGIN
     for size in (1e-15, 1e-12, 1e-6):
-        for _ in range(20):
-            seen = {}
-
-            def shaken(mu, epsilon):
-                found = right(mu, epsilon) + rng.normal(0.0, size)
-                seen[mu, epsilon] = math.nan if rng.random() < 0.1 else found
-                return seen[mu, epsilon]
-
-            mu = gaussian._largest_mu(1.0, 1e-5, shaken) / gaussian._BUDGET_DOWN
-            safe = [m for (m, _), found in seen.items() if found <= target]
-            assert min(abs(m / mu - 1) for m in safe) < 1e-15
-            seen.clear()
-            epsilon = gaussian._smallest_epsilon(0.3, 1e-5, shaken)
-            at = (epsilon - 1e-11 * 0.3) / gaussian._COST_UP
-            safe = [e for (_, e), found in seen.items() if found <= target]
-            assert min(abs(e / at - 1) for e in safe) < 1e-14
+        for seed in range(20):
+            form = Shaken(gaussian._log_delta, size, seed)
+            mu = gaussian._largest_mu(1.0, 1e-5, form) / gaussian._BUDGET_DOWN
+            assert min(abs(at / mu - 1) for at, _ in form.safe(target)) < 1e-15
+            form = Shaken(gaussian._log_delta, size, seed)
+            epsilon = gaussian._smallest_epsilon(0.3, 1e-5, form)
+            epsilon = (epsilon - 1e-11 * 0.3) / gaussian._COST_UP
+            assert min(abs(at / epsilon - 1) for _, at in form.safe(target)) < 1e-14
 
 
 def test_the_caches_hide_no_mutant_and_no_error(monkeypatch):
@@ -218,17 +237,12 @@ def test_hardly_any_noise_costs_what_it_costs(mu):
 def test_rechecks_are_those_of_plain_bisection(delta):
     target = math.log(delta)
     for mu in np.geomspace(1e-6, 1e3, 19).tolist():
-        found = recheck_epsilon(gaussian_row(mu), delta)
-        mu = math.sqrt(1.0 / (1.0 / mu) ** 2)
+        found = ledger._gaussian(mu, delta)
+        # Rounded up: delta was computed to be small enough there.
+        assert ledger._log_delta(mu, found)[0] <= target
         if found:
-            reference = bisected(
-                lambda e: ledger._log_delta(mu, e)[0] - target, found * 1.01 + mu, 0.0
-            )
-            assert found == pytest.approx(reference, rel=1e-12, abs=2e-15 * mu)
-            # Rounded up: delta was computed to be small enough there.
-            assert ledger._log_delta(mu, found)[0] <= target
-        else:
-            assert ledger._log_delta(mu, 0.0)[0] <= target
+            expected = bisected_recheck(mu, delta, found)
+            assert found == pytest.approx(expected, rel=1e-12, abs=2e-15 * mu)
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.27, 1.0, 4.0, 30.0])
@@ -265,17 +279,10 @@ def test_a_wrong_slope_leaves_the_recheck_right(monkeypatch, slope):
 
 
 def test_noise_and_nan_leave_the_recheck_at_a_point_that_was_computed(monkeypatch):
-    rng, right = np.random.default_rng(0), ledger._log_delta
+    chernoff, right = 0.3 * (0.15 + math.sqrt(-2.0 * math.log(1e-5))), ledger._log_delta
     for size in (1e-15, 1e-12, 1e-6):
-        for _ in range(20):
-            seen = {}
-
-            def shaken(mu, e):
-                found, slope = right(mu, e)
-                seen[e] = math.nan if rng.random() < 0.1 else found + rng.normal(0.0, size)
-                return seen[e], slope
-
-            monkeypatch.setattr(ledger, "_log_delta", shaken)
+        for seed in range(20):
+            form = Shaken(right, size, seed)
+            monkeypatch.setattr(ledger, "_log_delta", form)
             found = ledger._gaussian(0.3, 1e-5)
-            chernoff = 0.3 * (0.15 + math.sqrt(-2.0 * math.log(1e-5)))
-            assert found == chernoff or seen[found] <= math.log(1e-5)
+            assert found == chernoff or (0.3, found) in form.safe(math.log(1e-5))

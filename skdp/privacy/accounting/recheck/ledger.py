@@ -150,10 +150,10 @@ def _gaussian(mu: float, delta: float) -> float:
     part of 1 - e^-x, and both are log-concave (Prekopa). So the tangent at a point that is high enough meets the
     target at another one that is high enough, and the steps go down to the smallest.
 
-    The last digits of log delta need not be concave. Therefore `high` only ever is Chernoff's bound, or a point whose
-    log delta was computed to be at most the target; `low` is 0 or a point where it was computed to be more. A step
-    out of the bracket, and one step in eight, goes to its middle. The result is `high` once they are within 1e-13 of it
-    (plus 1e-15 of mu).
+    The last digits of log delta need not be concave. Therefore `high` only ever is Chernoff's bound, or a point
+    whose log delta was computed to be at most the target; `low` is 0 or a point where it was computed to be more.
+    A step out of the bracket, and one step in eight, goes to its middle. The result is `high` once they are within
+    1e-13 of it (plus 1e-15 of mu).
     """
     if mu == 0.0:
         return 0.0
