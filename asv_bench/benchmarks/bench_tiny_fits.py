@@ -4,12 +4,11 @@ import itertools
 import warnings
 
 import numpy as np
-from benchmarks.common import one_thread, ratio
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from benchmarks.common import one_thread, ratio
 from skdp import DPAdaSSPRegressor, DPIGHTClassifier, DPLinearRegression, DPLogisticRegression
 from skdp.privacy.accounting import gaussian_mu, recheck_epsilon
-
 
 warnings.filterwarnings("ignore")
 
