@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 __all__ = ["last_safe"]
 
-# Relative width of the bracket that is left. A budget is rounded down by 2,000 times as much.
-_WIDTH = 5e-14
-_STEPS = 200  # bisection alone needs some 45 to go from a factor of two to that width
+# Relative width of the bracket that is left: a few units in the last place, so that the results for arguments that
+# differ by a rounding are in order, as far as the excess is monotone.
+_WIDTH = 1e-15
+_STEPS = 200  # bisection alone needs 50 to go from a factor of two to that width
 
 
 def last_safe(
@@ -43,7 +44,7 @@ def last_safe(
     and how many. None of them makes an unsafe point `good`.
 
     **How tight it is.** `near` and `far` are always on different sides of the limit, so one of them is `good` and
-    the excess of the other was computed not to be at most 0. The loop ends when they are within 5e-14 of their
+    the excess of the other was computed not to be at most 0. The loop ends when they are within 1e-15 of their
     size plus `floor`, or after 200 steps, or when no float lies between them. A step leaves at least half that
     width to both ends, so that a zero that is found from one side only does not leave a wide bracket.
     """

@@ -115,7 +115,7 @@ def test_the_result_is_a_point_that_was_computed_to_be_safe(hundred):
         assert len(seen.values) <= STEPS
         # And it is the last one: a point that is not safe is as near as was promised.
         beside = [x for x, value in seen.values.items() if not value <= 0.0]
-        assert min(abs(x - found) for x in beside) <= 5e-14 * max(safe, unsafe)
+        assert min(abs(x - found) for x in beside) <= 1e-15 * max(safe, unsafe)
 
 
 def test_where_all_is_safe_or_nothing():

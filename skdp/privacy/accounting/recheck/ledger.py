@@ -119,7 +119,9 @@ def _panels(mu: float, a: float) -> tuple[NDArray[np.float64], NDArray[np.float6
         halvings = max(3, min(60, math.ceil(math.log2(max(1.0, mu * width))) + 2))
         graded = width * 0.5 ** np.arange(halvings, -1, -1.0)
         pieces = [np.zeros(1), graded, np.arange(2.0, end), last]
-    edges = np.concatenate(pieces)  # ascending; where `end` stands twice a panel has no width and no weight
+    edges = np.concatenate(
+        pieces
+    )  # ascending; where `end` stands twice a panel has no width and no weight
     half = 0.5 * np.diff(edges)
     s = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
     return s.ravel(), (half[:, None] * _WEIGHTS).ravel()
