@@ -77,11 +77,13 @@ def _mills(x: float) -> float:
 
 def _minus_mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - x Mills(x), the negative derivative of Mills' ratio, without cancellation at large x."""
+    direct = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(np.minimum(x, 30.0) / math.sqrt(2.0))
+    if float(x.max()) <= 30.0:
+        return np.asarray(direct, dtype=np.float64)
     y = 1.0 / np.square(np.maximum(x, 30.0))
     series = np.ones_like(y)
     for odd in (13, 11, 9, 7, 5, 3):
         series = 1.0 - odd * y * series
-    direct = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(np.minimum(x, 30.0) / math.sqrt(2.0))
     return np.where(x > 30.0, y * series, direct)
 
 
