@@ -10,7 +10,7 @@ import skdp
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.parts.calibration import Moments, Slope, calibrate, released_shift
 from skdp.linear_model.parts.quantiles import released_range, scale_share
-from skdp.linear_model.parts.search import likely_search
+from skdp.linear_model.parts.search import _crossing, likely_search
 from skdp.linear_model.parts.target_units import InTargetUnits
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -38,6 +38,34 @@ def make(name, **params):
 
 def session_for(seed=0, epsilon=1.0, **more):
     return PrivacySession(epsilon=epsilon, delta=1e-5, random_state=seed, **more)
+
+
+def pooled(values, weights):
+    """Isotonic regression by pooling neighbours that are out of order."""
+    blocks = []
+    for value, weight in zip(values, weights):
+        blocks.append([value, weight, 1])
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            (a, v, m), (b, w, n) = blocks[-2:]
+            blocks[-2:] = [[(a * v + b * w) / (v + w), v + w, m + n]]
+    return np.repeat([block[0] for block in blocks], [block[2] for block in blocks])
+
+
+def test_the_curve_through_the_answers_is_their_isotonic_regression():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        asked = rng.integers(0, 12, size=rng.integers(2, 16))
+        answers = 0.4 * (asked - 5.5) + rng.normal(size=asked.size)
+        places, which, weights = np.unique(asked, return_inverse=True, return_counts=True)
+        curve = pooled(np.bincount(which, weights=answers) / weights, weights)
+        found, after = _crossing(asked, answers, 6), int((curve < 0.0).sum())
+        if after == 0:
+            assert found == min(6, places[0])
+        elif after == curve.size:
+            assert found == max(6, places[-1])
+        else:
+            expected = np.interp(0.0, curve[after - 1 : after + 1], places[after - 1 : after + 1])
+            assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_every_private_regressor_is_here():

@@ -1,6 +1,7 @@
 """The highest octave of columns, from released counts of their magnitudes."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -31,26 +32,23 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
 
     A column is one of `SHAPES`, counted from its highest octave downward, of a part of the records.
     """
-    octave = np.arange(LOW, HIGH + 1)
-    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
-    low = octave < CORE[0]
-    base[low] *= RARE_LOW * np.exp(LOWER * (octave[low] - CORE[0]))
-    base[octave > CORE[1]] *= RARE_HIGH
-    base /= base.sum()
+    base = _base()
     terms, own = [], np.full(counts.shape, -np.inf)
+    # Octaves below the lowest hold nothing.
+    lead = max(map(len, SHAPES)) - 1
+    padded = np.zeros((*counts.shape[:-1], lead + counts.shape[-1]))
+    padded[..., lead:] = counts
     for shape in SHAPES:
-        length = len(shape)
-        padded = np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (length - 1, 0)])
         fit = sum(
-            weight * padded[..., length - 1 - k : padded.shape[-1] - k]
-            for k, weight in enumerate(shape)
+            weight * padded[..., lead - k : padded.shape[-1] - k] for k, weight in enumerate(shape)
         )
         square = sum(weight**2 for weight in shape)
         own = np.maximum(own, fit / (noise * math.sqrt(square)))
         for part in PARTS:
             terms.append((n * part * fit - 0.5 * (n * part) ** 2 * square) / noise**2)
-    largest = np.stack(terms).max(axis=0)
-    total = largest + np.log(np.mean(np.exp(np.stack(terms) - largest), axis=0))
+    every = np.stack(terms)
+    largest = every.max(axis=0)
+    total = largest + np.log(np.mean(np.exp(every - largest), axis=0))
     likelihood = np.exp(total - total.max(axis=-1)[..., None])
     prior = base
     for _ in range(ROUNDS):
@@ -59,6 +57,19 @@ def posterior_of_tops(counts: np.ndarray, noise: float, n: int) -> tuple[np.ndar
         # Of the other columns only: a column's own noise would confirm itself.
         prior = PSEUDO * base + np.maximum(known.sum(axis=-2, keepdims=True) - known, 0.0)
     return known, own
+
+
+@lru_cache(maxsize=1)
+def _base() -> np.ndarray:
+    """The public prior of a highest octave."""
+    octave = np.arange(LOW, HIGH + 1)
+    base = 1.0 / (1.0 + (octave / COMMON) ** 2)
+    low = octave < CORE[0]
+    base[low] *= RARE_LOW * np.exp(LOWER * (octave[low] - CORE[0]))
+    base[octave > CORE[1]] *= RARE_HIGH
+    base /= base.sum()
+    base.setflags(write=False)
+    return base
 
 
 def highest_octaves(

@@ -33,6 +33,8 @@ BEYOND = 5.0  # reaches: centre and deviation where all values lie beyond one en
 # Least reach over its centre: the edges of narrower bins might not differ in float64.
 FINEST = 2.0**-40
 PASSES = 12  # of narrower and narrower windows, at most
+_EDGES = np.linspace(-1.0, 1.0, BINS + 1)
+_MIDDLES = np.linspace(-1.0 - 1.0 / BINS, 1.0 + 1.0 / BINS, BINS + 2)
 
 
 @dataclass(frozen=True)
@@ -79,14 +81,16 @@ def released_spread(
     """
     session, n = shares.session, records.n_units
     middle, reach = center, np.maximum(reach, FINEST * np.abs(center))
-    edges = center[:, None] + reach[:, None] * np.linspace(-1.0, 1.0, BINS + 1)
-    edges = np.pad(edges, ((0, 0), (1, 1)), constant_values=((0, 0), (-np.inf, np.inf)))
+    edges = np.empty((reach.size, BINS + 3))
+    edges[:, 1:-1] = center[:, None] + reach[:, None] * _EDGES
+    edges[:, 0], edges[:, -1] = -np.inf, np.inf
     counted = records.histogram(edges, adjacency=session.adjacency)
     plan = shares.plan(share, purpose)
     parts = session.gaussian(counted, plan) / n
     noise = session.noise_std(counted, plan) / n
-    table, means, deviations, smooth = _family()
-    fit = _fit(parts, table, noise)
+    _, means, deviations, smooth = _family()
+    laws, one_bin, atoms = _laws()
+    fit = _fit(parts, laws, noise)
     weight = np.exp(fit - fit.max(axis=1)[:, None])
     weight /= weight.sum(axis=1)[:, None]
     mean = weight @ means
@@ -94,7 +98,7 @@ def released_spread(
     place = (np.cumsum(weight, axis=1) < UPPER).sum(axis=1)
     inside = deviations[np.minimum(place, deviations.size - 1)]
     center, deviation = _at_least_seen(parts, noise, mean, np.sqrt(inside**2 + doubt))
-    narrow, heavy = (_log_mean(_fit(parts, laws, noise)) for laws in (_one_bin(), _atoms()))
+    narrow, heavy = (_log_mean(_fit(parts, some, noise)) for some in (one_bin, atoms))
     wide = _log_mean(fit[:, smooth])
     of_spread = wide - np.logaddexp(narrow, heavy) + math.log(2.0)
     of_atom = heavy - np.logaddexp(narrow, wide) + math.log(2.0)
@@ -112,16 +116,16 @@ def _at_least_seen(
     """
     seen = np.where(parts > SEEN * noise + LEAST_SEEN, parts, 0.0)
     seen /= np.maximum(seen.sum(axis=1), 1e-300)[:, None]
-    places = np.linspace(-1.0 - 1.0 / BINS, 1.0 + 1.0 / BINS, BINS + 2)
-    found = seen @ places
-    apart = np.sqrt(np.maximum(seen @ places**2 - found**2, 0.0))
+    found = seen @ _MIDDLES
+    apart = np.sqrt(np.maximum(seen @ _MIDDLES**2 - found**2, 0.0))
     wider = apart > deviation
     return np.where(wider, found, mean), np.where(wider, apart, deviation)
 
 
-def _fit(parts: np.ndarray, table: np.ndarray, noise: float) -> np.ndarray:
-    """Log likelihood of each law, up to a constant of the column."""
-    fit: np.ndarray = (parts @ table.T - 0.5 * (table**2).sum(axis=1)) / (noise**2 + MISFIT**2)
+def _fit(parts: np.ndarray, laws: tuple[np.ndarray, np.ndarray], noise: float) -> np.ndarray:
+    """Log likelihood of each law, up to a constant of the column; the laws are those of `_laws`."""
+    table, half_square = laws
+    fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + MISFIT**2)
     return fit
 
 
@@ -242,6 +246,13 @@ def _atoms() -> np.ndarray:
     others[3, 1:-1] = 1.0 / BINS
     laws = [q * _one_bin()[:, None] + (1.0 - q) * others for q in HEAVY]
     return np.concatenate(laws).reshape(-1, BINS + 2)
+
+
+@lru_cache(maxsize=1)
+def _laws() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Bins' probabilities and half of their squared norm: of the family, of one bin, and of those with an atom."""
+    tables = (_family()[0], _one_bin(), _atoms())
+    return [(table, 0.5 * (table**2).sum(axis=1)) for table in tables]
 
 
 def _exponential(x: np.ndarray) -> np.ndarray:

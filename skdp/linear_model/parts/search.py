@@ -164,23 +164,24 @@ def likely_search(
 
 def _middle(likelihood: np.ndarray) -> int:
     """Index of the median of the points, weighted by their likelihoods."""
-    weight = np.cumsum(np.exp(likelihood - likelihood.max()))
-    return int(np.searchsorted(weight, 0.5 * weight[-1]))
+    weight = np.exp(likelihood - likelihood.max()).cumsum()
+    return int(weight.searchsorted(0.5 * weight[-1]))
 
 
 def _crossing(asked: np.ndarray, answers: np.ndarray, likely: int) -> float:
     """Where the monotone curve through the answers passes 0; ``likely`` if they lie on one side of it."""
     places, which = np.unique(asked, return_inverse=True)
-    weights = np.bincount(which).astype(np.float64)
+    before = [0, *np.bincount(which).cumsum().tolist()]  # answers at the places before
     totals = np.bincount(which, weights=answers)
     size = places.size
-    curve = [
-        max(
-            min(totals[a : b + 1].sum() / weights[a : b + 1].sum() for b in range(i, size))
-            for a in range(i + 1)
-        )
-        for i in range(size)
-    ]
+    mean = [
+        [
+            float(np.add.reduce(totals[a:b])) / (before[b] - before[a])
+            for b in range(a + 1, size + 1)
+        ]
+        for a in range(size)
+    ]  # of the places from a on, of one, of two and so on
+    curve = [max(min(mean[a][i - a :]) for a in range(i + 1)) for i in range(size)]
     after = int(np.searchsorted(curve, 0.0))  # first that is not negative
     if after == size:
         return float(max(likely, places[-1]))

@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, erfcx, erfinv, gammaln, log_ndtr, ndtr, ndtri, ndtri_exp
 
+from skdp.privacy.accounting.roots import last_safe
+
 __all__ = [
     "bounded_range_epsilon",
     "bounded_range_mu",
@@ -35,6 +37,7 @@ __all__ = [
     "tradeoff",
 ]
 
+_SQRT_2 = math.sqrt(2.0)
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 # Numerical errors below are at most about 1e-12 relative. Costs are rounded up by 1e-11, and what a budget buys is
 # rounded down by 1e-10. So a calibrated plan stays within its budget when other code rechecks it.
@@ -74,11 +77,13 @@ def _mills(x: float) -> float:
 
 def _minus_mills_slope(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 - x Mills(x), the negative derivative of Mills' ratio, without cancellation at large x."""
+    direct = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(np.minimum(x, 30.0) / math.sqrt(2.0))
+    if float(x.max()) <= 30.0:
+        return np.asarray(direct, dtype=np.float64)
     y = 1.0 / np.square(np.maximum(x, 30.0))
     series = np.ones_like(y)
     for odd in (13, 11, 9, 7, 5, 3):
         series = 1.0 - odd * y * series
-    direct = 1.0 - x * math.sqrt(math.pi / 2.0) * erfcx(np.minimum(x, 30.0) / math.sqrt(2.0))
     return np.where(x > 30.0, y * series, direct)
 
 
@@ -89,9 +94,9 @@ def _log_delta(mu: float, epsilon: float) -> float:
     delta = phi(a) (Mills(a) - Mills(b)). For small mu the difference is an integral of the slope.
     """
     ratio = epsilon / mu
-    if not ratio < 1e150:
-        return -math.inf
     a, b = ratio - 0.5 * mu, ratio + 0.5 * mu
+    if not a < 1e150:
+        return -math.inf
     if mu < 1.0:
         slope = _minus_mills_slope(a + 0.5 * mu * (_NODES + 1.0))
         tail = 0.5 * mu * float(_WEIGHTS @ slope)
@@ -102,17 +107,46 @@ def _log_delta(mu: float, epsilon: float) -> float:
     return -0.5 * a * a - _LOG_SQRT_2PI + math.log(tail) if tail > 0.0 else -math.inf
 
 
-def _bisect(too_low: Callable[[float], bool], low: float, high: float, floor: float) -> float:
-    """Last point of [low, high] known to be not too low; `too_low(high)` is known to be False."""
-    for _ in range(200):
-        middle = low + 0.5 * (high - low)
-        if not low < middle < high or high - low <= 1e-15 * high + floor:
-            break
-        if too_low(middle):
-            low = middle
-        else:
-            high = middle
-    return high
+# The closed form is an argument of the two searches, so that their caches hold no result of another one.
+
+
+@functools.lru_cache(maxsize=256)
+def _smallest_epsilon(mu: float, delta: float, log_delta: Callable[[float, float], float]) -> float:
+    """`gaussian_epsilon` for finite mu > 0 and delta > 0.
+
+    The search starts at an epsilon that is high enough: delta(epsilon) <= Phi(mu/2 - epsilon/mu), which is at most
+    `delta` there. It returns that or a larger one whose log delta was computed to be at most log `delta` - 1e-15
+    (`last_safe`). So it is high enough up to the error of `log_delta`, for which the last line adds 1e-11.
+    """
+    log_target = math.log(delta) - _LOG_MARGIN
+    if float(erf(mu / math.sqrt(8.0))) <= math.exp(log_target):
+        return 0.0
+    high = mu * (0.5 * mu - float(ndtri(delta)))
+    if high == math.inf:
+        return math.inf
+    high = max(high, 0.0) * (1.0 + 1e-9) + 1e-9 * mu
+    epsilon = last_safe(lambda e: log_delta(mu, e) - log_target, high, 0.0, 1e-15 * mu)
+    return epsilon * _COST_UP + 1e-11 * mu
+
+
+@functools.lru_cache(maxsize=256)
+def _largest_mu(epsilon: float, delta: float, log_delta: Callable[[float, float], float]) -> float:
+    """`gaussian_mu` for finite epsilon > 0 and delta > 0.
+
+    The search starts at a mu that is small enough: delta(epsilon) <= Phi(mu/2 - epsilon/mu), which is at most
+    `delta` there. It returns that or one whose log delta was computed to be at most log `delta` - 1e-15
+    (`last_safe`). So it is small enough up to the error of `log_delta`, for which the last line takes away 1e-10.
+    """
+    log_target = math.log(delta) - _LOG_MARGIN
+    t = -float(ndtri(delta))
+    # Halves and roots of factors, because 2 epsilon may overflow.
+    root = math.sqrt(t * t + 2.0 * epsilon) if epsilon < 1e300 else _SQRT_2 * math.sqrt(epsilon)
+    low = epsilon / (0.5 * (root + t)) if t > 0.0 else root - t
+    low *= 1.0 - 1e-9
+    high = 2.0 * low
+    while log_delta(high, epsilon) <= log_target:
+        low, high = high, 2.0 * high
+    return last_safe(lambda mu: log_delta(mu, epsilon) - log_target, low, high) * _BUDGET_DOWN
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -166,16 +200,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if mu == math.inf or delta == 0.0:
         return math.inf
-    log_target = math.log(delta) - _LOG_MARGIN
-    if float(erf(mu / math.sqrt(8.0))) <= math.exp(log_target):
-        return 0.0
-    # delta(epsilon) <= Phi(mu/2 - epsilon/mu), so this epsilon is high enough.
-    high = mu * (0.5 * mu - float(ndtri(delta)))
-    if high == math.inf:
-        return math.inf
-    high = max(high, 0.0) * (1.0 + 1e-9) + 1e-9 * mu
-    epsilon = _bisect(lambda e: _log_delta(mu, e) > log_target, 0.0, high, 1e-15 * mu)
-    return epsilon * _COST_UP + 1e-11 * mu
+    return _smallest_epsilon(mu, delta, _log_delta)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -205,17 +230,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
         raise ValueError(
             "delta=0 cannot be reached with Gaussian noise; give delta > 0 or use pure mechanisms."
         )
-    log_target = math.log(delta) - _LOG_MARGIN
-    t = -float(ndtri(delta))
-    root = math.sqrt(t * t + 2.0 * epsilon)
-    # delta <= Phi(mu/2 - epsilon/mu), which equals `delta` here, so this mu is small enough.
-    low = 2.0 * epsilon / (root + t) if t > 0.0 else root - t
-    low *= 1.0 - 1e-9
-    high = 2.0 * low
-    while _log_delta(high, epsilon) <= log_target and high < 1e150:
-        low, high = high, 2.0 * high
-    high = _bisect(lambda m: _log_delta(m, epsilon) <= log_target, low, high, 0.0)
-    return high * _BUDGET_DOWN
+    return _largest_mu(epsilon, delta, _log_delta)
 
 
 def noise_multiplier(epsilon: float, delta: float, *, releases: int = 1) -> float:
@@ -371,10 +386,8 @@ def pure_epsilon(mu: float, count: int = 1) -> float:
     if mu == math.inf:
         return math.inf
     if count > 1:
-        epsilon = _bisect(lambda e: pure_mu(e, count) <= mu, 0.0, pure_epsilon(mu), 0.0)
-        while pure_mu(epsilon, count) > mu:  # the last digits of `pure_mu` may not be monotone
-            epsilon *= 1.0 - 1e-9
-        return epsilon
+        # At 0 the cost is 0. One release of this size alone costs at least mu, so many cost more.
+        return last_safe(lambda e: pure_mu(e, count) - mu, 0.0, pure_epsilon(mu))
     if mu < 3.0:
         epsilon = 2.0 * math.atanh(float(erf(mu / math.sqrt(8.0))))
     else:

@@ -44,6 +44,8 @@ def check_number(value: object, name: str, bounds: tuple[float, float]) -> float
 
 def check_shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
     """`size` as a tuple of ints >= 0."""
+    if type(size) is int:
+        return (check_count(size, "size"),)
     if isinstance(size, tuple | list):
         return tuple(check_count(n, "size") for n in size)
     return (check_count(size, "size"),)

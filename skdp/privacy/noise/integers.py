@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 Words = NDArray[np.uint64]
+# Here, because an annotation of a function in a function is made anew at each call.
+Integers = NDArray[np.int64]
 
 # In units of the grid: the proofs of the tables hold between these bounds.
 SIGMA_RANGE = (0.5, 2.0**40)
@@ -278,16 +280,15 @@ def _draw(
     # Offsets take a second word, and now and then (one in thirty at most) a third.
     per_block = (2 * BLOCK + BLOCK // 16) if table.offset_bits else BLOCK
 
-    def fill(words: Words, block: NDArray[np.int64]) -> int:
+    def fill(words: Words, block: Integers) -> int:
         if table.offset_bits:
             return int(fill_offset(words, *cells, *offset, block))
         return int(fill_plain(words, *cells, block))
 
     whole, left, done = per_block + _SPARE_WORDS, np.empty(0, dtype=np.uint64), 0
-    wave = _WAVE if n_threads() > 1 else 1
     while done < out.size:
-        several = min(wave, (out.size - done) // BLOCK)
-        if several > 1 and not left.size:
+        several = min(_WAVE, (out.size - done) // BLOCK)
+        if several > 1 and not left.size and n_threads() > 1:
             done, left = _fill_together(fill, stream.words(several * whole), several, out, done)
             continue
         block = out[done : done + BLOCK]

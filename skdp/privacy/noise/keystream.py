@@ -250,7 +250,10 @@ class KeyStream:
 
 
 def _whole(value: int, name: str, low: int, high: int) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+    plain = type(value) is int
+    if not plain and (
+        isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer)
+    ):
         raise TypeError(f"{name} must be an integer, got {type(value).__name__}.")
     if not low <= value <= high:
         raise ValueError(f"{name} must be between {low} and {high}, got {value}.")

@@ -225,7 +225,10 @@ class Ledger:
 
     def check_plan(self, plan: Plan, releases: float) -> None:
         """Refuse a plan that is not one of this session's own, or is used up."""
-        if not any(plan is own for own in self.plans):
+        for own in self.plans:
+            if plan is own:
+                break
+        else:
             raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
         if self._used.get(id(plan), 0) >= releases:
             raise PrivacyBudgetExceeded(
@@ -317,5 +320,5 @@ class Ledger:
             return
         known["count"] = int(known["count"]) + int(line["count"])
         for key in _LARGEST:
-            if key in line:
+            if key in line and line[key] != known[key]:
                 known[key] = max(known[key], line[key], key=float)
