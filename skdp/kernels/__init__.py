@@ -16,6 +16,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "add_table_rows": "skdp.kernels.table_rows",
         "blas_that_dies": "skdp.kernels.blas",
         "cbow_losses": "skdp.kernels.cbow",
+        "csr_cut_scores": "skdp.kernels.cut_scores",
+        "dense_cut_scores": "skdp.kernels.cut_scores",
         "gradient_kernel": "skdp.kernels.gradient.kernel",
         "gram_products": "skdp.kernels.record_squares",
         "hard_threshold": "skdp.kernels.threshold",
