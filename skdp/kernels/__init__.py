@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "gradient_kernel": "skdp.kernels.gradient.kernel",
         "gram_products": "skdp.kernels.record_squares",
         "hard_threshold": "skdp.kernels.threshold",
+        "inner_jit": "skdp.kernels.numba_jit",
         "is_cupy": "skdp.kernels.dispatch",
         "jit": "skdp.kernels.numba_jit",
         "jit_fused": "skdp.kernels.numba_jit",

@@ -11,6 +11,7 @@ from skdp.kernels.dispatch import on_host as on_host
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
+from skdp.kernels.numba_jit import inner_jit as inner_jit
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.numba_jit import warn_without_cache as warn_without_cache

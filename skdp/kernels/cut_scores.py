@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp.kernels.inputs import frozen, unsigned
-from skdp.kernels.numba_jit import jit, jit_any_order
+from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit, jit_any_order
 from skdp.kernels.threads import run_blocks
 
 __all__ = ["csr_cut_scores", "dense_cut_scores"]
@@ -155,7 +155,7 @@ def _csr(data, indices, indptr, start, coef, low, high, fill, absent, intercept,
                 out[i, k] += x * coef[j, k]
 
 
-@jit
+@inner_jit
 def _filled(x, low, high, fill):
     """A cell, or what stands for a missing one, cut at the ends of its column."""
     x = fill if x != x else x
@@ -163,7 +163,7 @@ def _filled(x, low, high, fill):
     return high if x > high else x
 
 
-@jit_any_order
+@inner_jit_any_order
 def _score(cells, coef, intercept, out):
     for k in range(len(out)):
         total = 0.0
