@@ -244,10 +244,12 @@ def _on_stack(
     """Lines and warnings of all callers, the outermost first, and the frame of the outermost."""
     found: list[Finding] = []
     outermost = None
+    if not fits:  # before anything else is asked of a frame: most who ask for tags predict
+        for frame in _frames(top):
+            if _uses(frame, inner) or _module(frame).startswith("sklearn.frozen"):
+                raise _NoFit
     with one_look():
         for frame in _frames(top):
-            if not fits and (_module(frame).startswith("sklearn.frozen") or _uses(frame, inner)):
-                raise _NoFit
             findings = _findings_in(frame, inner, fits)
             if findings is None:
                 continue

@@ -4,11 +4,14 @@ from skdp.kernels.blas import blas_that_dies as blas_that_dies
 from skdp.kernels.blas import one_blas_thread as one_blas_thread
 from skdp.kernels.cbow import cbow_losses as cbow_losses
 from skdp.kernels.cbow import sum_cbow_gradients as sum_cbow_gradients
+from skdp.kernels.cut_scores import csr_cut_scores as csr_cut_scores
+from skdp.kernels.cut_scores import dense_cut_scores as dense_cut_scores
 from skdp.kernels.dispatch import is_cupy as is_cupy
 from skdp.kernels.dispatch import on_host as on_host
 from skdp.kernels.gradient.kernel import GradientKernel as GradientKernel
 from skdp.kernels.gradient.kernel import gradient_kernel as gradient_kernel
 from skdp.kernels.momentum import momentum_step as momentum_step
+from skdp.kernels.numba_jit import inner_jit as inner_jit
 from skdp.kernels.numba_jit import jit as jit
 from skdp.kernels.numba_jit import jit_fused as jit_fused
 from skdp.kernels.numba_jit import warn_without_cache as warn_without_cache

@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 
 __all__ = [
     "AHEAD",
@@ -45,7 +45,7 @@ def _prefetch(typingctx: Any, array: Any, offset: Any) -> Any:
     return types.void(array, types.int64), code
 
 
-@jit
+@inner_jit
 def prefetch_row(X, i):
     """Ask for all cache lines of row i of a C-ordered array."""
     row = X[i]
@@ -55,13 +55,13 @@ def prefetch_row(X, i):
     _prefetch(row, last)
 
 
-@jit
+@inner_jit
 def _half_of(size):
     """Bytes of the first half of a row, a whole number of cache lines."""
     return size // 128 * 64
 
 
-@jit
+@inner_jit
 def prefetch_begin(X, i):
     """Ask for the first half of row i of a C-ordered array."""
     row = X[i]
@@ -69,7 +69,7 @@ def prefetch_begin(X, i):
         _prefetch(row, offset)
 
 
-@jit
+@inner_jit
 def prefetch_end(X, i):
     """Ask for the rest of the row."""
     row = X[i]
@@ -79,7 +79,7 @@ def prefetch_end(X, i):
     _prefetch(row, size - 1)
 
 
-@jit
+@inner_jit
 def prefetch_span(x, start, stop):
     """Ask for the entries ``start`` to ``stop`` of a vector."""
     for offset in range(start * x.itemsize, stop * x.itemsize, 64):
@@ -87,7 +87,7 @@ def prefetch_span(x, start, stop):
     _prefetch(x, stop * x.itemsize - 1)
 
 
-@jit
+@inner_jit
 def prefetch_entry(x, i):
     """Ask for one entry of a vector."""
     _prefetch(x, i * x.itemsize)

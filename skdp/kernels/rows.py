@@ -9,7 +9,7 @@ place of the block, because each operation is rounded by itself.
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit
 
 __all__ = [
     "LOSS_CODES",
@@ -19,7 +19,6 @@ __all__ = [
     "UNDERFLOW",
     "clip_scale",
     "decay",
-    "derivative",
     "derivatives",
     "factors",
     "row_of",
@@ -38,7 +37,7 @@ UNDERFLOW = 2.0**-511
 SMALLEST_SCALE = 2.0**-960
 
 
-@jit
+@inner_jit
 def clip_scale(norm, limit, inverse_unit):
     """The factor that clips a gradient to the norm ``limit`` and turns it into multiples of the grid.
 
@@ -53,13 +52,12 @@ def clip_scale(norm, limit, inverse_unit):
 
 
 # exp(-k / 8) for k < 6000; the remaining factor lies within 1/16 of 1 in the exponent.
-with np.errstate(
-    under="ignore"
-):  # the caller may have warnings raised; the last ones are subnormal
+# The last ones are subnormal, and the caller may have that raised.
+with np.errstate(under="ignore"):
     _DECAYS = np.exp(-np.arange(6000) / 8.0)
 
 
-@jit
+@inner_jit
 def decay(t):
     """exp(-t) for t >= 0 with a relative error below 1e-15; NaN and numbers above 749 count as 749.
 
@@ -76,27 +74,39 @@ def decay(t):
     return _DECAYS[np.uint64(np.int64(k))] * series
 
 
-@jit
-def derivative(code, parameter, score, target):
-    """Derivative of a loss with one output; NaN if the linear predictor is not finite."""
-    if code == 2:
-        tail = decay(abs(score))
-        value = 1.0 / (1.0 + tail)
-        if score < 0.0:
-            value *= tail
-        value -= target
-    else:
-        value = score - target
-        if code == 1:
-            value = min(max(value, -parameter), parameter)
-    return value + (score - score)
+# Each derivative is NaN if the linear predictor is not finite.
 
 
-@jit
+@inner_jit
+def _logistic(score, target):
+    tail = decay(abs(score))
+    value = 1.0 / (1.0 + tail)
+    if score < 0.0:
+        value *= tail
+    return (value - target) + (score - score)
+
+
+@inner_jit
+def _huber(parameter, score, target):
+    return min(max(score - target, -parameter), parameter) + (score - score)
+
+
+@inner_jit
+def _squared(score, target):
+    return (score - target) + (score - score)
+
+
+@inner_jit
 def derivatives(code, parameter, z, target, weight):
     """Replace the linear predictors ``z`` of one row by weighted derivatives; bound their norm."""
     if code != 3:
-        z[0] = derivative(code, parameter, z[0], target) * weight
+        if code == 2:
+            slope = _logistic(z[0], target)
+        elif code == 1:
+            slope = _huber(parameter, z[0], target)
+        else:
+            slope = _squared(z[0], target)
+        z[0] = slope * weight
         return abs(z[0])
     top = z[0]
     for k in range(1, z.size):
@@ -116,7 +126,7 @@ def derivatives(code, parameter, z, target, weight):
     return np.sqrt(square) + np.sqrt(z.size) * UNDERFLOW
 
 
-@jit
+@inner_jit
 def row_of(rows, i):
     """The i-th of the chosen rows; without a choice (None) it is row i."""
     if rows is None:
@@ -124,7 +134,7 @@ def row_of(rows, i):
     return rows[i]
 
 
-@jit
+@inner_jit
 def _slopes(scores, rows, first, m, y, weight, code, parameter):
     """Replace linear predictors of rows with one output by weighted derivatives.
 
@@ -132,19 +142,19 @@ def _slopes(scores, rows, first, m, y, weight, code, parameter):
     """
     if code == 2:
         for q in range(m):
-            scores[q] = derivative(2, parameter, scores[q], y[row_of(rows, first + q)])
+            scores[q] = _logistic(scores[q], y[row_of(rows, first + q)])
     elif code == 1:
         for q in range(m):
-            scores[q] = derivative(1, parameter, scores[q], y[row_of(rows, first + q)])
+            scores[q] = _huber(parameter, scores[q], y[row_of(rows, first + q)])
     else:
         for q in range(m):
-            scores[q] = derivative(0, parameter, scores[q], y[row_of(rows, first + q)])
+            scores[q] = _squared(scores[q], y[row_of(rows, first + q)])
     if weight.size:
         for q in range(m):
             scores[q] *= weight[row_of(rows, first + q)]
 
 
-@jit
+@inner_jit
 def factors(
     scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
 ):

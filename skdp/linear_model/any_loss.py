@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit
 
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.kernels import on_host
 from skdp.linear_model.glm import GLMRegressor, like
+from skdp.linear_model.parts.probabilities import softmax
 from skdp.losses import (
     HuberLoss,
     LogisticLoss,
@@ -43,7 +44,7 @@ class GLMAnyLoss(GLMRegressor):
         """
         z = self._scores(X)
         if z.ndim == 2:
-            return like(X, softmax(z, axis=1))
+            return like(X, softmax(z))
         return like(X, expit(z) if self._loss_name() == "logistic" else z)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -43,17 +43,17 @@ class GLMModel(Exportable, TableModel):
     def _scores(self, X: Any) -> np.ndarray:
         """Return X @ coef_.T + intercept_ of shape (n,) or (n, n_classes)."""
         check_is_fitted(self)
-        X = self._filled(validate_table(self, X, reset=False, missing=self._missing))
-        coef = self.coef_
-        if is_cupy(X):
-            return self._scores_on_device(X)
-        if sp.issparse(coef):
-            product = X @ coef.T
-            scores = product.toarray() if sp.issparse(product) else np.asarray(product)
-        else:
-            scores = X @ coef.T
-        scores = np.asarray(scores, dtype=np.float64) + self.intercept_
+        X = validate_table(self, X, reset=False, missing=self._missing)
+        scores = self._scores_on_device(X) if is_cupy(X) else self._scores_on_host(X)
         return scores.reshape(-1) if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+    def _scores_on_host(self, X: Any) -> np.ndarray:
+        """Scores of a NumPy array or CSR matrix, in a new array of shape (n,) or (n, n_outputs)."""
+        product = self._filled(X) @ self.coef_.T
+        scores = product.toarray() if sp.issparse(product) else product
+        scores = np.asarray(scores, dtype=np.float64)
+        scores += self.intercept_
+        return scores
 
     def _filled(self, X: Any) -> Any:
         """X without missing values, where a model takes them."""
@@ -63,10 +63,11 @@ class GLMModel(Exportable, TableModel):
         """As `_scores` for a CuPy X: multiply on the device, then bring the scores back."""
         import cupy
 
+        X = self._filled(X)
         dense = self.coef_.toarray() if sp.issparse(self.coef_) else np.atleast_2d(self.coef_)
         scores = cupy.asnumpy(X @ cupy.asarray(dense.T, dtype=X.dtype)).astype(np.float64)
         scores += self.intercept_
-        return scores.reshape(-1) if scores.shape[1] == 1 else scores
+        return scores
 
     def sparsify(self) -> Any:
         """Store ``coef_`` as a CSR matrix, which is smaller and predicts faster when most are zero.

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.multiclass import check_classification_targets
@@ -18,6 +17,7 @@ from skdp.base.containers import refuse_dates
 from skdp.base.parameters import check_number
 from skdp.base.tables import clipped_weights, distinct, encode_groups, validate_table
 from skdp.kernels import is_cupy, on_host
+from skdp.linear_model.parts.probabilities import of_two_classes, softmax
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy import PrivateRecords
 
@@ -33,6 +33,7 @@ __all__ = [
     "relative_weights",
 ]
 
+ROWS = 2**14  # of scores that become labels at once; a choice
 UNDECLARED = (
     "y contains labels that are not in classes (1 and '1' are different labels); "
     "every record's label must be a declared one"
@@ -226,8 +227,9 @@ class LabelModel(TableModel, ClassifierMixin):
         ndarray of shape (n_samples,)
         """
         scores = self._scores(X)
-        chosen = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
-        return like(X, self.classes_[chosen])
+        if scores.ndim == 1:
+            return like(X, _of_signs(scores, self.classes_))
+        return like(X, self.classes_[scores.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, for every declared class.
@@ -242,8 +244,8 @@ class LabelModel(TableModel, ClassifierMixin):
         """
         scores = self._scores(X)
         if scores.ndim == 1:
-            return like(X, np.column_stack([expit(-scores), expit(scores)]))
-        return like(X, softmax(scores, axis=1))
+            return like(X, of_two_classes(scores))
+        return like(X, softmax(scores))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of `predict_proba`, as scikit-learn defines them.
@@ -350,6 +352,23 @@ class NumberModel(TableModel, RegressorMixin):
         if self.loss not in ("squared", "huber"):
             raise ValueError(f"loss must be 'squared' or 'huber', got {self.loss!r}")
         check_number("huber_threshold", self.huber_threshold, Real, low=0, strict=True)
+
+
+def _of_signs(scores: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The second of two labels where a score is positive.
+
+    Labels of eight bytes are written over the scores, which nobody else holds: a new array of a million numbers
+    costs more than to fill it.
+    """
+    labels = (
+        np.require(scores, np.float64, ["C", "W"]).view(classes.dtype)
+        if classes.dtype in (np.int64, np.float64)
+        else np.empty(len(scores), dtype=classes.dtype)
+    )
+    for first in range(0, len(scores), ROWS):
+        part = slice(first, first + ROWS)
+        classes.take((scores[part] > 0).view(np.int8), out=labels[part], mode="clip")
+    return labels
 
 
 def check_class_weight(class_weight: Any, declared: np.ndarray | None) -> None:

@@ -122,11 +122,11 @@ def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int
         else:
             stored = int(most_stored(table[2], *members))
             # A group's stored values have at most that many places, and one more for zeros in each column.
-            room = (
+            stored_room = (
                 np.zeros_like(total), _empty(min(2 * stored, total.size) + 1), _empty(largest_group(members) + 1),
                 np.zeros_like(zeros), _empty(min(stored, d) + 1),
             )  # fmt: skip
-            _stored_groups(table, *members, bins, zeros, count, most, room, total)
+            _stored_groups(table, *members, bins, zeros, count, most, stored_room, total)
             total[at] += np.int64(most) * np.count_nonzero(np.diff(members.starts))
     elif members is None:
         table = dense_table(X)

@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp.kernels.gradient.csr_rows import csr_rows
 from skdp.kernels.gradient.recursive_rows import csr_recursive
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_span
 
 __all__ = ["chosen_recursive", "chosen_rows"]
@@ -16,7 +16,7 @@ __all__ = ["chosen_recursive", "chosen_rows"]
 CHUNK = 32
 
 
-@jit
+@inner_jit
 def _ask(data, indices, begins, ends, lo, hi):
     for q in range(lo, hi):
         start, stop = np.int64(begins[q]), np.int64(ends[q])

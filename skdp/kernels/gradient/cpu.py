@@ -1,28 +1,18 @@
 """Gradient sums on the CPU.
 
 There is one compiled pass for each storage of X (C order, Fortran order, CSR) and each kind of sum (gradients,
-recursive gradients, losses), and one for groups.
+recursive gradients, losses), and one for groups. A pass is imported when a kernel of its storage and kind first
+needs it: to decorate all of them takes a tenth of a first fit.
 """
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.kernels.gradient.abstract import GradientKernel
-from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive, chosen_rows
 from skdp.kernels.gradient.clipped_sums import NO_FLOATS, NO_MASK
-from skdp.kernels.gradient.csr_rows import csr_groups, csr_outputs, csr_rows
-from skdp.kernels.gradient.dense_rows import column_rows, dense_groups, dense_outputs, dense_rows
-from skdp.kernels.gradient.feature_major import FeatureMajor
-from skdp.kernels.gradient.loss_rows import (
-    column_losses,
-    csr_groups_losses,
-    csr_losses,
-    dense_groups_losses,
-    dense_losses,
-)
 from skdp.kernels.gradient.passes import (
     Extras,
     GatherPass,
@@ -34,13 +24,6 @@ from skdp.kernels.gradient.passes import (
     bounds,
     members,
     run_units,
-)
-from skdp.kernels.gradient.recursive_rows import (
-    column_recursive,
-    csr_groups_recursive,
-    csr_recursive,
-    dense_groups_recursive,
-    dense_recursive,
 )
 from skdp.kernels.inputs import csr_parts, frozen
 from skdp.kernels.protocols import Floats, Integers, Mask, Rows
@@ -202,19 +185,13 @@ class DenseKernel(CpuKernel):
     """C order or Fortran order; theta is worked on as (K, p)."""
 
     transposed = True
-    # The passes over rows in C order, rows in Fortran order, and groups.
-    passes: ClassVar[dict[str, tuple[Any, Any, Any]]] = {
-        "sums": (dense_outputs, column_rows, dense_groups),
-        "recursive": (dense_recursive, column_recursive, dense_groups_recursive),
-        "losses": (dense_losses, column_losses, dense_groups_losses),
-    }
 
     def __init__(self, X: Any, *rest: Any) -> None:
         super().__init__(*rest)
         self._X = X
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        by_rows, by_columns, by_groups = self.passes[kind]
+        by_rows, by_columns, by_groups = _dense_passes(kind)
         before: tuple[Any, ...] = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
         cost = 2.0 * self.n_features * self.n_outputs
@@ -229,7 +206,9 @@ class DenseKernel(CpuKernel):
         n = self.n_rows if rows is None else len(rows)
         if not self._X.flags.c_contiguous:
             by_rows = by_columns
-        elif by_rows is dense_outputs and self.n_outputs == 1:
+        elif kind == "sums" and self.n_outputs == 1:
+            from skdp.kernels.gradient.dense_rows import dense_rows
+
             return Pass(dense_rows, (*before, rows), n, shape, cost * n)
         if rows is None:
             return Pass(by_rows, before, n, shape, cost * n)
@@ -240,7 +219,7 @@ class StandardizedKernel(DenseKernel):
     """A table that is standardized while it is read: its blocks are rows in C order."""
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        by_rows, _, by_groups = self.passes[kind]
+        function, _, by_groups = _dense_passes(kind)
         before: tuple[Any, ...] = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
         cost = 2.0 * self.n_features * self.n_outputs
@@ -252,19 +231,16 @@ class StandardizedKernel(DenseKernel):
                 (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
             )  # fmt: skip
         n = self.n_rows if rows is None else len(rows)
-        one = by_rows is dense_outputs and self.n_outputs == 1
-        function, tail = (dense_rows, (None,)) if one else (by_rows, ())
+        tail: tuple[Any, ...] = ()
+        if kind == "sums" and self.n_outputs == 1:
+            from skdp.kernels.gradient.dense_rows import dense_rows
+
+            function, tail = dense_rows, (None,)
         return StandardizedPass(function, before, rows, tail, kind == "sums", n, shape, cost * n)
 
 
 class SparseKernel(CpuKernel):
     """CSR; theta is worked on as (p, K)."""
-
-    passes: ClassVar[dict[str, tuple[Any, Any]]] = {
-        "sums": (csr_outputs, csr_groups),
-        "recursive": (csr_recursive, csr_groups_recursive),
-        "losses": (csr_losses, csr_groups_losses),
-    }
 
     def __init__(self, X: Any, *rest: Any) -> None:
         super().__init__(*rest)
@@ -272,9 +248,11 @@ class SparseKernel(CpuKernel):
         self._storage = data, indices
         self._begins, self._ends = indptr[:-1], indptr[1:]
         self._per_row = 1.0 + 2.0 * self.n_outputs * int(indptr[-1]) / max(1, self.n_rows)
+        from skdp.kernels.gradient.feature_major import FeatureMajor
+
         size = self.n_rows, int(indptr[-1]), self.n_features, self.n_outputs
         self._may_turn = self._starts is None and FeatureMajor.pays(*size)
-        self._by_feature: FeatureMajor | None = None
+        self._by_feature: Any = None
 
     def clipped_sum(
         self,
@@ -295,6 +273,8 @@ class SparseKernel(CpuKernel):
         if theta.shape != self.shape:
             raise ValueError(f"theta must have shape {self.shape}, got {theta.shape}.")
         if self._by_feature is None:
+            from skdp.kernels.gradient.feature_major import FeatureMajor
+
             storage = (*self._storage, self._begins, self._ends)
             self._by_feature = FeatureMajor(storage, self.n_features, self.n_outputs)
         vectors = self._y, self._weight
@@ -303,7 +283,7 @@ class SparseKernel(CpuKernel):
         )
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        by_rows, by_groups = self.passes[kind]
+        by_rows, by_groups = _csr_passes(kind)
         p = self.shape[0]
         begins, ends, y, weight = self._begins, self._ends, self._y, self._weight
         if by_group:
@@ -323,10 +303,11 @@ class SparseKernel(CpuKernel):
             weight = frozen(weight[rows]) if weight.size else weight
         before = (*self._storage, begins, ends, self.n_features, y, weight)
         cost = self._per_row * len(y)
-        if by_rows is csr_outputs and self.n_outputs == 1:
-            function = csr_rows if rows is None else chosen_rows
-            return Pass(function, before, len(y), self.shape, cost)
-        if by_rows is csr_recursive and rows is not None:
+        if kind == "sums" and self.n_outputs == 1:
+            return Pass(_one_output(rows is not None), before, len(y), self.shape, cost)
+        if kind == "recursive" and rows is not None:
+            from skdp.kernels.gradient.chosen_csr_rows import chosen_recursive
+
             by_rows = chosen_recursive
         return Pass(by_rows, before, len(y), (p, self.n_outputs), cost)
 
@@ -335,3 +316,48 @@ class SparseKernel(CpuKernel):
         """Gradients of one group, marks of the features it touches, and room to list them."""
         kind = np.int32 if p < 2**31 else np.int64
         return np.zeros(p * held), np.zeros(p, dtype=np.uint8), np.zeros(p + 1, dtype=kind)
+
+
+def _dense_passes(kind: str) -> tuple[Any, Any, Any]:
+    """The passes of one kind over rows in C order, over rows in Fortran order, and over groups."""
+    if kind == "recursive":
+        from skdp.kernels.gradient import recursive_rows as of_steps
+
+        return (
+            of_steps.dense_recursive,
+            of_steps.column_recursive,
+            of_steps.dense_groups_recursive,
+        )
+    if kind == "losses":
+        from skdp.kernels.gradient import loss_rows as of_losses
+
+        return of_losses.dense_losses, of_losses.column_losses, of_losses.dense_groups_losses
+    from skdp.kernels.gradient import dense_rows as of_sums
+
+    return of_sums.dense_outputs, of_sums.column_rows, of_sums.dense_groups
+
+
+def _csr_passes(kind: str) -> tuple[Any, Any]:
+    """The passes of one kind over rows of a CSR matrix, and over groups."""
+    if kind == "recursive":
+        from skdp.kernels.gradient import recursive_rows as of_steps
+
+        return of_steps.csr_recursive, of_steps.csr_groups_recursive
+    if kind == "losses":
+        from skdp.kernels.gradient import loss_rows as of_losses
+
+        return of_losses.csr_losses, of_losses.csr_groups_losses
+    from skdp.kernels.gradient import csr_rows as of_sums
+
+    return of_sums.csr_outputs, of_sums.csr_groups
+
+
+def _one_output(chosen: bool) -> Any:
+    """The pass of sums with one output over all rows of a CSR matrix, or over chosen ones."""
+    if chosen:
+        from skdp.kernels.gradient.chosen_csr_rows import chosen_rows
+
+        return chosen_rows
+    from skdp.kernels.gradient.csr_rows import csr_rows
+
+    return csr_rows

@@ -7,7 +7,7 @@ unsigned integers: signed ones cost a check for negative values at every entry. 
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
 from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
 
@@ -25,7 +25,7 @@ CACHED = 2**16
 ONE, TWO, THREE, FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
-@jit
+@inner_jit
 def _scores_and_squares(data, indices, begins, ends, first, rows, w, scores, squares):
     """Dot products of a block of rows with ``w`` and sums of squares, in four partial sums each."""
     for q in range(rows):
@@ -57,7 +57,7 @@ def _scores_and_squares(data, indices, begins, ends, first, rows, w, scores, squ
         squares[q] = (b0 + b2) + (b1 + b3)
 
 
-@jit
+@inner_jit
 def dot_product(data, indices, start, stop, w):
     """Dot product of a row with ``w``, in the order of `_scores_and_squares`."""
     a0 = a1 = a2 = a3 = 0.0
@@ -76,7 +76,7 @@ def dot_product(data, indices, start, stop, w):
     return (a0 + a2) + (a1 + a3)
 
 
-@jit
+@inner_jit
 def square_of_row(data, indices, start, stop, mask):
     """Sum of squares of a row, restricted to the mask if there is one."""
     square = 0.0
@@ -117,7 +117,7 @@ def csr_rows(
             )
 
 
-@jit
+@inner_jit
 def _add_rows(data, indices, begins, ends, first, rows, d, c, plain, kappa, acc):
     """Add c[q] times row q to ``acc``; dropped rows are skipped, because 0 times infinity is not 0."""
     for q in range(rows):
@@ -156,7 +156,7 @@ def scores_of(data, indices, start, stop, d, theta, z):
             z[k] += data[e] * theta[first + np.uint64(k)]
 
 
-@jit
+@inner_jit
 def ask_feature(x, j, n_outputs):
     """Ask for all outputs of a feature."""
     prefetch_span(x, np.int64(j) * n_outputs, (np.int64(j) + 1) * n_outputs)
@@ -195,7 +195,7 @@ def csr_outputs(
                 add_outputs(data, indices, start, stop, d, z, kappa, a, mode == PLAIN)
 
 
-@jit
+@inner_jit
 def add_outputs(data, indices, start, stop, d, c, kappa, acc, plain):
     """Add the products of the factors ``c`` and one row, rounded or as they are."""
     n_outputs = c.size
@@ -216,7 +216,7 @@ def add_outputs(data, indices, start, stop, d, c, kappa, acc, plain):
             acc[d * n_outputs + k] += c[k] * kappa if plain else np.rint(c[k] * kappa)
 
 
-@jit
+@inner_jit
 def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count):
     """Add one row of a group to the group's gradient ``v`` and list the features that are new to it.
 
@@ -247,7 +247,7 @@ def add_member(data, indices, start, stop, d, r, kappa, v, mark, touched, count)
     return count
 
 
-@jit
+@inner_jit
 def ask_member(data, indices, begins, ends, y, order, e, last):
     """Ask for a row of a group that will be read soon; rows that follow each other need no hint."""
     later = min(last, e + MEMBERS_AHEAD)
@@ -301,7 +301,7 @@ def csr_groups(
         _move(v, n_outputs, mark, touched, count, scale, a)
 
 
-@jit
+@inner_jit
 def _touched_square(v, n_outputs, mask, touched, count):
     """Squared norm of a group's gradient, in the order in which its rows touch the features."""
     square = 0.0

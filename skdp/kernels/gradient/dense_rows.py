@@ -9,7 +9,7 @@ to another function, and counting costs as much as reading a row of 50 numbers.
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit, jit_any_order
+from skdp.kernels.numba_jit import inner_jit, inner_jit_any_order, jit
 from skdp.kernels.prefetch import (
     AHEAD,
     prefetch_begin,
@@ -40,7 +40,7 @@ NEXT, SHORT = 4096, 2048
 FROM, TO = 64, 320
 
 
-@jit_any_order
+@inner_jit_any_order
 def dot(X, i, w, size):
     """Dot product of the first ``size`` entries of row i."""
     x = X[i]
@@ -50,7 +50,7 @@ def dot(X, i, w, size):
     return total
 
 
-@jit_any_order
+@inner_jit_any_order
 def _dot_and_square(X, i, w, size):
     """The same, and the sum of squares in float64."""
     x = X[i]
@@ -63,7 +63,7 @@ def _dot_and_square(X, i, w, size):
     return total, square
 
 
-@jit_any_order
+@inner_jit_any_order
 def sum_of_squares(X, i, size):
     """Sum of squares of a row of float64."""
     x = X[i]
@@ -73,7 +73,7 @@ def sum_of_squares(X, i, size):
     return total
 
 
-@jit
+@inner_jit
 def _masked_square(X, i, mask, size):
     """Sum of squares in float64 of the entries that the mask keeps."""
     total = 0.0
@@ -84,7 +84,7 @@ def _masked_square(X, i, mask, size):
     return total
 
 
-@jit
+@inner_jit
 def add_row(acc, k, X, i, c, size, plain):
     """Add c times row i to the sum of output k."""
     a = acc[k]
@@ -97,7 +97,7 @@ def add_row(acc, k, X, i, c, size, plain):
             a[j] += np.rint(c * x[j])
 
 
-@jit
+@inner_jit
 def _add_four_rows(acc, k, X, rows, i, c, q, size, plain):
     """The same for the rows i to i + 3 of the chosen ones."""
     a = acc[k]
@@ -114,20 +114,20 @@ def _add_four_rows(acc, k, X, rows, i, c, q, size, plain):
             )
 
 
-@jit
+@inner_jit
 def ask_row(X, y, i):
     """Ask for a row and its target, each of which may lie anywhere."""
     prefetch_row(X, i)
     prefetch_entry(y, i)
 
 
-@jit
+@inner_jit
 def asks_in_both_uses(X):
     """Whether rows are asked for during both uses of a block, and not during the first alone."""
     return X.itemsize == 8 and FROM <= X.shape[1] <= TO
 
 
-@jit
+@inner_jit
 def rows_in_block(p):
     """Rows of a block; a multiple of four."""
     return max(4, min(256, ROW_BLOCK // max(1, p) // 4 * 4))
@@ -189,7 +189,7 @@ def dense_outputs(
                 add_intercepts(scores, m, acc, mode == PLAIN, kappa)
 
 
-@jit
+@inner_jit
 def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares, both):
     """Linear predictors of a block and squared norms of its (x, kappa).
 
@@ -227,7 +227,7 @@ def row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares, bo
                 scores[k, q] += theta[k, d]
 
 
-@jit
+@inner_jit
 def row_sums(X, rows, first, m, hi, c, clean, acc, plain, both):
     """Add c[k, q] times row q to acc[k]; dropped rows are skipped, because 0 times infinity is not 0."""
     d = X.shape[1]
@@ -248,7 +248,7 @@ def row_sums(X, rows, first, m, hi, c, clean, acc, plain, both):
                 add_row(acc, k, X, row_of(rows, first + q), c[k, q], d, plain)
 
 
-@jit
+@inner_jit
 def add_intercepts(c, m, acc, plain, kappa):
     """Add what the rows of a block add to the intercepts."""
     for k in range(acc.shape[0]):
@@ -258,7 +258,7 @@ def add_intercepts(c, m, acc, plain, kappa):
         acc[k, -1] += total
 
 
-@jit
+@inner_jit
 def rows_in_column_block(p):
     """Rows of a block of a Fortran-ordered array."""
     return max(64, min(2048, 262144 // max(1, p)))
@@ -284,7 +284,7 @@ def column_rows(
             column_sums(X, first, m, scores, clean, acc, mode == PLAIN, kappa)
 
 
-@jit
+@inner_jit
 def column_scores(X, first, m, theta, mask, kappa, scores, squares):
     """Predictors and squared norms of a block, eight columns at a time and then the rest."""
     n_outputs, p = theta.shape
@@ -317,27 +317,27 @@ def column_scores(X, first, m, theta, mask, kappa, scores, squares):
         squares[:m] += kappa * kappa
 
 
-@jit
+@inner_jit
 def _add_four_columns(scores, x0, x1, x2, x3, w, m):
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     for q in range(m):
         scores[q] += (w0 * x0[q] + w1 * x1[q]) + (w2 * x2[q] + w3 * x3[q])
 
 
-@jit
+@inner_jit
 def _add_column(scores, x, w, m):
     for q in range(m):
         scores[q] += w * x[q]
 
 
-@jit
+@inner_jit
 def _add_square(squares, x, m):
     for q in range(m):
         value = np.float64(x[q])
         squares[q] += value * value
 
 
-@jit
+@inner_jit
 def _add_eight(scores, squares, X, first, j, w, m):
     """Predictors and squares of columns j to j + 7 in one pass over the block."""
     # Slicing rows and column at once keeps each column contiguous for the compiler.
@@ -376,7 +376,7 @@ def column_sums(X, first, m, c, clean, acc, plain, kappa):
         add_intercepts(c, m, acc, plain, kappa)
 
 
-@jit_any_order
+@inner_jit_any_order
 def _column_dot(x, c, m):
     """Sum of the products, which are not private."""
     total = 0.0
@@ -385,7 +385,7 @@ def _column_dot(x, c, m):
     return total
 
 
-@jit_any_order
+@inner_jit_any_order
 def _rounded_dot(x, c, m):
     """Sum of the rounded products. They are integers below 2**53, so any order gives the same sum."""
     total = 0.0
@@ -394,7 +394,7 @@ def _rounded_dot(x, c, m):
     return total
 
 
-@jit
+@inner_jit
 def _kept_sum(x, c, m, plain):
     """The same, but dropped rows are skipped: 0 times a stored infinity is not 0."""
     total = 0.0

@@ -16,7 +16,7 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_block,
     rows_in_column_block,
 )
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 
 __all__ = [
@@ -62,7 +62,7 @@ def _part(loss, bound, inverse_unit, top):
     return min(max(part, -top), top)
 
 
-@jit
+@inner_jit
 def _add_losses(
     scores, first, rows, n_outputs, y, weight, code, parameter, bound, inverse_unit, top, acc
 ):  # fmt: skip
@@ -108,7 +108,7 @@ def column_losses(
         )  # fmt: skip
 
 
-@jit
+@inner_jit
 def _scores_at(data, indices, start, stop, d, theta, z):
     """Linear predictors of one row at a few points: theta (p, K) stays in the cache, nothing is asked ahead."""
     p, n_outputs = theta.shape
@@ -186,7 +186,7 @@ def csr_groups_losses(
             acc[t] += _part(losses[t], bound, inverse_unit, top)
 
 
-@jit
+@inner_jit
 def _add_row(z, i, n_outputs, y, weight, code, parameter, losses):
     w = weight[i] if weight.size else 1.0
     for t in range(losses.size):

@@ -20,7 +20,7 @@ from skdp.kernels.gradient.dense_rows import (
     rows_in_column_block,
     sum_of_squares,
 )
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import AHEAD
 from skdp.kernels.rows import UNDERFLOW, clip_scale, derivatives
 
@@ -38,7 +38,7 @@ NO_MASK = np.empty(0, dtype=np.bool_)
 BLOCK = 128
 
 
-@jit
+@inner_jit
 def recursive_scales(size, moved, limit, moved_limit, momentum, inverse_unit):
     """Factors of gradient and difference from bounds on their norms; both 0 drop the unit."""
     scale = clip_scale(size, limit, inverse_unit)
@@ -48,7 +48,7 @@ def recursive_scales(size, moved, limit, moved_limit, momentum, inverse_unit):
     return momentum * scale, (1.0 - momentum) * moved_scale
 
 
-@jit
+@inner_jit
 def _recursive_factors(
     scores, squares, first, rows, y, weight, code, parameter, p, limit, moved_limit, momentum,
     inverse_unit,
@@ -248,7 +248,7 @@ def csr_groups_recursive(
                 v[then] = 0.0
 
 
-@jit
+@inner_jit
 def _both_squares(v, n_outputs, touched, count):
     """Replace the former gradient by the difference; squared norms of the present one and the difference."""
     square = 0.0

@@ -7,13 +7,13 @@ import numpy as np
 
 from skdp.kernels.gradient.csr_rows import scores_of
 from skdp.kernels.gradient.dense_rows import dot
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.rows import clip_scale, derivatives
 
 __all__ = ["csr_sup", "dense_sup", "sup_factors"]
 
 
-@jit
+@inner_jit
 def sup_factors(code, parameter, z, top, target, weight, balance, limit, inverse_unit):
     """Replace the predictors ``z`` of a row by what multiplies it, in units; False drops the row.
 
@@ -30,7 +30,7 @@ def sup_factors(code, parameter, z, top, target, weight, balance, limit, inverse
     return True
 
 
-@jit
+@inner_jit
 def sup_derivatives(code, parameter, z, target, weight):
     """Replace the predictors of a row by weighted derivatives; return the largest in absolute value."""
     derivatives(code, parameter, z, target, weight)
@@ -53,13 +53,13 @@ def _largest(x, start):
     return top
 
 
-@jit
+@inner_jit
 def _add_truncated(acc, x, c):
     for j in range(x.size):
         acc[j] += np.int64(c * x[j])
 
 
-@jit
+@inner_jit
 def _add_plain(sums, x, c):
     for j in range(x.size):
         sums[j] += c * x[j]
@@ -133,7 +133,7 @@ def csr_sup(
             _csr_truncated(data, indices, start, stop, d, z, kappa, acc)
 
 
-@jit
+@inner_jit
 def _csr_truncated(data, indices, start, stop, d, c, kappa, acc):
     for s in range(start, stop):
         j = indices[s]
@@ -144,7 +144,7 @@ def _csr_truncated(data, indices, start, stop, d, c, kappa, acc):
             acc[d, k] += np.int64(c[k] * kappa)
 
 
-@jit
+@inner_jit
 def _csr_plain(data, indices, start, stop, d, c, kappa, sums):
     for s in range(start, stop):
         j = indices[s]

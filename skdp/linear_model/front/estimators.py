@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -11,11 +10,9 @@ import numpy as np
 
 from skdp._compat import warn_user
 from skdp._docs import document
-from skdp._export import clipper, scale_clipper
 from skdp.base import check_choice, check_number
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
-from skdp.kernels import is_cupy
 from skdp.linear_model.frame import LinearFit
 from skdp.linear_model.front.choice import Choice, choose, only_a_constant, only_frequencies
 from skdp.linear_model.front.classification import moment_classification
@@ -28,14 +25,14 @@ from skdp.linear_model.front.public_bounds import (
 from skdp.linear_model.front.regression import moment_regression
 from skdp.linear_model.glm import (
     GLMClassifier,
-    GLMModel,
     GLMRegressor,
     Problem,
     relative_weights,
 )
+from skdp.linear_model.parts.any_cells import TakesAnyCell, unbounded
 from skdp.linear_model.parts.bounded import BoundedPredictions
 from skdp.linear_model.parts.checks import check_features
-from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+from skdp.privacy import PrivacySession, PublicShape
 
 __all__ = ["DPLinearRegression", "DPLogisticRegression"]
 
@@ -155,111 +152,6 @@ class FrontDoor(LinearFit):
     def _public(self, problem: Problem) -> dict[str, Any]:
         choice = self._choice(problem.records.shape)
         return {"solver": f"{choice.solver}: {choice.reason}"}
-
-
-class TakesAnyCell(GLMModel):
-    """Missing values count as the centre of their column, and far values are cut at the ends of its window.
-
-    It comes first among the bases of a front door.
-    """
-
-    fill_values_: np.ndarray
-    feature_bounds_: np.ndarray
-    _missing = True
-    _record_checks = "numeric, not infinite"
-    _choice: Callable[[PublicShape], Choice]
-
-    def _of_table(self, make: Callable[[Any], PrivateRecords], X: Any) -> PrivateRecords:
-        """Records; a specialist's have 0 for missing values. The choice of the solver is public."""
-        records = make(X)
-        if self._choice(records.shape).solver == "moments":
-            return records
-        # One layout, whatever the cells: kernels of the other one add in another order, and a copy that only a
-        # missing value asks for would change the last bits of every record.
-        X = X if hasattr(X, "indptr") or is_cupy(X) else np.ascontiguousarray(X)
-        return make(without_missing(X, np.zeros(X.shape[1])))
-
-    def _filled(self, X: Any) -> Any:
-        return within_bounds(without_missing(X, self.fill_values_), self.feature_bounds_)
-
-    def _scores(self, X: Any) -> np.ndarray:
-        scores, base = super()._scores(X), _of_absent_cells(self.feature_bounds_)
-        if hasattr(X, "indptr") and base.any():
-            scores = scores + np.asarray(self.coef_ @ base)
-        return scores
-
-    def _with_names(self, made: Any) -> Any:
-        """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.impute import SimpleImputer
-        from sklearn.pipeline import make_pipeline
-
-        # The mean of one number is this number.
-        filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
-        filler.fit(self.fill_values_.reshape(1, -1))
-        steps, d = [super()._with_names(filler)], self.fill_values_.size
-        made.n_features_in_ = d
-        if np.isfinite(self.feature_bounds_).any():
-            steps.append(self._clipper(made))
-        return make_pipeline(*steps, made)
-
-    def _clipper(self, made: Any) -> Any:
-        """The step that cuts columns; where windows lie about 0, one that takes CSR matrices, and divides."""
-        low, high = self.feature_bounds_
-        whole = np.where(np.isfinite(high), high, 1.0)
-        ends = np.where(np.isfinite(low), low, -1.0), whole
-        scaled = scale_clipper(np.zeros_like(high), ends)
-        if scaled is None:
-            return clipper(low, high, high.size)
-        made.coef_ = (
-            made.coef_.multiply(whole).tocsr()
-            if hasattr(made.coef_, "tocsr")
-            else made.coef_ * whole
-        )
-        return scaled
-
-
-def unbounded(n_features: int) -> np.ndarray:
-    """Ends that cut nothing, of shape (2, n_features)."""
-    return np.outer([-math.inf, math.inf], np.ones(n_features))
-
-
-def within_bounds(X: Any, ends: np.ndarray) -> Any:
-    """X with each cell cut at the ends of its column, in the same type; X itself without ends."""
-    if not np.isfinite(ends).any():
-        return X
-    if is_cupy(X) or is_cupy(getattr(X, "data", None)):
-        import cupy
-
-        ends = cupy.asarray(ends)
-    if not hasattr(X, "indptr"):
-        return X.clip(ends[0], ends[1])
-    cut, base = X.copy(), _of_absent_cells(ends)
-    cut.data = cut.data.clip(ends[0][cut.indices], ends[1][cut.indices]) - base[cut.indices]
-    return cut
-
-
-def _of_absent_cells(ends: Any) -> Any:
-    """Value of a cell that a CSR matrix does not store: 0, or the end near it of a window that leaves out 0.
-
-    `within_bounds` subtracts it from the stored cells, and `_scores` adds it to all scores.
-    """
-    return ends[0].clip(0.0, None) + ends[1].clip(None, 0.0)
-
-
-def without_missing(X: Any, values: np.ndarray) -> Any:
-    """X with NaN replaced by a value of the column, in the same type; X itself if there is none."""
-    cells = X.data if hasattr(X, "indptr") else X
-    if is_cupy(cells):
-        return X
-    absent = np.isnan(cells)
-    if not absent.any():
-        return X
-    filled = X.copy()
-    if hasattr(X, "indptr"):
-        filled.data[absent] = values[X.indices[absent]]
-    else:
-        filled[absent] = np.broadcast_to(values, X.shape)[absent]
-    return filled
 
 
 @document()

@@ -87,7 +87,9 @@ class BoundedPredictions:
         """
         found = super().predict(X)  # type: ignore[misc]
         bounds = self.prediction_bounds_
-        return found if bounds == NOWHERE else found.clip(*bounds)  # also of an array on a device
+        if bounds == NOWHERE:
+            return found
+        return found.clip(*bounds, out=found)  # in place, and also of an array on a device
 
     def _finished(self, made: Any) -> Any:
         """The exported model, in a ``TransformedTargetRegressor`` that cuts its predictions alike."""

@@ -50,7 +50,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.kernels import jit
+from skdp.kernels import inner_jit, jit
 
 __all__ = [
     "WORDS_PER_DRAW",
@@ -89,7 +89,7 @@ _LN2_LOW = float(_LN2 - Fraction(_LN2_HIGH))
 _HALVES = 2.0 ** -np.arange(200.0)
 
 
-@jit
+@inner_jit
 def break_tie(
     words: Words, w: int, cell: int, low: Words, alias: Aliases
 ) -> tuple[int | np.int64, int]:
@@ -147,7 +147,7 @@ def exponent(r: int, near: int, slope: float, curve: float, square: bool) -> flo
     return float(r) * (m + n) * (slope + curve * (m * m + n * n))
 
 
-@jit
+@inner_jit
 def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> bool:
     """Accept with probability exp(-d): ``bits`` and, on a tie, the first bits of ``word``."""
     reject = reject_threshold(d)
@@ -158,7 +158,7 @@ def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> boo
     return (word >> U64(64 - offset_bits)) >= rest
 
 
-@jit
+@inner_jit
 def draw_offset(
     words: Words, w: int, j: int, rules: tuple[int, float, float, np.int64, np.int64], square: bool
 ) -> tuple[int | np.int64, int]:
@@ -182,7 +182,7 @@ def draw_offset(
     return m, w
 
 
-@jit
+@inner_jit
 def _fill_eight(
     words: Words,
     w: int,
@@ -247,9 +247,10 @@ def fill_offset(
     rest_bits = U64(64 - offset_bits)
     rest_mask = (U64(1) << rest_bits) - U64(1)
     quick, quick_step = quick_accept(offset_bits, slope, square)
-    w = 0
-    i = 0
-    again = 0
+    # No literals: `_fill_eight` would be compiled for them, and again for what they become.
+    w: int = np.int64(0)  # type: ignore[assignment]
+    i: int = np.int64(0)  # type: ignore[assignment]
+    again: int = np.int64(0)  # type: ignore[assignment]
     while i < out.size:
         if i >= again and i + 8 <= out.size and w + 14 + WORDS_PER_DRAW <= words.size:
             if _fill_eight(
@@ -322,7 +323,7 @@ def build_tree(scores: Integers, scale: float, gone: NDArray[np.bool_], tree: Fl
         tree[i] = tree[2 * i] + tree[2 * i + 1]
 
 
-@jit
+@inner_jit
 def draw_left(words: Words, w: int, left: float, right: float) -> tuple[bool, int]:
     """True with probability left / (left + right), and the next position."""
     p = min(left, right) / (left + right)

@@ -1,0 +1,72 @@
+"""Probabilities of classes from scores, in blocks of rows that stay in the cache."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+__all__ = ["of_two_classes", "softmax"]
+
+NUMBERS = 2**13  # of scores in a block; a choice, not tuned
+FEW = 16  # classes up to which one operation a class is faster than a reduction along a short axis
+
+
+def _blocks(n: int, rows: int) -> Iterator[slice]:
+    return (slice(first, first + rows) for first in range(0, n, rows))
+
+
+def of_two_classes(scores: np.ndarray) -> np.ndarray:
+    """Return the probabilities ``1 / (1 + exp(s))`` and ``1 / (1 + exp(-s))`` of each score.
+
+    Each keeps its relative accuracy, down to the least positive float64: the smaller one is not 1 minus the other.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+    """
+    out = np.empty((len(scores), 2))
+    with np.errstate(under="ignore"):
+        for rows in _blocks(len(scores), NUMBERS):
+            s = scores[rows]
+            rare = np.exp(-np.abs(s))
+            common = 1.0 / (1.0 + rare)
+            rare *= common
+            second = s > 0.0
+            out[rows, 0] = np.where(second, rare, common)
+            out[rows, 1] = np.where(second, common, rare)
+    return out
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Return the softmax of each row.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, n_classes)
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes)
+    """
+    n, k = scores.shape
+    out = np.empty((n, k))
+    with np.errstate(under="ignore"):
+        for rows in _blocks(n, max(1, NUMBERS // k)):
+            part = out[rows]
+            np.subtract(scores[rows], _over_classes(np.maximum, scores[rows]), out=part)
+            np.exp(part, out=part)
+            part /= _over_classes(np.add, part)
+    return out
+
+
+def _over_classes(combine: np.ufunc, table: np.ndarray) -> np.ndarray:
+    """Reduce each row by ``combine``; of shape (n, 1)."""
+    if table.shape[1] > FEW:
+        return np.asarray(combine.reduce(table, axis=1, keepdims=True))
+    found = table[:, 0].copy()
+    for k in range(1, table.shape[1]):
+        combine(found, table[:, k], out=found)
+    return found[:, None]
