@@ -6,13 +6,14 @@ comparisons, a difference, a quotient and a test for NaN, each rounded by itself
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
+from skdp.kernels.prefetch import AHEAD, prefetch_row
 from skdp.kernels.rows import row_of
 
 __all__ = ["by_columns", "by_rows", "flat"]
 
 
-@jit
+@inner_jit
 def _cell(x, center, scale, low, high):
     """NaN passes both comparisons, as it passes `numpy.clip`, and becomes 0 at the end."""
     x = low if x < low else x
@@ -26,6 +27,8 @@ def by_rows(X, columns, center, scale, low, high, rows, first, out):
     """Fill the first columns of ``out`` with rows of a C-ordered array; ``columns`` and ``rows`` may be None."""
     d = center.size
     for r in range(out.shape[0]):
+        if rows is not None:
+            prefetch_row(X, rows[min(rows.size - 1, first + r + AHEAD)])
         i = row_of(rows, first + r)
         x, to = X[i], out[r]
         for j in range(d):

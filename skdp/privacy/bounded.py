@@ -114,7 +114,7 @@ class Bounded:
     TypeError: this statistic is not released; release it through a session
     """
 
-    __slots__ = ("_value", "adjacency", "l1", "l2", "linf", "shape")
+    __slots__ = ("__weakref__", "_value", "adjacency", "l1", "l2", "linf", "shape")
     __array_ufunc__ = None
 
     _value: Source

@@ -161,13 +161,16 @@ class Rows:
         return self.mapped(linear_scores(self.table, weights[:d], intercept - less))
 
     def mapped(self, features: NDArray[np.float64], *, fit_intercept: bool = False) -> "Rows":
-        """Rows with other features, of which a group adds its mean: weighted once, however often it is called."""
+        """Rows with other features, of which a group adds its mean: weighted once, however often it is called.
+
+        The rows of a group stand together, in their own order: they are read many times.
+        """
         from skdp.kernels import on_host
 
         balance, weight = None if self.averages else self.balance(), on_host(self.weight)
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
-        return replace(
+        made = replace(
             self, X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
             intercept_value=1.0, averages=self.groups is not None,
             shape=replace(
@@ -175,6 +178,22 @@ class Rows:
                 device="cpu",
             ),
             _of_X={}, _of_y={}, _norms={},
+        )  # fmt: skip
+        return made.by_group()
+
+    def by_group(self) -> "Rows":
+        """The same host's rows, group by group."""
+        members = self.members()
+        if members is None or self.groups is None:
+            return self
+        order = members.order
+        if bool((order[1:] > order[:-1]).all()):
+            return self
+        y, weight = (None if v is None else np.asarray(v)[order] for v in (self.y, self.weight))
+        together = members._replace(order=np.arange(order.size))
+        return replace(
+            self, X=self.matrix[order], y=y, weight=weight, groups=self.groups[order],
+            _of_X={}, _of_y={}, _norms={}, _of_groups={"members": together},
         )  # fmt: skip
 
     # ---------------------------------------------------------------- what statistics ask for

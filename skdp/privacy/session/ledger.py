@@ -7,6 +7,7 @@ call.
 import math
 from dataclasses import dataclass
 from logging import DEBUG, INFO
+from weakref import ReferenceType, ref
 
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy import accounting, mechanisms
@@ -127,7 +128,8 @@ class Ledger:
         self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took
-        self._noise: tuple[Bounded, object, mechanisms.Noise] | None = None  # the last one
+        # The last one. A reference to the statistic would keep its records in memory.
+        self._noise: tuple[ReferenceType[Bounded], object, mechanisms.Noise] | None = None
         self.mu2 = self.calibrate()
 
     def calibrate(self) -> float:
@@ -269,12 +271,12 @@ class Ledger:
     ) -> mechanisms.Noise:
         """The noise of a Gaussian release: computed once for one statistic and one plan."""
         last = self._noise
-        if last is None or last[0] is not bounded or last[1] is not plan:
+        if last is None or last[0]() is not bounded or last[1] is not plan:
             own = plan.plan if isinstance(plan, BatchPart) else plan
             projected = isinstance(own, BatchPlan) and own.n_projections > 0
             grid = mechanisms.projected_grid if projected else mechanisms.gaussian_grid
             made = grid(bounded, plan.noise_multiplier, self.adjacency)
-            last = self._noise = (bounded, plan, made)
+            last = self._noise = (ref(bounded), plan, made)
         return last[2]
 
     def check_slack(self, slack: tuple[float, float], remedy: str = "") -> list[float]:
