@@ -43,21 +43,31 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
     return rows
 
 
+def _spread(builder: Any, number: Any) -> Any:
+    """A vector of eight times the same number."""
+    vector = ir.Constant(NUMBERS, ir.Undefined)
+    for k in range(LANES):
+        vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), k))
+    return vector
+
+
 class _Tile:
     """The eight vectors at one place of an array of lanes, float32 or float64."""
 
-    def __init__(self, builder: Any, array: Any, start: Any, stride: Any) -> None:
+    def __init__(self, builder: Any, array: Any, entry: Any, start: Any, stride: Any) -> None:
         self._builder = builder
-        self._size = 4 if isinstance(array.type.pointee, ir.FloatType) else 8
-        self._kind = ir.VectorType(array.type.pointee, LANES)
+        self._size = 4 if isinstance(entry, ir.FloatType) else 8
+        self._kind = ir.VectorType(entry, LANES)
         self._places = []
         for _ in range(LANES):
-            place = builder.gep(array, [start])
+            place = builder.gep(array, [start], source_etype=entry)
             self._places.append(builder.bitcast(place, self._kind.as_pointer()))
             start = builder.add(start, stride)
 
     def read(self) -> list[Any]:
-        rows = [self._builder.load(place, align=self._size) for place in self._places]
+        rows = [
+            self._builder.load(place, align=self._size, typ=self._kind) for place in self._places
+        ]
         return rows if self._size == 8 else [self._builder.fpext(row, NUMBERS) for row in rows]
 
     def write(self, rows: list[Any]) -> None:
@@ -73,37 +83,33 @@ def _loop(forward: bool) -> Callable[..., Any]:
         x, out, states = (
             context.make_array(signature.args[i])(context, builder, args[i]).data for i in (0, 1, 2)
         )
+        entry = context.get_data_type(signature.args[0].dtype)
         kind = ir.FunctionType(NUMBERS, [NUMBERS] * 3)
         fused = builder.module.declare_intrinsic("llvm.fmuladd.v8f64", (), kind)
         tiles = args[3]
         stride = builder.mul(tiles, ir.Constant(tiles.type, LANES))
-        r, g = (cgutils.alloca_once(builder, NUMBERS) for _ in range(2))
-        for place, number in ((r, args[4]), (g, args[5])):
-            vector = ir.Constant(NUMBERS, ir.Undefined)
-            for k in range(LANES):
-                vector = builder.insert_element(vector, number, ir.Constant(ir.IntType(32), k))
-            builder.store(vector, place)
+        r, g = _spread(builder, args[4]), _spread(builder, args[5])
         kept = builder.bitcast(states, NUMBERS.as_pointer())
         z = cgutils.alloca_once(builder, NUMBERS)
-        builder.store(builder.load(kept, align=8), z)
+        builder.store(builder.load(kept, align=8, typ=NUMBERS), z)
         with cgutils.for_range(builder, tiles) as loop:
             number = loop.index
             if not forward:
                 one = ir.Constant(tiles.type, 1)
                 number = builder.sub(builder.sub(tiles, one), number)
             start = builder.mul(number, ir.Constant(tiles.type, LANES))
-            steps = _Tile(builder, x, start, stride).read()
+            steps = _Tile(builder, x, entry, start, stride).read()
             if forward:
                 steps = _transposed(builder, steps)
             for k in range(LANES) if forward else reversed(range(LANES)):
-                term = builder.fmul(builder.load(g), steps[k])
                 # The product with z is the fused one: the next step waits for it.
-                steps[k] = builder.call(fused, [builder.load(r), builder.load(z), term])
+                before, term = builder.load(z, typ=NUMBERS), builder.fmul(g, steps[k])
+                steps[k] = builder.call(fused, [r, before, term])
                 builder.store(steps[k], z)
             if not forward:
                 steps = _transposed(builder, steps)
-            _Tile(builder, out, start, stride).write(steps)
-        builder.store(builder.load(z), kept, align=8)
+            _Tile(builder, out, entry, start, stride).write(steps)
+        builder.store(builder.load(z, typ=NUMBERS), kept, align=8)
         return context.get_dummy_value()
 
     return code
