@@ -276,6 +276,17 @@ def test_bins_are_those_of_searchsorted_for_any_edges(name):
     assert np.array_equal(found, np.bincount(wanted[wanted >= 0], minlength=edges.size - 1))
 
 
+@pytest.mark.parametrize("d", [1, 3, 16, 20])
+@pytest.mark.parametrize("n", [2000, 2037])
+def test_rows_that_are_read_as_one_are_counted_alike(monkeypatch, n, d):
+    rng = np.random.default_rng(n)
+    X, edges = table(rng, n, d), np.sort(rng.normal(size=(d, 6)), axis=1)
+    found = places.octave_counts(X, None, -3, 8, 5), places.bin_counts(X, None, edges, 5)
+    monkeypatch.setattr(places, "MANY", n + 1)
+    assert np.array_equal(found[0], places.octave_counts(X, None, -3, 8, 5))
+    assert np.array_equal(found[1], places.bin_counts(X, None, edges, 5))
+
+
 # ------------------------------------------------------------------ what a unit adds
 
 

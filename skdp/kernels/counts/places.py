@@ -32,6 +32,8 @@ MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 but its sign
 FRACTION = np.uint64(0x000FFFFFFFFFFFFF)  # all bits below the exponent
 EXPONENT = np.uint64(52)  # place of its lowest bit
 
+MANY = 2000  # rows from which it pays to read several as one; a choice, not tuned
+
 Bins = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int32]]  # see `_bins`
 Integers = NDArray[np.int64]
 
@@ -131,7 +133,7 @@ def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int
     elif members is None:
         table = dense_table(X)
         if table.flags.c_contiguous:
-            _rows(table, *bins, count, total)
+            _add_rows(table, bins, count, total)
         else:
             _columns(table, *bins, count, rows_at_once(table), total)
     else:
@@ -139,11 +141,25 @@ def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int
         for a, b in spans(d, each):
             some = (bins[0][a:b], bins[1][a:b], bins[2][a:b] if bins[0].size else bins[2])
             part = total[a * each : b * each]
-            room = np.zeros_like(part), _empty(part.size + 1), _empty(largest + 1)
-            _groups(table, *members, a, some, count, most, room, part)
+            own = np.zeros_like(part), _empty(part.size + 1), _empty(largest + 1)
+            _groups(table, *members, a, some, count, most, own, part)
     if members is None:
         total *= np.int64(most)
     return total.reshape(d, each)[:, 1:-1].copy()
+
+
+def _add_rows(table: Any, bins: Bins, count: int, total: Integers) -> None:
+    """Read rows of few columns as longer rows with the same columns again and again, so that loops are long."""
+    n, d = table.shape
+    copies = 32 // d if n >= MANY else 1
+    if copies > 1:
+        part = np.zeros(copies * total.size, dtype=np.int64)
+        some = [np.tile(one, (copies, 1)) for one in bins]
+        long = table[: n - n % copies].reshape(-1, copies * d)
+        _rows(long, *(some if bins[0].size else (some[0], *bins[1:])), count, part)
+        total += part.reshape(copies, -1).sum(axis=0)
+        table = table[n - n % copies :]
+    _rows(table, *bins, count, total)
 
 
 def _empty(size: int) -> Integers:
