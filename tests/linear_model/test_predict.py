@@ -1,6 +1,11 @@
 """Predictions of linear models: the same scores from NumPy and compiled loops, without a copy of the table."""
 
+import pickle
+import subprocess
+import sys
+import textwrap
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +13,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from scipy.special import softmax as scipy_softmax
 
+import skdp
 from skdp import DPLinearRegression, DPLogisticRegression
 from skdp.linear_model.parts import any_cells
 from skdp.linear_model.parts.probabilities import of_two_classes, softmax
@@ -219,3 +225,20 @@ def test_softmax(k):
         found = softmax(scores)
     assert np.allclose(found, scipy_softmax(scores, axis=1), rtol=1e-13, atol=1e-307)
     assert np.allclose(found.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_a_process_that_predicts_few_rows_does_not_import_numba():
+    stored = pickle.dumps((model_of("classifier", 3), model_of("regressor"), TABLE))
+    code = """
+        import pickle, sys
+        for model in (loaded := pickle.load(sys.stdin.buffer))[:2]:
+            model.predict(loaded[2])
+        loaded[0].predict_proba(loaded[2])
+        print("numba" in sys.modules)
+    """
+    root = Path(skdp.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], input=stored, capture_output=True, cwd=root
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == b"False"
