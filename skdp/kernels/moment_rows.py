@@ -8,10 +8,12 @@ import math
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.ordered_sums import sum_of_squares
 
 __all__ = ["integer_rows", "weighted_rows"]
+
+TILE = 64  # rows that stay in the first-level cache; a choice, not tuned
 
 
 @jit
@@ -41,22 +43,38 @@ def weighted_rows(z, y, weight, norm, center, bound, target_weight):
 
 
 @jit
-def integer_rows(z, weight, step, radius):
-    """Round each row to integers whose norm is at most ``radius`` times its weight; see `RowMoments`."""
+def integer_rows(z, y, weight, norm, center, bound, target_weight, step, radius):
+    """Turn rows to `weighted_rows`, and these to integers of norm at most ``radius`` times their weight.
+
+    See `skdp.privacy.statistics.moments.RowMoments`.
+    """
+    for first in range(0, z.shape[0], TILE):
+        last = min(z.shape[0], first + TILE)
+        heavy = weight[first:last] if weight.size else weight
+        some = z[first:last]
+        weighted_rows(some, y[first:last], heavy, norm, center, bound, target_weight)
+        _round(some, heavy, step, radius)
+
+
+@inner_jit
+def _round(z, weight, step, radius):
     n, size = z.shape
     room = 0.5 * math.sqrt(size) + 1
     margin = 1 - (size + 8) * 2.0**-52
-    lengths = np.empty(n)
+    factors = np.empty(n)
     for i in range(n):
         for j in range(size):
             z[i, j] /= step
     for i in range(n):
-        lengths[i] = sum_of_squares(z, i, size)
+        factors[i] = sum_of_squares(z, i, size)
     for i in range(n):
-        length = math.sqrt(lengths[i])
+        length = math.sqrt(factors[i])
         limit = radius * (weight[i] if weight.size else 1.0) - room
-        if length < math.inf and length > 0.0 and limit > 0.0:
-            factor = min(1.0, limit * margin / length)
+        usable = length < math.inf and length > 0.0 and limit > 0.0
+        factors[i] = min(1.0, limit * margin / length) if usable else 0.0
+    for i in range(n):
+        factor = factors[i]
+        if factor > 0.0:
             for j in range(size):
                 z[i, j] = np.rint(z[i, j] * factor)
         else:

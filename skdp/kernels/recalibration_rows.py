@@ -33,25 +33,29 @@ def binary_vectors(scores, y, scale, intercept, slope, shifts, far, length, fact
     ``scores`` is (n, 1). Without ``shifts`` there is no intercept. ``factors`` are the weights of the entries of
     the curvature, ``far`` and ``length`` bounds of a score over its scale, for probabilities and for the vector.
     """
-    for i in range(scores.shape[0]):
-        u = _clipped(scores[i, 0] / scale, far)
-        logit = _clipped(intercept + slope * u, FARTHEST_LOGIT)
-        u = _clipped(u, length)
-        tail = decay(abs(logit))
-        p = 1.0 / (1.0 + tail)
-        if logit < 0.0:
-            p *= tail
-        r = p - y[i]
-        q = p * (1.0 - p)
-        if shifts:
-            out[i, 0] = r
-            out[i, 1] = u * r
-            out[i, 2] = q * factors[0]
-            out[i, 3] = u * q * factors[1]
-            out[i, 4] = u * u * q * factors[2]
-        else:
-            out[i, 0] = u * r
-            out[i, 1] = u * u * q * factors[0]
+    n = scores.shape[0]
+    u, p = np.empty(n), np.empty(n)
+    for i in range(n):
+        u[i] = _clipped(scores[i, 0] / scale, far)
+        p[i] = _clipped(intercept + slope * u[i], FARTHEST_LOGIT)
+        u[i] = _clipped(u[i], length)
+    for i in range(n):  # without a branch: the compiler works on eight rows at a time
+        tail = decay(abs(p[i]))
+        likely = 1.0 / (1.0 + tail)
+        p[i] = likely * (tail if p[i] < 0.0 else 1.0)
+    if not shifts:
+        for i in range(n):
+            out[i, 0] = u[i] * (p[i] - y[i])
+            out[i, 1] = u[i] * u[i] * (p[i] * (1.0 - p[i])) * factors[0]
+        return
+    for i in range(n):
+        r = p[i] - y[i]
+        q = p[i] * (1.0 - p[i])
+        out[i, 0] = r
+        out[i, 1] = u[i] * r
+        out[i, 2] = q * factors[0]
+        out[i, 3] = u[i] * q * factors[1]
+        out[i, 4] = u[i] * u[i] * q * factors[2]
 
 
 @jit

@@ -11,11 +11,10 @@ import numpy as np
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.ordered_sums import sum_of_products
 from skdp.kernels.standardized import StandardizedTable
 from skdp.kernels.threads import run_blocks
 
-__all__ = ["linear_scores", "products"]
+__all__ = ["linear_scores"]
 
 CELLS = 2**22  # entries of X that come from a device at once; a choice, not tuned
 BLOCK = 2**17  # entries of X in a block that a thread takes; a choice, not tuned
@@ -73,17 +72,6 @@ def _add(X: Any, theta: np.ndarray, out: np.ndarray) -> None:
         _dense(frozen(X), theta, out)
     else:
         _columns(frozen(X), theta, out)
-
-
-def products(X: np.ndarray, theta: np.ndarray, out: np.ndarray) -> None:
-    """Write X theta of shape (n,) to ``out``: the terms of a row in the order of `skdp.kernels.ordered_sums`."""
-    _products(frozen(X), frozen(theta), out)
-
-
-@jit
-def _products(X, theta, out):
-    for i in range(X.shape[0]):
-        out[i] = sum_of_products(X, i, theta, theta.size)
 
 
 @jit

@@ -13,23 +13,43 @@ from skdp.kernels.rows import UNDERFLOW, clip_scale
 
 __all__ = ["add_clipped", "add_to_groups"]
 
+TILE = 256  # rows that stay in the first-level cache; a choice, not tuned
+SHORT = 8  # entries of a vector below which loops over rows are faster than loops over entries
+
 
 @jit
 def add_clipped(vectors, limit, inverse_unit, total):
     """Add the integers of each row, clipped to the norm ``limit`` in multiples of the grid, modulo 2**64."""
     n, size = vectors.shape
     slack = math.sqrt(size) * UNDERFLOW
-    scale = np.empty(n)
-    for i in range(n):
-        scale[i] = sum_of_squares(vectors, i, size)
-    for i in range(n):
-        norm = math.sqrt(scale[i]) + slack
-        scale[i] = clip_scale(norm, limit, inverse_unit) if norm < math.inf else 0.0
-    for i in range(n):
-        factor = scale[i]
-        if factor != 0.0:
+    scale = np.empty(min(n, TILE))
+    for first in range(0, n, TILE):
+        m = min(TILE, n - first)
+        if size < SHORT:
+            scale[:m] = 0.0
+            for j in range(size):  # the order of the terms, for all rows at once
+                for q in range(m):
+                    scale[q] += vectors[first + q, j] * vectors[first + q, j]
+        else:
+            for q in range(m):
+                scale[q] = sum_of_squares(vectors, first + q, size)
+        for q in range(m):
+            norm = math.sqrt(scale[q]) + slack
+            factor = clip_scale(norm, limit, inverse_unit)
+            scale[q] = factor if norm < math.inf else 0.0
+        if size < SHORT:
             for j in range(size):
-                total[j] += np.int64(np.rint(vectors[i, j] * factor))
+                added = np.int64(0)
+                for q in range(m):
+                    part = np.rint(vectors[first + q, j] * scale[q])
+                    added += np.int64(part if scale[q] != 0.0 else 0.0)
+                total[j] += added
+            continue
+        for q in range(m):
+            factor = scale[q]
+            if factor != 0.0:
+                for j in range(size):
+                    total[j] += np.int64(np.rint(vectors[first + q, j] * factor))
 
 
 @jit

@@ -122,8 +122,10 @@ class Recalibration:
         k = self.n_outputs
         full = theta.reshape(len(theta), k)
         full = full - full.mean(axis=1, keepdims=True) if k > 1 else full
-        centre = self._medians(self.records.scored(full)) if self.shifts else np.zeros(k)
-        scored = self.records.scored(full, centre)
+        scored, centre = self.records.scored(full), np.zeros(k)
+        if self.shifts:
+            centre = self._medians(scored)
+            scored = scored.scored(np.eye(k), centre)  # less the centre, which reads no row again
         spread = noisy_search(
             self.session,
             0.0,

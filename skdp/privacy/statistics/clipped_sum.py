@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.gradients.device import rows_on_host
-from skdp.privacy.protocols import Matrix, issparse
+from skdp.privacy.protocols import Block, Matrix, issparse
 from skdp.privacy.rows import Rows, canonical
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class UnitVectors:
             n = self.rows.X.shape[0] if units is None else units.size
             for first in range(0, n, step):
                 last = min(n, first + step)
-                yield self._vectors(np.arange(first, last) if units is None else units[first:last])
+                yield self._vectors(slice(first, last) if units is None else units[first:last])
             return
         from skdp.kernels.unit_vectors import add_to_groups
 
@@ -208,17 +208,33 @@ class UnitVectors:
         order, starts = of_groups(members.order, members.starts, self.units)
         return order, starts
 
-    def _vectors(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        found = np.empty((places.size, self.size))
-        for first in range(0, places.size, self.at_once):
-            part = places[first : first + self.at_once]
-            y = None if self.rows.y is None else np.asarray(self.rows.y)[part]
-            v = self._computed(rows_on_host(self.rows.matrix, part), y, part.size)
-            found[first : first + part.size] = v
-        if self.rows.weight is not None:
-            with np.errstate(all="ignore"):
-                found *= np.asarray(self.rows.weight, dtype=np.float64)[places][:, None]
-        return found
+    def _vectors(self, places: "Block | NDArray[np.int64]") -> NDArray[np.float64]:
+        """The weighted vectors of some rows: of neighbours, or of chosen ones."""
+        weight = None if self.rows.weight is None else np.asarray(self.rows.weight)
+        first, last = (places.start, places.stop) if isinstance(places, slice) else (0, places.size)
+        if last - first <= self.at_once:
+            found = self._at(places)
+        else:
+            found = np.empty((last - first, self.size))
+            for start in range(first, last, self.at_once):
+                part = slice(start, min(last, start + self.at_once))
+                rows = part if isinstance(places, slice) else places[part]
+                found[part.start - first : part.stop - first] = self._at(rows)
+        if weight is None:
+            return found
+        with np.errstate(all="ignore"):
+            return np.asarray(found * weight[places].astype(np.float64, copy=False)[:, None])
+
+    def _at(self, places: "Block | NDArray[np.int64]") -> NDArray[np.float64]:
+        """Call the function for some rows, which are copied."""
+        X = self.rows.matrix
+        if isinstance(places, slice) and isinstance(X, np.ndarray):
+            given: Matrix = X[places].copy()
+        else:
+            every = np.arange(places.start, places.stop) if isinstance(places, slice) else places
+            given = rows_on_host(X, every)
+        y = None if self.rows.y is None else np.asarray(self.rows.y)[places].copy()
+        return self._computed(given, y, given.shape[0])
 
     def _computed(
         self, X: Matrix, y: NDArray[np.float64] | None, count: int
@@ -235,4 +251,4 @@ class UnitVectors:
                 f"function must return a vector of {self.size} entries for each row that it was given"
             )
         dense = found.toarray() if issparse(found) else found
-        return np.array(dense, dtype=np.float64, order="C")
+        return np.asarray(dense, dtype=np.float64, order="C")

@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdp.kernels.standardized import StandardizedTable
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
-from skdp.privacy.rows import Rows
+from skdp.privacy.rows import Rows, beside
 
 __all__ = ["RowMoments", "predictions", "second_moment"]
 
@@ -186,25 +186,33 @@ class RowMoments:
         """
         from skdp.kernels.moment_rows import integer_rows
 
-        z = self._rows(rows)
-        integer_rows(z, self._weights(rows), step, float(radius))
+        z, y, weight = self._read(rows)
+        integer_rows(z, y, weight, *self._scaling(), step, float(radius))
         return z
 
     def _rows(self, rows: Block) -> NDArray[np.float64]:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
-        from skdp.kernels.inputs import frozen
         from skdp.kernels.moment_rows import weighted_rows
+
+        z, y, weight = self._read(rows)
+        weighted_rows(z, y, weight, *self._scaling())
+        return z
+
+    def _scaling(self) -> tuple[float, float, float, float]:
+        return self.norm, self.target_center, self.target_bound, self.target_weight
+
+    def _read(
+        self, rows: Block
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Features and the intercept's feature, and 0 for the target; targets; roots of the rows' weights."""
+        from skdp.kernels.inputs import frozen
 
         z = np.empty((rows.stop - rows.start, self.width))
         fill_block(self.X, rows, self.columns, z)
         if self.intercept is not None:
             z[:, -2] = self.intercept
         z[:, -1] = 0.0
-        weighted_rows(
-            z, frozen(self.y[rows]), self._weights(rows), self.norm, self.target_center,
-            self.target_bound, self.target_weight,
-        )  # fmt: skip
-        return z
+        return z, frozen(self.y[rows]), self._weights(rows)
 
     def _weights(self, rows: Block) -> NDArray[np.float64]:
         """Roots of the rows' weights: they multiply z. Empty where every weight is 1."""
@@ -277,18 +285,13 @@ def fill_block(
 
 
 def predictions(X: Matrix | StandardizedTable, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """X theta, each entry summed in an order that only the number of coefficients decides."""
-    from skdp.kernels import run_blocks
-    from skdp.kernels.scores import products
+    """X theta, each entry summed in the order of the features that are not 0."""
+    from skdp.kernels import linear_scores
 
-    columns, found = np.flatnonzero(theta), np.empty(X.shape[0])
-    weights, blocks = theta[columns], row_blocks(X.shape[0], columns.size + 1)
-
-    def predict(_slot: int, index: int) -> None:
-        rows = blocks[index]
-        block = np.empty((rows.stop - rows.start, columns.size))
-        fill_block(X, rows, columns, block)
-        products(block, weights, found[rows])
-
-    run_blocks(predict, len(blocks), work=float(X.shape[0]) * (columns.size + 1))
+    used = np.flatnonzero(theta)
+    if isinstance(X, StandardizedTable):
+        X = X.restricted(used) if used.size < theta.size else X
+    elif used.size < theta.size:  # what is not a number may stand in the other columns
+        X = X[:, beside(X, used)]
+    found: NDArray[np.float64] = linear_scores(X, theta[used][:, None], np.zeros(1))[:, 0]
     return found
