@@ -234,7 +234,7 @@ def fill_offset(
     curve: float,
     square: bool,
     out: Integers,
-) -> int:
+) -> int | np.int64:
     """Signed values of a table with coarse bins; returns how many of ``out`` are done.
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
