@@ -138,6 +138,24 @@ def test_cache_falls_back_where_no_folder_is_writable():
     assert found.splitlines() == ["[0.0, -3.0, 0.0] [2.0]", "1 True"]
 
 
+def test_a_missing_cache_is_told_once_whatever_is_imported():
+    """By one kernel of each room, and by functions that only compiled ones call."""
+    found = run(
+        NO_CACHE
+        + """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        import skdp.kernels.cut_scores, skdp.kernels.gradient.csr_rows, skdp.kernels.gradient.dense_rows
+        import skdp.kernels.gradient.loss_rows, skdp.kernels.gradient.recursive_rows, skdp.nn.compiled
+        import skdp.privacy.noise.samplers
+        skdp.kernels.warn_without_cache()
+    said = [str(w.message) for w in caught if "compiled kernels" in str(w.message)]
+    print(len(said), "NUMBA_CACHE_DIR" in said[0])
+    """
+    )
+    assert found == "1 True"
+
+
 def test_a_missing_cache_is_told_before_a_fit_spends():
     """Under ``-W error`` a warning at the first use of a kernel would leave a spent budget and no model."""
     found = run(

@@ -122,6 +122,13 @@ def _columns(turned, start, coef, low, high, fill, intercept, out):
         for j in range(d):
             column = turned[j, start + first : start + first + m]
             below, above = low[j], high[j]
+            if n_outputs == 1:  # one loop, in which a cell is not stored
+                weight, into = coef[0, j], sums[0, :m]
+                for i in range(m):
+                    x = np.float64(column[i])
+                    x = below if x < below else x
+                    into[i] += weight * (above if x > above else x)
+                continue
             for i in range(m):
                 x = np.float64(column[i])
                 x = below if x < below else x

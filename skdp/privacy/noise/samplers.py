@@ -89,7 +89,7 @@ _LN2_LOW = float(_LN2 - Fraction(_LN2_HIGH))
 _HALVES = 2.0 ** -np.arange(200.0)
 
 
-@inner_jit
+@jit
 def break_tie(
     words: Words, w: int, cell: int, low: Words, alias: Aliases
 ) -> tuple[int | np.int64, int]:
@@ -158,7 +158,7 @@ def _accept(bits: np.uint64, word: np.uint64, d: float, offset_bits: int) -> boo
     return (word >> U64(64 - offset_bits)) >= rest
 
 
-@inner_jit
+@jit
 def draw_offset(
     words: Words, w: int, j: int, rules: tuple[int, float, float, np.int64, np.int64], square: bool
 ) -> tuple[int | np.int64, int]:
@@ -234,7 +234,7 @@ def fill_offset(
     curve: float,
     square: bool,
     out: Integers,
-) -> int:
+) -> int | np.int64:
     """Signed values of a table with coarse bins; returns how many of ``out`` are done.
 
     ``square`` tells the Gaussian's exponent (in m^2 - n^2) from the Laplace's (in m - n).
