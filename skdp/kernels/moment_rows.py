@@ -61,10 +61,10 @@ def _round(z, weight, step, radius):
     n, size = z.shape
     room = 0.5 * math.sqrt(size) + 1
     margin = 1 - (size + 8) * 2.0**-52
-    factors = np.empty(n)
+    factors, in_steps = np.empty(n), 1.0 / step
     for i in range(n):
         for j in range(size):
-            z[i, j] /= step
+            z[i, j] *= in_steps
     for i in range(n):
         factors[i] = sum_of_squares(z, i, size)
     for i in range(n):

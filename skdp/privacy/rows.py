@@ -56,10 +56,10 @@ class Rows:
 
     Notes
     -----
-    Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix while X
-    is the same, ``_of_y`` holds the kernels while X and y are the same. A kernel's key is all else that it
-    depends on. Both are freed with the last rows that hold them. ``_norms`` is of these rows alone, and
-    ``_of_groups`` of all rows that are derived from the same records.
+    Rows that are derived from others share what does not change: ``_of_X`` holds the canonical matrix and
+    ``_predicted`` the last predictions while X is the same, ``_of_y`` holds the kernels while X and y are the
+    same. A kernel's key is all else that it depends on. Both are freed with the last rows that hold them.
+    ``_norms`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
     """
 
     X: Matrix | StandardizedTable
@@ -73,6 +73,7 @@ class Rows:
     family: object
     averages: bool = False
     _of_X: dict[str, Matrix] = field(default_factory=dict)
+    _predicted: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
     _of_y: dict[Hashable, object] = field(default_factory=dict)
     _norms: dict[object, NDArray[np.float64]] = field(default_factory=dict)
     _of_groups: dict[str, "GroupRows"] = field(default_factory=dict)
@@ -93,7 +94,7 @@ class Rows:
         with np.errstate(all="ignore"):  # a warning would tell of a value
             factor = np.where(norms > row_norm, row_norm / norms, 1.0)
             few = times_rows(self.matrix, factor)
-        return replace(self, X=few, _of_X={}, _of_y={}, _norms={})
+        return replace(self, X=few, _of_X={}, _predicted={}, _of_y={}, _norms={})
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
@@ -105,19 +106,21 @@ class Rows:
             few = few[:, beside(few, chosen)]
             few = in_rows(few) if self.shape.n_records is None else few
         shape = self.shape.with_features(few.shape[1])
-        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
+        return replace(self, X=few, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
 
     def standardized(self, columns: Standardization) -> "Rows":
         """The same records with centred and scaled features, in float64 and the host's memory; X is not copied."""
         few = columns.of(self.matrix)
         shape = replace(self.shape, dtype="float64", device="cpu")
-        return replace(self, X=few, shape=shape, _of_X={}, _of_y={}, _norms={})
+        return replace(self, X=few, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
 
     def of_targets(self) -> "Rows":
         """The same records with their targets as the only feature, and no targets."""
         column = self.targets_less(0.0).reshape(-1, 1)
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
-        return replace(self, X=column, y=None, shape=shape, _of_X={}, _of_y={}, _norms={})
+        return replace(
+            self, X=column, y=None, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={}
+        )
 
     def averaged(self, norm: float, *, squared: bool = False) -> "Rows":
         """The same records with weights: a long row weighs ``norm`` / its norm, or the square; groups share 1."""
@@ -149,7 +152,7 @@ class Rows:
         """The same records and targets with one feature, their prediction in place of all others."""
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
         column = np.ascontiguousarray(scores, dtype=np.float64)[:, None]
-        return replace(self, X=column, shape=shape, _of_X={}, _of_y={}, _norms={})
+        return replace(self, X=column, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
 
     def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
         """Rows whose features are linear predictors, and of which a group adds its mean."""
@@ -177,7 +180,7 @@ class Rows:
                 self.shape, n_features=features.shape[1], container="dense", dtype="float64",
                 device="cpu",
             ),
-            _of_X={}, _of_y={}, _norms={},
+            _of_X={}, _predicted={}, _of_y={}, _norms={},
         )  # fmt: skip
         return made.by_group()
 
@@ -193,7 +196,7 @@ class Rows:
         together = members._replace(order=np.arange(order.size))
         return replace(
             self, X=self.matrix[order], y=y, weight=weight, groups=self.groups[order],
-            _of_X={}, _of_y={}, _norms={}, _of_groups={"members": together},
+            _of_X={}, _predicted={}, _of_y={}, _norms={}, _of_groups={"members": together},
         )  # fmt: skip
 
     # ---------------------------------------------------------------- what statistics ask for
@@ -218,6 +221,18 @@ class Rows:
     def table(self) -> Matrix | StandardizedTable:
         """The same, or the standardized table."""
         return self.X if isinstance(self.X, StandardizedTable) else self.matrix
+
+    def predictions(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X theta without the intercept: kept for the last theta, because a fit asks for it up to three times."""
+        from skdp.privacy.statistics.moments import predictions
+
+        kept = self._predicted.get(theta.tobytes())
+        if kept is None:
+            kept = predictions(self.table, theta)
+            kept.setflags(write=False)
+            self._predicted.clear()
+            self._predicted[theta.tobytes()] = kept
+        return kept
 
     def kernel(self, loss: Loss, *, by_group: bool = True) -> GradientKernel:
         """Kernel of the units' gradients; without ``by_group`` of the rows' gradients."""

@@ -59,7 +59,7 @@ def moments_in_numpy(X, y, weight, step, radius, made):
         target = np.clip(target, -made.target_bound, made.target_bound)
         z *= (np.where(norm > 0, factor, 0.0) * weight)[:, None]
         z[:, -1] = target * (made.target_weight * made.norm / made.target_bound) * weight
-        z /= step
+        z *= 1.0 / step
         norm = np.sqrt(np.add.reduce(z * z, axis=1))
         size = made.width
         limit = radius * weight - (0.5 * math.sqrt(size) + 1)
