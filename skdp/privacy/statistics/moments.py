@@ -181,8 +181,9 @@ class RowMoments:
         """Rows of integers whose squared norms add up to at most radius^2 over any unit.
 
         The row is multiplied by one over the step. The norm N of the result is computed with a relative error
-        below (D + 8) 2^-52 for D entries. What is rounded has norm at most w - sqrt(D)/2 - 1, where w is the radius times the root of the row's weight;
-        rounding moves it by at most sqrt(D)/2, and the last unit covers the rounding of w itself.
+        below (D + 8) 2^-52 for D entries. What is rounded has norm at most w - sqrt(D)/2 - 1, where w is the
+        radius times the root of the row's weight; rounding moves it by at most sqrt(D)/2, and the last unit
+        covers the rounding of w itself.
         """
         from skdp.kernels.moment_rows import integer_rows
 
