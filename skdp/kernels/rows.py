@@ -21,6 +21,7 @@ __all__ = [
     "decay",
     "derivatives",
     "factors",
+    "factors_of_one",
     "row_of",
 ]
 
@@ -163,17 +164,35 @@ def factors(
     ``squares`` are the rows' squared norms, the intercept's feature included; they are used up. With
     ``mode == NORMS`` the bounds on the gradient norms are stored instead.
     """
-    slack = np.sqrt(p) * UNDERFLOW
     if code != 3:
-        _slopes(scores[0], rows, first, m, y, weight, code, parameter)
-        for q in range(m):
-            squares[q] = abs(scores[0, q]) * (np.sqrt(squares[q]) + slack)
-    else:
-        for q in range(m):
-            i = row_of(rows, first + q)
-            w = weight[i] if weight.size else 1.0
-            size = derivatives(code, parameter, scores[:, q], y[i], w)
-            squares[q] = size * (np.sqrt(squares[q]) + slack)
+        return factors_of_one(
+            scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
+            mode, norms,
+        )  # fmt: skip
+    slack = np.sqrt(p) * UNDERFLOW
+    for q in range(m):
+        i = row_of(rows, first + q)
+        w = weight[i] if weight.size else 1.0
+        size = derivatives(code, parameter, scores[:, q], y[i], w)
+        squares[q] = size * (np.sqrt(squares[q]) + slack)
+    return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
+
+
+@inner_jit
+def factors_of_one(
+    scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit, mode, norms
+):
+    """The same for losses with one output: what they need alone is a third of the seconds of compilation."""
+    slack = np.sqrt(p) * UNDERFLOW
+    _slopes(scores[0], rows, first, m, y, weight, code, parameter)
+    for q in range(m):
+        squares[q] = abs(scores[0, q]) * (np.sqrt(squares[q]) + slack)
+    return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
+
+
+@inner_jit
+def _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms):
+    """Multiply derivatives by what clips, from bounds on the gradients' norms; or store these."""
     if mode == PLAIN:
         return True
     if mode == NORMS:

@@ -9,7 +9,15 @@ import numpy as np
 
 from skdp.kernels.numba_jit import inner_jit, jit
 from skdp.kernels.prefetch import prefetch_entry, prefetch_span
-from skdp.kernels.rows import NORMS, PLAIN, UNDERFLOW, clip_scale, derivatives, factors
+from skdp.kernels.rows import (
+    NORMS,
+    PLAIN,
+    UNDERFLOW,
+    clip_scale,
+    derivatives,
+    factors,
+    factors_of_one,
+)
 
 __all__ = ["csr_groups", "csr_outputs", "csr_rows"]
 
@@ -107,7 +115,7 @@ def csr_rows(
                 squares[q] = square_of_row(data, indices, start, stop, mask)
             scores[0, q] += intercept
             squares[q] += one
-        factors(
+        factors_of_one(
             scores, squares, None, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
         )  # fmt: skip

@@ -24,6 +24,7 @@ from skdp.kernels.rows import (
     clip_scale,
     derivatives,
     factors,
+    factors_of_one,
     row_of,
 )
 
@@ -154,7 +155,7 @@ def dense_rows(
     for first in range(lo, hi, block):
         m = min(block, hi - first)
         row_scores(X, rows, first, m, hi, y, theta, mask, kappa, scores, squares, both)
-        clean = factors(
+        clean = factors_of_one(
             scores, squares, rows, first, m, y, weight, code, parameter, p, limit, inverse_unit,
             mode, norms,
         )  # fmt: skip

@@ -124,6 +124,8 @@ READERS = {
     # rows on a device, in calls of 64
     ("privacy/gradients/function.py", "_in_calls"),
     ("privacy/gradients/device.py", "__call__"),
+    # predictions: rows of whoever asks, after the fit
+    ("linear_model/parts/any_cells.py", "csr_scores"),
     # inputs and labels of a transfer, which are public and released
     ("linear_model/slkt/solver.py", "inputs"),
     ("linear_model/slkt/solver.py", "teach"),
@@ -134,12 +136,12 @@ READERS = {
     ("privacy/rows.py", "rows_of"),
     ("privacy/standardization.py", "of"),
     ("privacy/statistics/cbow_gradient.py", "_units"),
-    ("privacy/statistics/clipped_sum.py", "_places"),
+    ("privacy/statistics/clipped_sum.py", "_blocks"),
     ("privacy/statistics/norm_counts.py", "count"),
     ("privacy/statistics/norm_counts.py", "_row_norms"),
     ("privacy/statistics/moments.py", "_blocks"),
-    ("privacy/statistics/moments.py", "dense_block"),
-    ("privacy/statistics/moments.py", "predictions"),
+    ("privacy/statistics/moments.py", "fill_block"),
+    ("privacy/statistics/moments.py", "on_grid"),  # for the number of threads, which moves no bit
     ("privacy/statistics/minimizer.py", "row_blocks"),
     ("privacy/statistics/minimizer.py", "objective"),
     ("privacy/statistics/votes.py", "block_vote"),
@@ -242,7 +244,7 @@ def test_no_number_of_rows_makes_a_second_moment_fail(rows, monkeypatch):
     y = np.broadcast_to(1.0, rows)
     X = np.broadcast_to(np.ones((1, 1)), (rows, 1))
     groups = np.zeros(rows, dtype=np.int64)
-    moments = RowMoments(X, y, groups, np.arange(1), None, 1.0, 1.0, 0.0, 1.0)
+    moments = RowMoments(X, y, (groups, np.array([rows])), np.arange(1), None, 1.0, 1.0, 0.0, 1.0)
     (xx, xy), (_, yy) = moments.on_grid(2.0**-20) * 2.0**-20
     # Rows that weigh less than a unit of the grid add nothing: a function of their group alone.
     assert 0 <= xx <= 1
