@@ -8,75 +8,51 @@ import math
 
 import numpy as np
 
-from skdp.kernels.numba_jit import inner_jit, jit
+from skdp.kernels.numba_jit import jit
 from skdp.kernels.ordered_sums import sum_of_squares
 
-__all__ = ["integer_rows", "weighted_rows"]
+__all__ = ["moment_rows"]
 
 TILE = 64  # rows that stay in the first-level cache; a choice, not tuned
 
 
 @jit
-def weighted_rows(z, y, weight, norm, center, bound, target_weight):
-    """Scale long rows to ``norm``, and write the scaled and clipped targets to the last column.
+def moment_rows(z, y, weight, norm, center, bound, target_weight, step, radius):
+    """Turn records into the rows of a second moment, in place; see `skdp.privacy.statistics.moments.RowMoments`.
 
-    ``z`` holds the features and the intercept's feature, and 0 in the last column. ``weight`` is the root of each
-    row's weight, or empty.
+    ``z`` holds the features and the intercept's feature, and 0 in the last column; ``weight`` the root of each
+    row's weight, or nothing. A row that is longer than ``norm`` is scaled to it, and its scaled and clipped target
+    goes to the last column. With a ``radius`` > 0 the row is then rounded to integers, multiples of ``step``, whose
+    norm is at most ``radius`` times its weight.
     """
-    n, last = z.shape[0], z.shape[1] - 1
-    factor_of_target = target_weight * norm / bound
-    lengths = np.empty(n)
-    for i in range(n):
-        lengths[i] = sum_of_squares(z, i, last + 1)
-    for i in range(n):
-        length = math.sqrt(lengths[i])
-        w = weight[i] if weight.size else 1.0
-        # The norm of an empty row is 0, and the factor of its target 1; a norm that is NaN counts as 0.
-        factor = min(1.0, norm / length) if length > 0.0 else 0.0
-        target = (y[i] - center) * (factor if length > 0.0 else 1.0)
-        target = -bound if target < -bound else target
-        target = bound if target > bound else target
-        factor *= w
-        for j in range(last):
-            z[i, j] *= factor
-        z[i, last] = target * factor_of_target * w
-
-
-@jit
-def integer_rows(z, y, weight, norm, center, bound, target_weight, step, radius):
-    """Turn rows to `weighted_rows`, and these to integers of norm at most ``radius`` times their weight.
-
-    See `skdp.privacy.statistics.moments.RowMoments`.
-    """
-    for first in range(0, z.shape[0], TILE):
-        last = min(z.shape[0], first + TILE)
-        heavy = weight[first:last] if weight.size else weight
-        some = z[first:last]
-        weighted_rows(some, y[first:last], heavy, norm, center, bound, target_weight)
-        _round(some, heavy, step, radius)
-
-
-@inner_jit
-def _round(z, weight, step, radius):
     n, size = z.shape
-    room = 0.5 * math.sqrt(size) + 1
-    margin = 1 - (size + 8) * 2.0**-52
-    factors, in_steps = np.empty(n), 1.0 / step
-    for i in range(n):
-        for j in range(size):
-            z[i, j] *= in_steps
-    for i in range(n):
-        factors[i] = sum_of_squares(z, i, size)
-    for i in range(n):
-        length = math.sqrt(factors[i])
-        limit = radius * (weight[i] if weight.size else 1.0) - room
-        usable = length < math.inf and length > 0.0 and limit > 0.0
-        factors[i] = min(1.0, limit * margin / length) if usable else 0.0
-    for i in range(n):
-        factor = factors[i]
-        if factor > 0.0:
-            for j in range(size):
-                z[i, j] = np.rint(z[i, j] * factor)
-        else:
-            for j in range(size):
-                z[i, j] = 0.0
+    last = size - 1
+    factor_of_target = target_weight * norm / bound
+    in_steps = 1.0 / step
+    room, margin = 0.5 * math.sqrt(size) + 1, 1 - (size + 8) * 2.0**-52
+    square = np.empty(TILE)
+    for first in range(0, n, TILE):
+        m = min(TILE, n - first)
+        for stage in range(2 if radius > 0.0 else 1):
+            for q in range(m):
+                square[q] = sum_of_squares(z, first + q, size)
+            for q in range(m):
+                i = first + q
+                length = math.sqrt(square[q])
+                w = weight[i] if weight.size else 1.0
+                if stage:
+                    limit = radius * w - room
+                    usable = length < math.inf and length > 0.0 and limit > 0.0
+                    factor = min(1.0, limit * margin / length) if usable else 0.0
+                    for j in range(size):
+                        z[i, j] = np.rint(z[i, j] * factor) if usable else 0.0
+                    continue
+                # The norm of an empty row is 0, and the factor of its target 1; a norm that is NaN counts as 0.
+                factor = min(1.0, norm / length) if length > 0.0 else 0.0
+                target = (y[i] - center) * (factor if length > 0.0 else 1.0)
+                target = -bound if target < -bound else target
+                target = bound if target > bound else target
+                factor *= w
+                for j in range(last):
+                    z[i, j] = z[i, j] * factor * in_steps
+                z[i, last] = target * factor_of_target * w * in_steps

@@ -14,55 +14,55 @@ from skdp.kernels.numba_jit import jit
 
 __all__ = ["sum_of_products", "sum_of_squares"]
 
-U = np.uint64  # of places in a row: compiled code tests a signed one for being negative
+# Places in a row are unsigned: compiled code tests a signed one for being negative.
+U = np.uint64
+U0, U1, U2, U3, U4, U5, U6, U7, U8 = (U(k) for k in range(9))
 BLOCK = U(128)  # terms that are added in eight partial sums; NumPy's number
 
 
 @jit
 def sum_of_products(X, i, w, size):
     """Sum of the products of the first ``size`` terms of row i and of a vector."""
-    x = X[i]
-    n, j, total = U(size), U(0), 0.0
-    while j + U(8) <= n:
+    x, n, j, total = X[i], U(size), U0, 0.0
+    while j + U8 <= n:
         last = min(n, j + BLOCK)
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        while j + U(8) <= last:
+        while j + U8 <= last:
             a0 += x[j] * w[j]
-            a1 += x[j + U(1)] * w[j + U(1)]
-            a2 += x[j + U(2)] * w[j + U(2)]
-            a3 += x[j + U(3)] * w[j + U(3)]
-            a4 += x[j + U(4)] * w[j + U(4)]
-            a5 += x[j + U(5)] * w[j + U(5)]
-            a6 += x[j + U(6)] * w[j + U(6)]
-            a7 += x[j + U(7)] * w[j + U(7)]
-            j += U(8)
+            a1 += x[j + U1] * w[j + U1]
+            a2 += x[j + U2] * w[j + U2]
+            a3 += x[j + U3] * w[j + U3]
+            a4 += x[j + U4] * w[j + U4]
+            a5 += x[j + U5] * w[j + U5]
+            a6 += x[j + U6] * w[j + U6]
+            a7 += x[j + U7] * w[j + U7]
+            j += U8
         total += ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
     while j < n:
         total += x[j] * w[j]
-        j += U(1)
+        j += U1
     return total
 
 
 @jit
 def sum_of_squares(X, i, size):
     """Sum of the squares of the first ``size`` terms of row i."""
-    x = X[i]
-    n, j, total = U(size), U(0), 0.0
-    while j + U(8) <= n:
+    x, n, j, total = X[i], U(size), U0, 0.0
+    while j + U8 <= n:
         last = min(n, j + BLOCK)
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        while j + U(8) <= last:
+        while j + U8 <= last:
             a0 += x[j] * x[j]
-            a1 += x[j + U(1)] * x[j + U(1)]
-            a2 += x[j + U(2)] * x[j + U(2)]
-            a3 += x[j + U(3)] * x[j + U(3)]
-            a4 += x[j + U(4)] * x[j + U(4)]
-            a5 += x[j + U(5)] * x[j + U(5)]
-            a6 += x[j + U(6)] * x[j + U(6)]
-            a7 += x[j + U(7)] * x[j + U(7)]
-            j += U(8)
+            a1 += x[j + U1] * x[j + U1]
+            a2 += x[j + U2] * x[j + U2]
+            a3 += x[j + U3] * x[j + U3]
+            a4 += x[j + U4] * x[j + U4]
+            a5 += x[j + U5] * x[j + U5]
+            a6 += x[j + U6] * x[j + U6]
+            a7 += x[j + U7] * x[j + U7]
+            j += U8
         total += ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
     while j < n:
         total += x[j] * x[j]
-        j += U(1)
+        j += U1
     return total

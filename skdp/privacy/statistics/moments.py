@@ -185,35 +185,27 @@ class RowMoments:
         radius times the root of the row's weight; rounding moves it by at most sqrt(D)/2, and the last unit
         covers the rounding of w itself.
         """
-        from skdp.kernels.moment_rows import integer_rows
-
-        z, y, weight = self._read(rows)
-        integer_rows(z, y, weight, *self._scaling(), step, float(radius))
-        return z
+        return self._made(rows, step, float(radius))
 
     def _rows(self, rows: Block) -> NDArray[np.float64]:
         """The rows z in float64, weighted; each is a function of its record (and its group's size) alone."""
-        from skdp.kernels.moment_rows import weighted_rows
+        return self._made(rows, 1.0, 0.0)
 
-        z, y, weight = self._read(rows)
-        weighted_rows(z, y, weight, *self._scaling())
-        return z
-
-    def _scaling(self) -> tuple[float, float, float, float]:
-        return self.norm, self.target_center, self.target_bound, self.target_weight
-
-    def _read(
-        self, rows: Block
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Features and the intercept's feature, and 0 for the target; targets; roots of the rows' weights."""
+    def _made(self, rows: Block, step: float, radius: float) -> NDArray[np.float64]:
+        """The rows z, and with a radius > 0 the integers."""
         from skdp.kernels.inputs import frozen
+        from skdp.kernels.moment_rows import moment_rows
 
         z = np.empty((rows.stop - rows.start, self.width))
         fill_block(self.X, rows, self.columns, z)
         if self.intercept is not None:
             z[:, -2] = self.intercept
         z[:, -1] = 0.0
-        return z, frozen(self.y[rows]), self._weights(rows)
+        moment_rows(
+            z, frozen(self.y[rows]), self._weights(rows), self.norm, self.target_center,
+            self.target_bound, self.target_weight, step, radius,
+        )  # fmt: skip
+        return z
 
     def _weights(self, rows: Block) -> NDArray[np.float64]:
         """Roots of the rows' weights: they multiply z. Empty where every weight is 1."""
@@ -268,7 +260,9 @@ def fill_block(
     """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
     every = columns.size == X.shape[1]
     if isinstance(X, StandardizedTable):
-        (X if every else X.restricted(columns)).fill(rows.start, rows.stop, out)
+        cells = np.empty((rows.stop - rows.start, columns.size))
+        (X if every else X.restricted(columns)).fill(rows.start, rows.stop, cells)
+        out[:, : columns.size] = cells
         return
     block: Matrix = X[rows]
     if is_cupy(block):
