@@ -22,8 +22,8 @@ def moment_rows(z, y, weight, norm, center, bound, target_weight, step, radius):
 
     ``z`` holds the features and the intercept's feature, and 0 in the last column; ``weight`` the root of each
     row's weight, or nothing. A row that is longer than ``norm`` is scaled to it, and its scaled and clipped target
-    goes to the last column. With a ``radius`` > 0 the row is then rounded to integers, multiples of ``step``, whose
-    norm is at most ``radius`` times its weight.
+    goes to the last column. With a ``radius`` > 0 the row is then rounded to integers, multiples of ``step``,
+    whose norm is at most ``radius`` times its weight.
     """
     n, size = z.shape
     last = size - 1

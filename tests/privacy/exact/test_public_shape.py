@@ -134,7 +134,6 @@ READERS = {
     ("privacy/rows.py", "kernel_norms"),
     ("privacy/rows.py", "largest"),
     ("privacy/rows.py", "rows_of"),
-    ("privacy/standardization.py", "of"),
     ("privacy/statistics/cbow_gradient.py", "_units"),
     ("privacy/statistics/clipped_sum.py", "_blocks"),
     ("privacy/statistics/norm_counts.py", "count"),
