@@ -17,7 +17,7 @@ from skdp.kernels.threads import run_blocks
 __all__ = ["linear_scores"]
 
 CELLS = 2**22  # entries of X that come from a device at once; a choice, not tuned
-BLOCK = 2**17  # entries of X in a block that a thread takes; a choice, not tuned
+BLOCK = 2**16  # entries of X in a block that a thread takes; a choice, not tuned
 
 
 def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarray:
