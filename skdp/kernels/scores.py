@@ -36,7 +36,8 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     if is_cupy(X):
         step = max(1, CELLS // max(1, X.shape[1]))
         for first in range(0, X.shape[0], step):
-            _add(X[first : first + step].get(), theta, out[first : first + step])
+            part = X[first : first + step].get()
+            _add_rows(part, 0, part.shape[0], theta, out[first : first + step])
         return out
     n, d = X.shape
     per_row = X.data.size / max(1, n) if hasattr(X, "indptr") else d

@@ -222,13 +222,15 @@ class Rows:
         """The same, or the standardized table."""
         return self.X if isinstance(self.X, StandardizedTable) else self.matrix
 
-    def predictions(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """X theta without the intercept: kept for the last theta, because a fit asks for it up to three times."""
-        from skdp.privacy.statistics.moments import predictions
-
+    def predictions(
+        self,
+        theta: NDArray[np.float64],
+        made: Callable[[Matrix | StandardizedTable, NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """X theta by a function: kept for the last theta, because a fit asks for it up to three times."""
         kept = self._predicted.get(theta.tobytes())
         if kept is None:
-            kept = predictions(self.table, theta)
+            kept = made(self.table, theta)
             kept.setflags(write=False)
             self._predicted.clear()
             self._predicted[theta.tobytes()] = kept
