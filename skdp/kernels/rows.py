@@ -22,6 +22,8 @@ __all__ = [
     "derivatives",
     "factors",
     "factors_of_one",
+    "huber",
+    "logistic",
     "row_of",
 ]
 
@@ -79,7 +81,7 @@ def decay(t):
 
 
 @inner_jit
-def _logistic(score, target):
+def logistic(score, target):
     tail = decay(abs(score))
     value = 1.0 / (1.0 + tail)
     if score < 0.0:
@@ -88,13 +90,9 @@ def _logistic(score, target):
 
 
 @inner_jit
-def _huber(parameter, score, target):
+def huber(parameter, score, target):
+    """The squared loss is a Huber loss whose parameter is infinite."""
     return min(max(score - target, -parameter), parameter) + (score - score)
-
-
-@inner_jit
-def _squared(score, target):
-    return (score - target) + (score - score)
 
 
 @inner_jit
@@ -102,11 +100,9 @@ def derivatives(code, parameter, z, target, weight):
     """Replace the linear predictors ``z`` of one row by weighted derivatives; bound their norm."""
     if code != 3:
         if code == 2:
-            slope = _logistic(z[0], target)
-        elif code == 1:
-            slope = _huber(parameter, z[0], target)
+            slope = logistic(z[0], target)
         else:
-            slope = _squared(z[0], target)
+            slope = huber(parameter if code == 1 else np.inf, z[0], target)
         z[0] = slope * weight
         return abs(z[0])
     top = z[0]
@@ -183,12 +179,12 @@ def factors_of_one(
     z = scores[0]
     if code == 2:
         for q in range(m):
-            z[q] = _logistic(z[q], y[row_of(rows, first + q)])
+            z[q] = logistic(z[q], y[row_of(rows, first + q)])
     else:
         # The squared loss is a Huber loss that is never cut.
         most = parameter if code == 1 else np.inf
         for q in range(m):
-            z[q] = _huber(most, z[q], y[row_of(rows, first + q)])
+            z[q] = huber(most, z[q], y[row_of(rows, first + q)])
     for q in range(m):
         if weight.size:
             z[q] *= weight[row_of(rows, first + q)]

@@ -17,7 +17,7 @@ from skdp.kernels.threads import run_blocks
 __all__ = ["linear_scores"]
 
 CELLS = 2**22  # entries of X that come from a device at once; a choice, not tuned
-BLOCK = 2**17  # entries of X in a block that a thread takes; a choice, not tuned
+BLOCK = 2**16  # entries of X in a block that a thread takes; a choice, not tuned
 
 
 def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarray:
@@ -36,7 +36,8 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     if is_cupy(X):
         step = max(1, CELLS // max(1, X.shape[1]))
         for first in range(0, X.shape[0], step):
-            _add(X[first : first + step].get(), theta, out[first : first + step])
+            part = X[first : first + step].get()
+            _add_rows(part, 0, part.shape[0], theta, out[first : first + step])
         return out
     n, d = X.shape
     per_row = X.data.size / max(1, n) if hasattr(X, "indptr") else d

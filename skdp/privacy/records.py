@@ -28,7 +28,7 @@ from skdp.privacy.statistics.magnitude_counts import magnitude_counts
 from skdp.privacy.statistics.mean_gradient import mean_gradient
 from skdp.privacy.statistics.mean_losses import mean_losses
 from skdp.privacy.statistics.minimizer import ridge_minimizer
-from skdp.privacy.statistics.moments import second_moment
+from skdp.privacy.statistics.moments import predictions, second_moment
 from skdp.privacy.statistics.norm_counts import (
     gradient_norm_count,
     gradient_sup_norm_count,
@@ -446,7 +446,7 @@ class PrivateRecords:
 def _fitted(rows: Rows, theta: ArrayLike) -> NDArray[np.float64]:
     """What a linear model predicts for each record, from that record alone."""
     at = np.array(theta, dtype=np.float64)
-    fitted = rows.predictions(at[: rows.shape.n_features])
+    fitted = rows.predictions(at[: rows.shape.n_features], predictions)
     if rows.fit_intercept:
         with np.errstate(all="ignore"):
             fitted = fitted + rows.intercept_value * at[-1]

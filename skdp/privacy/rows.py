@@ -222,13 +222,15 @@ class Rows:
         """The same, or the standardized table."""
         return self.X if isinstance(self.X, StandardizedTable) else self.matrix
 
-    def predictions(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """X theta without the intercept: kept for the last theta, because a fit asks for it up to three times."""
-        from skdp.privacy.statistics.moments import predictions
-
+    def predictions(
+        self,
+        theta: NDArray[np.float64],
+        made: Callable[[Matrix | StandardizedTable, NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        """X theta by a function: kept for the last theta, because a fit asks for it up to three times."""
         kept = self._predicted.get(theta.tobytes())
         if kept is None:
-            kept = predictions(self.table, theta)
+            kept = made(self.table, theta)
             kept.setflags(write=False)
             self._predicted.clear()
             self._predicted[theta.tobytes()] = kept
@@ -410,7 +412,13 @@ def rows_from(
     if kind != "csr":
         # Some statistics would read columns as rows, and no bound on a record would hold.
         raise TypeError(f"X must be an array or CSR, got a matrix in {kind} format; call X.tocsr()")
+    for name, given in (("y", y), ("groups", groups), ("sample_weight", sample_weight)):
+        if given is not None and np.shape(given)[:1] != X.shape[:1]:
+            # Compiled loops have no bounds checks: they would read other memory.
+            raise ValueError(f"{name} must have one entry for each row of X")
     codes = None if groups is None else np.asarray(groups)
+    if codes is not None and (codes.ndim != 1 or codes.dtype.kind not in "iu" or codes.min() < 0):
+        raise ValueError("groups must be a vector of integer codes from 0")
     n_groups = None if codes is None else int(codes.max()) + 1
     return Rows(
         in_rows(X) if groups is not None or n_public is not None else X,

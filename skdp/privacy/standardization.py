@@ -67,6 +67,8 @@ class Standardization:
             raise ValueError(f"X has {X.shape[1]} features, the map has {self.center.size}")
         if issparse(X):
             return self._of_csr(X)
+        if X.dtype not in (np.float32, np.float64) or not X.dtype.isnative:
+            X = X.astype(np.float64)  # compiled loops read no other numbers
         numbers = np.stack([self.center, self.scale, self.low, self.high])
         return StandardizedTable(X, None, numbers)
 

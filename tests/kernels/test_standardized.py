@@ -99,7 +99,7 @@ def kernels(loss, groups, form="C", wild=True):
 def test_sums_are_those_of_the_copy(name, kind, threads, monkeypatch):
     monkeypatch.setenv("SKDP_NUM_THREADS", threads)
     monkeypatch.setattr("skdp.kernels.threads.SERIAL_WORK", 0)
-    monkeypatch.setattr(passes, "ROW_ENTRIES", 400)  # several blocks, and groups that do not fit
+    monkeypatch.setattr(passes, "MADE_ENTRIES", 400)  # several blocks, and groups that do not fit
     monkeypatch.setattr(passes, "COLUMN_ENTRIES", 400)
     loss = LOSSES[name]
     lazy, copied = kernels(loss, GROUPS[kind])

@@ -245,8 +245,10 @@ def _bins(edges: NDArray[np.float64]) -> Bins:
         scale = np.clip((cells - 3) / (high - low), 1e-300, 1e300)
         at = (edges - low[:, None]) * scale[:, None] + 1.0  # as in `_guess`
     some = ~np.isnan(edges)
-    at = np.clip(at, 0.0, cells - 1.0) + np.arange(len(edges))[:, None] * cells
-    own = np.bincount(at[some].astype(np.int64), minlength=len(edges) * cells).reshape(-1, cells)
+    # Cut to integers before the column's offset is added: the sum of floats could round up to the next cell.
+    at = np.where(some, np.clip(at, 0.0, cells - 1.0), 0.0).astype(np.int64)
+    at += np.arange(len(edges))[:, None] * cells
+    own = np.bincount(at[some], minlength=len(edges) * cells).reshape(-1, cells)
     start = (np.cumsum(own, axis=1) - own).astype(np.int32)
     beyond = np.full((len(edges), max(1, own.max())), np.nan)
     return np.hstack((edges, beyond)), np.column_stack((low, scale)), start

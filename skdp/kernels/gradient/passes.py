@@ -32,6 +32,8 @@ MOST_BLOCKS, FEW_BLOCKS = 64, 8
 # Entries of chosen rows that are copied together. Rows: as many as stay in the second-level cache. Columns: as
 # many as a batch has, because neighbours in a column lie in one line of the cache.
 ROW_ENTRIES, COLUMN_ENTRIES = 2**15, 2**20
+# Cells of a standardized table that are made together: half a megabyte, for a second-level cache of one.
+MADE_ENTRIES = 2**16
 
 
 def bounds(n: int, parts: int, index: int) -> tuple[int, int]:
@@ -182,7 +184,7 @@ class StandardizedPass(Pass):
 
     def __call__(self, lo: int, hi: int, *arguments: Any) -> None:
         table, y, weight = self.before
-        step = max(2, min(hi - lo, max(64, ROW_ENTRIES // max(1, table.shape[1]))))
+        step = max(2, min(hi - lo, max(64, MADE_ENTRIES // max(1, table.shape[1]))))
         buffer = np.empty((step, table.shape[1]))
         kept = arguments[:-1] if self.with_norms else arguments
         for start in range(lo, hi, step):

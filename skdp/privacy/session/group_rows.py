@@ -67,6 +67,8 @@ def _kept(rows: Rows, words: NDArray[np.int64], max_rows: int) -> Rows:
         groups=codes[chosen],
         weight=None if rows.weight is None else np.asarray(rows.weight)[chosen],
         _of_X={},
+        _predicted={},
         _of_y={},
         _norms={},
+        _of_groups={},
     )

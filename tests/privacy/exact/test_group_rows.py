@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+from skdp.losses import LogisticLoss
 from skdp.privacy import PrivacySession, PrivateRecords
 
 
@@ -41,3 +42,29 @@ def test_records_have_no_groups_to_limit():
         session(0, "record").limit_rows(PrivateRecords(np.eye(3), np.zeros(3)), 2)
     with pytest.raises(ValueError, match="max_rows"):
         kept(0, max_rows=0)
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["fresh", "after a statistic"])
+def test_limited_records_and_their_parents_share_no_order_of_rows(before):
+    # Rows of a group are sorted once a fit. The limited records have other rows at other places.
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 3)), rng.integers(0, 2, 400).astype(float)
+    groups, theta = rng.integers(0, 5, 400), np.array([0.3, -1.0, 2.0])
+    records = PrivateRecords(X, y, groups=groups)
+
+    def integers(of):
+        counts = of.magnitude_counts(-3, 3, adjacency="replace-one")
+        found = [
+            of.mean_gradient(LogisticLoss(), theta, 1.0),
+            counts,
+            of.class_counts(2, adjacency="replace-one"),
+        ]
+        found.append(of.predicted(theta).column_sums(0.0, 9.0))
+        return [np.array(one._value.on_grid(2.0**-20)) for one in found]
+
+    whole = integers(records) if before else integers(PrivateRecords(X, y, groups=groups))
+    few = session(1).limit_rows(records, 10)
+    rows = few._rows
+    alone = integers(PrivateRecords(rows.X, rows.y, groups=rows.groups))
+    for got, wanted in zip(integers(few) + integers(records), alone + whole, strict=True):
+        assert np.array_equal(got, wanted)

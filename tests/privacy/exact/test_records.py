@@ -360,3 +360,21 @@ def test_sparse_formats_whose_columns_could_be_read_as_rows_are_refused(containe
     with pytest.raises(TypeError, match=f"in {kind} format; call X.tocsr"):
         PrivateRecords(X.asformat(kind), np.zeros(6))
     assert PrivateRecords(X, np.zeros(6)).n_records == 6
+
+
+@pytest.mark.parametrize("name", ["y", "groups", "sample_weight"])
+@pytest.mark.parametrize("size", [2, 40])
+def test_a_vector_of_another_length_than_the_table_is_refused(name, size):
+    # Compiled loops have no bounds checks: with 40 groups of 5 rows they read 35 rows of other memory.
+    given = {"y": np.zeros(5), "groups": np.arange(5), "sample_weight": np.ones(5)}
+    given[name] = np.resize(given[name], size)
+    with pytest.raises(ValueError, match=f"{name} must have one entry for each row of X"):
+        PrivateRecords(np.ones((5, 3)), **given)
+
+
+@pytest.mark.parametrize(
+    "codes", [[0, 1, -1], [0.0, 1.0, 2.0], [True, False, True], [[0], [1], [2]]]
+)
+def test_groups_that_are_no_codes_are_refused(codes):
+    with pytest.raises(ValueError, match="integer codes from 0"):
+        PrivateRecords(np.ones((3, 2)), np.zeros(3), groups=np.array(codes))

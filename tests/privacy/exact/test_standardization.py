@@ -297,3 +297,14 @@ def test_a_window_of_one_point_makes_a_column_constant():
     X = np.array([[-1e300], [0.0], [math.nan], [7.0]])
     made = Standardization.make([0.5], 2.0, 3.5, 3.5)
     assert rows_of(PrivateRecords(X).standardized(made)).ravel().tolist() == [1.5, 1.5, 0.0, 1.5]
+
+
+@pytest.mark.parametrize("dtype", [">f8", "<f2", np.longdouble, np.int64])
+def test_numbers_that_compiled_loops_do_not_read_are_converted(dtype):
+    X = np.array([[1, 2], [3, -4], [0, 9]])
+    columns = Standardization.make([0.0, 1.0], [2.0, 3.0])
+    found, wanted = (
+        PrivateRecords(of, np.zeros(3)).standardized(columns).column_sums(0.0, 4.0)._value
+        for of in (X.astype(dtype), X.astype(np.float64))
+    )
+    assert np.array_equal(found.on_grid(2.0**-20), wanted.on_grid(2.0**-20))

@@ -257,9 +257,9 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     Returns
     -------
     float
-        With a relative error of about 1e-11, or 1e-8 with many pure releases. The smaller of "everything in
-        mu-GDP" and "Gaussian rows in mu-GDP plus the sum of the pure epsilons". With sampled rows by
-        dp-accounting, all others as one Gaussian of their mu: Poisson samples to about 1e-3.
+        With a relative error of about 1e-11, or 1e-8 with many pure releases; up to 1e-4 for a delta near 1. The
+        smaller of "everything in mu-GDP" and "Gaussian rows in mu-GDP plus the sum of the pure epsilons". With
+        sampled rows by dp-accounting, all others as one Gaussian of their mu: Poisson samples to about 1e-3.
 
     Raises
     ------
