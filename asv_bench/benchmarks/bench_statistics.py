@@ -1,7 +1,7 @@
 """Counting statistics beside NumPy's sum of the same cells, in one process and on one thread.
 
-Each ``track`` is the processor time of one statistic over that of ``X.sum()``, or of ``X.data.sum()`` for CSR: how
-many passes over the cells it costs.
+Each ``track`` is the processor time of one statistic over the time of ``X.sum()``, or of ``X.data.sum()`` for
+CSR: how many passes over the cells it costs.
 """
 
 from functools import cache

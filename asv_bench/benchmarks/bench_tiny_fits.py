@@ -40,7 +40,7 @@ class TinyFits:
         one_thread(lambda: self.ours().fit(self.X, self.y))
 
     def track_sklearn_ratio(self, estimator):
-        """Least processor time of our fit over that of scikit-learn's; less is faster."""
+        """Least processor time of our fit over the time of scikit-learn's fit; less is faster."""
         return ratio(
             lambda: self.ours().fit(self.X, self.y),
             lambda: self.reference().fit(self.X, self.y),

@@ -215,9 +215,7 @@ def encode_groups(groups: Collection[object], n_samples: int) -> NDArray[np.intp
     places = _places(labels)
     if places is None:
         return np.unique(labels, return_inverse=True)[1].reshape(-1)
-    seen = np.zeros(int(places.max()) + 1, dtype=bool)
-    seen[places] = True
-    return np.asarray((np.cumsum(seen) - 1)[places])
+    return np.asarray((np.cumsum(_seen(places)) - 1)[places])
 
 
 def distinct(given: ArrayLike) -> NDArray[np.int64]:
@@ -226,10 +224,15 @@ def distinct(given: ArrayLike) -> NDArray[np.int64]:
     places = _places(labels)
     if places is None:
         return np.unique(labels)
+    found = np.flatnonzero(_seen(places)) + int(labels.min())
+    return np.asarray(found.astype(labels.dtype))
+
+
+def _seen(places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which places from 0 to the largest one occur."""
     seen = np.zeros(int(places.max()) + 1, dtype=bool)
     seen[places] = True
-    found: NDArray[np.int64] = (np.flatnonzero(seen) + int(labels.min())).astype(labels.dtype)
-    return found
+    return seen
 
 
 def _places(given: ArrayLike) -> NDArray[np.int64] | None:

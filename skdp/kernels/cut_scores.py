@@ -14,7 +14,7 @@ from skdp.kernels.threads import run_blocks
 
 __all__ = ["csr_cut_scores", "dense_cut_scores"]
 
-ROWS = 2**14  # that a thread takes at once
+ROWS = 2**14  # rows of a block that a thread takes; a choice, not tuned
 RUN = 2048  # rows of a column-major table whose partial sums stay in the first cache
 
 
@@ -52,7 +52,12 @@ def dense_cut_scores(
 
 
 def csr_cut_scores(
-    X: Any, coef: np.ndarray, intercept: np.ndarray, fill: np.ndarray, ends: np.ndarray
+    X: Any,
+    coef: np.ndarray,
+    intercept: np.ndarray,
+    fill: np.ndarray,
+    ends: np.ndarray,
+    absent: np.ndarray,
 ) -> np.ndarray:
     """As `dense_cut_scores` for a CSR matrix; ``intercept`` holds what the cells that are not stored add.
 
@@ -62,10 +67,11 @@ def csr_cut_scores(
     coef, fill, ends : as in `dense_cut_scores`
     intercept : ndarray of shape (n_outputs,)
         The score of a row that stores nothing.
+    absent : ndarray of shape (d,)
+        What a cell that is not stored is cut to.
     """
     out = np.empty((X.shape[0], len(coef)))
     low, high = ends
-    absent = low.clip(0.0, None) + high.clip(None, 0.0)
     numbers = tuple(
         np.ascontiguousarray(part, dtype=np.float64) for part in (coef.T, low, high, fill, absent)
     )

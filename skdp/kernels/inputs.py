@@ -17,6 +17,7 @@ __all__ = [
     "csr_parts",
     "frozen",
     "group_rows",
+    "members_of",
     "on_host",
     "sorted_groups",
     "usable",
@@ -158,6 +159,15 @@ def sorted_groups(groups: NDArray[np.int64]) -> GroupRows:
 
     starts = np.concatenate(([0], np.cumsum(np.bincount(groups))))
     return GroupRows(rows_by_group(frozen(np.asarray(groups)), frozen(starts)), starts)
+
+
+def members_of(order: Any, starts: Any, groups: Any) -> tuple[Any, Any]:
+    """Return the rows of the chosen groups, group by group, and where each of these starts."""
+    first = starts[groups]
+    sizes = starts[groups + 1] - first
+    ends = np.zeros(len(groups) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=ends[1:])
+    return order[np.repeat(first - ends[:-1], sizes) + np.arange(ends[-1])], ends
 
 
 def usable(X: Any) -> Any:

@@ -4,13 +4,13 @@ Terms are added in blocks of 128: eight partial sums, term j in sum j mod 8, are
 fewer than eight, follow one by one. (Up to 128 terms this is NumPy's order.) So the bits of a sum depend on its
 terms alone: not on the processor, nor on the row's place.
 
-Each function is one body: numba counts references to a view that it hands to another function, and counting costs
-as much as reading a row of 50 numbers.
+The sum is one body that takes tables and numbers of rows. numba counts references to a view that it hands to
+another function, and counting costs as much as reading a row of 50 numbers.
 """
 
 import numpy as np
 
-from skdp.kernels.numba_jit import jit
+from skdp.kernels.numba_jit import inner_jit, jit
 
 __all__ = ["sum_of_products", "sum_of_squares"]
 
@@ -21,9 +21,10 @@ BLOCK = U(128)  # terms that are added in eight partial sums; NumPy's number
 
 
 @jit
-def sum_of_products(X, i, w, size):
-    """Sum of the products of the first ``size`` terms of row i and of a vector."""
-    x, n, j, total = X[i], U(size), U0, 0.0
+def sum_of_products(X, i, W, k, size):
+    """Sum of the products of the first ``size`` terms of row i of X and row k of W."""
+    x, w = X[i], W[k]
+    n, j, total = U(size), U0, 0.0
     while j + U8 <= n:
         last = min(n, j + BLOCK)
         a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
@@ -44,25 +45,7 @@ def sum_of_products(X, i, w, size):
     return total
 
 
-@jit
+@inner_jit
 def sum_of_squares(X, i, size):
     """Sum of the squares of the first ``size`` terms of row i."""
-    x, n, j, total = X[i], U(size), U0, 0.0
-    while j + U8 <= n:
-        last = min(n, j + BLOCK)
-        a0 = a1 = a2 = a3 = a4 = a5 = a6 = a7 = 0.0
-        while j + U8 <= last:
-            a0 += x[j] * x[j]
-            a1 += x[j + U1] * x[j + U1]
-            a2 += x[j + U2] * x[j + U2]
-            a3 += x[j + U3] * x[j + U3]
-            a4 += x[j + U4] * x[j + U4]
-            a5 += x[j + U5] * x[j + U5]
-            a6 += x[j + U6] * x[j + U6]
-            a7 += x[j + U7] * x[j + U7]
-            j += U8
-        total += ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
-    while j < n:
-        total += x[j] * x[j]
-        j += U1
-    return total
+    return sum_of_products(X, i, X, i, size)

@@ -2,7 +2,7 @@
 
 Privacy: a row's vector is a function of its scores, its label and released numbers. Every number of it is made by
 operations that are rounded one by one, in an order that only the number of classes decides. Probabilities come
-from `skdp.kernels.rows`, which calls no mathematical library. So the bits do not depend on the row's place.
+from `skdp.kernels.rows`, which calls no mathematical library. The bits do not depend on the row's place.
 """
 
 import math
@@ -15,8 +15,10 @@ from skdp.kernels.rows import decay
 
 __all__ = ["binary_vectors", "multinomial_vectors"]
 
-FARTHEST_LOGIT = 40.0  # of a score: probabilities of larger ones are 0 or 1
-LOWEST_LOGIT = 80.0  # below the largest one: a smaller probability counts as this one
+FARTHEST_LOGIT = 40.0  # logits are cut here: probabilities beyond are 0 or 1 in float64
+LOWEST_LOGIT = (
+    80.0  # logits are cut this far below the largest one: probabilities beyond are below 2e-35
+)
 
 
 @jit
@@ -65,7 +67,7 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
     With a ``last_slope`` > 0 the vector has no curvature, and its last entry has this weight.
     """
     k, shifts = scores.shape[1], intercepts.size
-    table, one = np.empty((3, k)), np.ones(k)
+    table = np.ones((4, k))  # the last row stays: products with it are terms
     u, p, weighted = table[0], table[1], table[2]
     for i in range(scores.shape[0]):
         v = out[i]
@@ -78,12 +80,12 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
         for c in range(k):
             u[c] /= size
             p[c] = decay(min(top - p[c], LOWEST_LOGIT))
-        total = sum_of_products(table, 1, one, k)
+        total = sum_of_products(table, 1, table, 3, k)
         for c in range(k):
             p[c] /= total
             weighted[c] = p[c] * u[c]
-        mean, label = sum_of_products(table, 2, one, k), np.int64(y[i])
-        second = sum_of_products(table, 2, u, k)
+        mean, label = sum_of_products(table, 2, table, 3, k), np.int64(y[i])
+        second = sum_of_products(table, 2, table, 0, k)
         for c in range(k):
             r = p[c] - 1.0 if c == label else p[c]
             if shifts:
@@ -91,7 +93,7 @@ def multinomial_vectors(scores, y, scale, intercepts, slope, far, length, last_s
             one_of_r = r * u[c]
             weighted[c] = weighted[c] - p[c] * mean
             u[c] = one_of_r
-        v[shifts] = sum_of_products(table, 0, one, k)
+        v[shifts] = sum_of_products(table, 0, table, 3, k)
         if last_slope > 0.0:
             v[shifts] *= last_slope
             continue

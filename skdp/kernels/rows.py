@@ -82,6 +82,7 @@ def decay(t):
 
 @inner_jit
 def logistic(score, target):
+    """Derivative of the logistic loss, p - y."""
     tail = decay(abs(score))
     value = 1.0 / (1.0 + tail)
     if score < 0.0:
@@ -151,20 +152,7 @@ def factors(
         w = weight[i] if weight.size else 1.0
         size = derivatives(code, parameter, scores[:, q], y[i], w)
         squares[q] = size * (np.sqrt(squares[q]) + slack)
-    if mode == PLAIN:
-        return True
-    if mode == NORMS:
-        for q in range(m):
-            norms[row_of(rows, first + q)] = squares[q]
-        return True
-    kept = 0
-    for q in range(m):
-        squares[q] = clip_scale(squares[q], limit, inverse_unit)
-        kept += squares[q] > 0.0
-    for k in range(scores.shape[0]):
-        for q in range(m):
-            scores[k, q] = scores[k, q] * squares[q] if squares[q] > 0.0 else 0.0
-    return kept == m
+    return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
 
 
 @inner_jit
@@ -181,7 +169,6 @@ def factors_of_one(
         for q in range(m):
             z[q] = logistic(z[q], y[row_of(rows, first + q)])
     else:
-        # The squared loss is a Huber loss that is never cut.
         most = parameter if code == 1 else np.inf
         for q in range(m):
             z[q] = huber(most, z[q], y[row_of(rows, first + q)])
@@ -189,6 +176,12 @@ def factors_of_one(
         if weight.size:
             z[q] *= weight[row_of(rows, first + q)]
         squares[q] = abs(z[q]) * (np.sqrt(squares[q]) + slack)
+    return _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms)
+
+
+@inner_jit
+def _clipped(scores, squares, rows, first, m, limit, inverse_unit, mode, norms):
+    """Multiply the derivatives of a block by the scale of each row, whose bound on the norm ``squares`` holds."""
     if mode == PLAIN:
         return True
     if mode == NORMS:
@@ -199,5 +192,7 @@ def factors_of_one(
     for q in range(m):
         squares[q] = clip_scale(squares[q], limit, inverse_unit)
         kept += squares[q] > 0.0
-        z[q] = z[q] * squares[q] if squares[q] > 0.0 else 0.0
+    for k in range(scores.shape[0]):
+        for q in range(m):
+            scores[k, q] = scores[k, q] * squares[q] if squares[q] > 0.0 else 0.0
     return kept == m

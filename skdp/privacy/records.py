@@ -6,7 +6,6 @@ statistic is a function of `skdp.privacy.statistics`, with its proof; the method
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -157,7 +156,7 @@ class PrivateRecords:
             X, y, groups=codes, sample_weight=None, fit_intercept=fit_intercept,
             intercept_value=intercept_value, n_public=shape.n_public, n_classes=shape.n_classes,
         )  # fmt: skip
-        return cls._of(replace(rows, shape=shape))
+        return cls._of(rows.derived(shape=shape))
 
     @property
     def shape(self) -> PublicShape:

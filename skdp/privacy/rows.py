@@ -6,7 +6,16 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, NoReturn, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+)
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +37,19 @@ __all__ = ["Rows", "beside"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Changes(TypedDict, total=False):
+    """Fields of `Rows` that a derivation may change."""
+
+    X: Matrix | StandardizedTable
+    y: ArrayLike | None
+    groups: NDArray[np.int64]
+    weight: ArrayLike | None
+    fit_intercept: bool
+    intercept_value: float
+    averages: bool
+    shape: PublicShape
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -80,13 +102,30 @@ class Rows:
 
     # ---------------------------------------------------------------- rows from rows
 
+    def derived(self, **changes: Unpack[Changes]) -> "Rows":
+        """The same records but for these fields. What is kept and depends on one of them is not taken along.
+
+        Every derivation comes through here: a sorted order of other rows would read beyond these.
+        """
+        others = "X" in changes
+        in_kernels = bool(changes.keys() & {"X", "y", "weight", "groups"})
+        return replace(
+            self,
+            **changes,
+            _of_X={} if others else self._of_X,
+            _predicted={} if others else self._predicted,
+            _of_y={} if in_kernels else self._of_y,
+            _norms={},
+            _of_groups={} if "groups" in changes else self._of_groups,
+        )
+
     def with_intercept(self, value: float) -> "Rows":
         """The same records with another constant as the intercept's feature."""
-        return replace(self, intercept_value=float(value), _norms={})
+        return self.derived(intercept_value=float(value))
 
     def with_targets(self, y: NDArray[np.float64]) -> "Rows":
         """The same features with other targets."""
-        return replace(self, y=y, _of_y={}, _norms={})
+        return self.derived(y=y)
 
     def shortened(self, row_norm: float) -> "Rows":
         """The same records; a row that is longer than ``row_norm``, without the intercept, is scaled to it."""
@@ -94,7 +133,7 @@ class Rows:
         with np.errstate(all="ignore"):  # a warning would tell of a value
             factor = np.where(norms > row_norm, row_norm / norms, 1.0)
             few = times_rows(self.matrix, factor)
-        return replace(self, X=few, _of_X={}, _predicted={}, _of_y={}, _norms={})
+        return self.derived(X=few)
 
     def restricted(self, features: ArrayLike) -> "Rows":
         """The same records with some columns only."""
@@ -106,21 +145,19 @@ class Rows:
             few = few[:, beside(few, chosen)]
             few = in_rows(few) if self.shape.n_records is None else few
         shape = self.shape.with_features(few.shape[1])
-        return replace(self, X=few, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
+        return self.derived(X=few, shape=shape)
 
     def standardized(self, columns: Standardization) -> "Rows":
         """The same records with centred and scaled features, in float64 and the host's memory; X is not copied."""
         few = columns.of(self.matrix)
         shape = replace(self.shape, dtype="float64", device="cpu")
-        return replace(self, X=few, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
+        return self.derived(X=few, shape=shape)
 
     def of_targets(self) -> "Rows":
         """The same records with their targets as the only feature, and no targets."""
         column = self.targets_less(0.0).reshape(-1, 1)
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
-        return replace(
-            self, X=column, y=None, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={}
-        )
+        return self.derived(X=column, y=None, shape=shape)
 
     def averaged(self, norm: float, *, squared: bool = False) -> "Rows":
         """The same records with weights: a long row weighs ``norm`` / its norm, or the square; groups share 1."""
@@ -133,7 +170,7 @@ class Rows:
                 weight = np.where(long > norm, norm / long, 1.0)
                 weight = weight**2 if squared else weight
             weight = weight if share is None else weight * share
-        return replace(self, weight=weight, averages=self.groups is not None, _of_y={}, _norms={})
+        return self.derived(weight=weight, averages=self.groups is not None)
 
     def kernel_norms(self, *, fit_intercept: bool) -> NDArray[np.float64]:
         """Norm of every row, with the intercept's feature or without: a function of this row alone."""
@@ -152,7 +189,7 @@ class Rows:
         """The same records and targets with one feature, their prediction in place of all others."""
         shape = replace(self.shape, n_features=1, container="dense", dtype="float64", device="cpu")
         column = np.ascontiguousarray(scores, dtype=np.float64)[:, None]
-        return replace(self, X=column, shape=shape, _of_X={}, _predicted={}, _of_y={}, _norms={})
+        return self.derived(X=column, shape=shape)
 
     def scored(self, theta: NDArray[np.float64], less: NDArray[np.float64]) -> "Rows":
         """Rows whose features are linear predictors, and of which a group adds its mean."""
@@ -173,19 +210,18 @@ class Rows:
         balance, weight = None if self.averages else self.balance(), on_host(self.weight)
         if balance is not None:
             weight = balance if weight is None else balance * np.asarray(weight, dtype=np.float64)
-        made = replace(
-            self, X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
-            intercept_value=1.0, averages=self.groups is not None,
-            shape=replace(
-                self.shape, n_features=features.shape[1], container="dense", dtype="float64",
-                device="cpu",
-            ),
-            _of_X={}, _predicted={}, _of_y={}, _norms={},
+        shape = replace(
+            self.shape, n_features=features.shape[1], container="dense", dtype="float64",
+            device="cpu",
+        )  # fmt: skip
+        made = self.derived(
+            X=features, y=on_host(self.y), weight=weight, fit_intercept=fit_intercept,
+            intercept_value=1.0, averages=self.groups is not None, shape=shape,
         )  # fmt: skip
         return made.by_group()
 
     def by_group(self) -> "Rows":
-        """The same host's rows, group by group."""
+        """Rows in the host's memory, sorted by group; a group's rows keep their order."""
         members = self.members()
         if members is None or self.groups is None:
             return self
@@ -193,11 +229,9 @@ class Rows:
         if bool((order[1:] > order[:-1]).all()):
             return self
         y, weight = (None if v is None else np.asarray(v)[order] for v in (self.y, self.weight))
-        together = members._replace(order=np.arange(order.size))
-        return replace(
-            self, X=self.matrix[order], y=y, weight=weight, groups=self.groups[order],
-            _of_X={}, _predicted={}, _of_y={}, _norms={}, _of_groups={"members": together},
-        )  # fmt: skip
+        made = self.derived(X=self.matrix[order], y=y, weight=weight, groups=self.groups[order])
+        made._of_groups["members"] = members._replace(order=np.arange(order.size))
+        return made
 
     # ---------------------------------------------------------------- what statistics ask for
 

@@ -5,7 +5,7 @@ import pytest
 
 from skdp.kernels import gradient_kernel, linear_scores
 from skdp.kernels.gradient import passes
-from skdp.kernels.ordered_sums import sum_of_products, sum_of_squares
+from skdp.kernels.ordered_sums import sum_of_products
 from skdp.kernels.standardized import StandardizedTable
 from skdp.losses import HuberLoss, LogisticLoss, MultinomialLoss, SquaredLoss
 from skdp.privacy.standardization import Standardization
@@ -154,9 +154,9 @@ def test_up_to_128_terms_are_added_in_numpy_s_order(size):
         rng.normal(size=(20, size)) * np.exp(4 * rng.normal(size=(20, size))),
         rng.normal(size=size),
     )
-    squares = [sum_of_squares(X, i, size) for i in range(20)]
+    squares = [sum_of_products(X, i, X, i, size) for i in range(20)]
     np.testing.assert_array_equal(squares, np.add.reduce(X * X, axis=1))
-    products = [sum_of_products(X, i, w, size) for i in range(20)]
+    products = [sum_of_products(X, i, w[None], 0, size) for i in range(20)]
     np.testing.assert_array_equal(products, np.add.reduce(X * w, axis=1))
 
 
@@ -170,7 +170,7 @@ def test_more_terms_are_added_in_blocks_of_128(size):
             total += np.add.reduce(row[first : min(first + 128, whole)])
         for term in row[whole:]:
             total += term
-        assert sum_of_squares(X, i, size) == total
+        assert sum_of_products(X, i, X, i, size) == total
 
 
 def test_a_map_needs_as_many_columns():

@@ -1,7 +1,7 @@
 """Counts by column and place: the octave of a cell's magnitude, or its bin between increasing edges.
 
 Tables have two more places a column than are returned: place 0 for cells that count nowhere or lie below the
-edges, and the last one for cells above them. So no loop has a branch on whether a cell counts.
+edges, and the last one for cells above them. No loop then has a branch on whether a cell counts.
 """
 
 from typing import Any
@@ -209,8 +209,8 @@ def _guess(x, low, scale, cells):
 def _search(x, edges, guesses, start, j, count):
     """Place of a cell by its bin: the number of edges that are at most x.
 
-    Edges whose guess is smaller than that of x lie below x, and edges whose guess is larger lie above it, because
-    a guess never falls. The others are compared with x, by a binary search whose number of steps follows from
+    Edges with a smaller guess than x lie below x, and edges with a larger guess lie above it, because a guess
+    never falls. The others are compared with x, by a binary search whose number of steps follows from
     the edges alone. So the number is exact whatever the guess is. NaN is at least as large as no edge, and no
     number is as large as the NaN that stand after the last edge, as many as the search may look at.
     """
@@ -243,7 +243,7 @@ def _bins(edges: NDArray[np.float64]) -> Bins:
     cells = 2 * edges.shape[1] + 2
     with np.errstate(all="ignore"):
         scale = np.clip((cells - 3) / (high - low), 1e-300, 1e300)
-        at = (edges - low[:, None]) * scale[:, None] + 1.0  # as in `_guess`
+        at = (edges - low[:, None]) * scale[:, None] + 1.0  # the same operations as in `_guess`
     some = ~np.isnan(edges)
     # Cut to integers before the column's offset is added: the sum of floats could round up to the next cell.
     at = np.where(some, np.clip(at, 0.0, cells - 1.0), 0.0).astype(np.int64)

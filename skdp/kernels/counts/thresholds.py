@@ -89,7 +89,7 @@ def _inside(x, at, center, absolute):
 
 @jit
 def _rows(cells, at, center, absolute, total):
-    """Cells of whole rows, one after another; the numbers and ``total`` are those of the cells of some rows."""
+    """Cells of whole rows, one after another; numbers and ``total`` repeat the columns for some rows."""
     for first in range(0, cells.size, total.size):
         some = cells[first : first + total.size]
         for c in range(some.size):

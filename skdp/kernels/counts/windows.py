@@ -108,7 +108,7 @@ def _value(x, center, reach, around, squares):
 
 @jit
 def _rows(cells, center, reach, around, squares, scale, total):
-    """Cells of whole rows, one after another; the windows and ``total`` are those of the cells of some rows."""
+    """Cells of whole rows, one after another; windows and ``total`` repeat the columns for some rows."""
     for first in range(0, cells.size, total.size):
         some = cells[first : first + total.size]
         for c in range(some.size):

@@ -17,7 +17,7 @@ import numpy as np
 from skdp.kernels.gpu.source import OPTIONS, cuda_source
 from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.clipped_sums import NO_MASK
-from skdp.kernels.gradient.passes import members
+from skdp.kernels.inputs import members_of
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 
 __all__ = ["GpuGradientKernel", "gpu_gradient_kernel", "gradient_program"]
@@ -79,7 +79,7 @@ class GpuGradientKernel(GradientKernel):
         mask = self._check_mask(None if mask is None else cp.asnumpy(mask))
         rows = self._check_rows(rows)
         if rows is not None and self._starts is not None:
-            rows = members(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
+            rows = members_of(cp.asnumpy(self._order), cp.asnumpy(self._starts), rows)[0]
         plain = cp.zeros(self.shape)
         self._sums(theta, mask, rows, 0.0, 1.0, PLAIN, plain=plain)
         return cp.asnumpy(plain)

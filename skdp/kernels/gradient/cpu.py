@@ -22,10 +22,9 @@ from skdp.kernels.gradient.passes import (
     StandardizedPass,
     Total,
     bounds,
-    members,
     run_units,
 )
-from skdp.kernels.inputs import csr_parts, frozen
+from skdp.kernels.inputs import csr_parts, frozen, members_of
 from skdp.kernels.protocols import Floats, Integers, Mask, Rows
 from skdp.kernels.rows import NORMS, PLAIN, ROUNDED
 from skdp.kernels.threads import run_blocks
@@ -68,7 +67,7 @@ class CpuKernel(GradientKernel):
         mask = self._check_mask(mask)
         rows = self._check_rows(rows)
         if rows is not None and self._starts is not None:
-            rows = members(self._order, self._starts, rows)[0]
+            rows = members_of(self._order, self._starts, rows)[0]
         run = self._pass("sums", rows, False)
         theta = self._layout(theta, run.shape)
         arguments = (theta, mask, *self._constants, 0.0, 1.0, PLAIN)
@@ -178,7 +177,7 @@ class CpuKernel(GradientKernel):
         """Rows in the order of the chosen groups, and where each group starts."""
         if rows is None:
             return self._order, self._starts
-        return members(self._order, self._starts, rows)
+        return members_of(self._order, self._starts, rows)
 
 
 class DenseKernel(CpuKernel):
@@ -191,52 +190,52 @@ class DenseKernel(CpuKernel):
         self._X = X
 
     def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        by_rows, by_columns, by_groups = _dense_passes(kind)
         before: tuple[Any, ...] = (self._X, self._y, self._weight)
         shape = (self.n_outputs, self.shape[0])
         cost = 2.0 * self.n_features * self.n_outputs
-        if by_group:
-            order, starts = self._groups(rows)
-            held = GRADIENTS[kind] * self.n_outputs
-            kind_of_pass = Pass if self._X.flags.c_contiguous else GroupGatherPass
-            return kind_of_pass(
-                by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
-                (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
-            )  # fmt: skip
-        n = self.n_rows if rows is None else len(rows)
+        if not by_group:
+            n = self.n_rows if rows is None else len(rows)
+            return self._row_pass(kind, before, rows, n, shape, cost * n)
+        order, starts = self._groups(rows)
+        held = GRADIENTS[kind] * self.n_outputs
+        return self._group_pass(
+            _dense_passes(kind)[2], (*before, order, starts), len(starts) - 1, shape,
+            cost * len(order), (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
+        )  # fmt: skip
+
+    def _group_pass(self, *arguments: Any) -> Pass:
+        """The pass over groups, in the memory order of X."""
+        return (Pass if self._X.flags.c_contiguous else GroupGatherPass)(*arguments)
+
+    def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
+        """The pass over rows, in the memory order of X."""
+        by_rows, by_columns, _ = _dense_passes(kind)
         if not self._X.flags.c_contiguous:
             by_rows = by_columns
         elif kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
 
-            return Pass(dense_rows, (*before, rows), n, shape, cost * n)
+            return Pass(dense_rows, (*before, rows), *size)
         if rows is None:
-            return Pass(by_rows, before, n, shape, cost * n)
-        return GatherPass(by_rows, before, rows, shape, cost * n)
+            return Pass(by_rows, before, *size)
+        n, *rest = size
+        return GatherPass(by_rows, before, rows, *rest)
 
 
 class StandardizedKernel(DenseKernel):
     """A table that is standardized while it is read: its blocks are rows in C order."""
 
-    def _pass(self, kind: str, rows: Rows, by_group: bool) -> Pass:
-        function, _, by_groups = _dense_passes(kind)
-        before: tuple[Any, ...] = (self._X, self._y, self._weight)
-        shape = (self.n_outputs, self.shape[0])
-        cost = 2.0 * self.n_features * self.n_outputs
-        if by_group:
-            order, starts = self._groups(rows)
-            held = GRADIENTS[kind] * self.n_outputs
-            return StandardizedGroupPass(
-                by_groups, (*before, order, starts), len(starts) - 1, shape, cost * len(order),
-                (lambda: (np.zeros((held, shape[1])),)) if held else tuple,
-            )  # fmt: skip
-        n = self.n_rows if rows is None else len(rows)
+    def _group_pass(self, *arguments: Any) -> Pass:
+        return StandardizedGroupPass(*arguments)
+
+    def _row_pass(self, kind: str, before: tuple[Any, ...], rows: Rows, *size: Any) -> Pass:
+        function = _dense_passes(kind)[0]
         tail: tuple[Any, ...] = ()
         if kind == "sums" and self.n_outputs == 1:
             from skdp.kernels.gradient.dense_rows import dense_rows
 
             function, tail = dense_rows, (None,)
-        return StandardizedPass(function, before, rows, tail, kind == "sums", n, shape, cost * n)
+        return StandardizedPass(function, before, rows, tail, kind == "sums", *size)
 
 
 class SparseKernel(CpuKernel):

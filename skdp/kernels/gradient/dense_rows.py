@@ -448,7 +448,7 @@ def dense_groups(
                 add_row(v, k, X, i, z[k, q], d, True)
                 if p > d:
                     v[k, d] += z[k, q] * kappa
-    for last in range(g, hi):  # of the last rows, and groups without rows
+    for last in range(g, hi):  # the group that is open still, and groups without rows after it
         add_group(v, mask, limit, inverse_unit, mode, acc, norms, last)
         v[:] = 0.0
 

@@ -20,7 +20,6 @@ __all__ = [
     "StandardizedPass",
     "Total",
     "bounds",
-    "members",
     "run_units",
 ]
 
@@ -39,15 +38,6 @@ MADE_ENTRIES = 2**16
 def bounds(n: int, parts: int, index: int) -> tuple[int, int]:
     """First and last of the units of a part."""
     return n * index // parts, n * (index + 1) // parts
-
-
-def members(order: Any, starts: Any, groups: Any) -> tuple[Any, Any]:
-    """Rows of the chosen groups, group by group, and where each of these starts."""
-    first = starts[groups]
-    sizes = starts[groups + 1] - first
-    ends = np.zeros(len(groups) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=ends[1:])
-    return order[np.repeat(first - ends[:-1], sizes) + np.arange(ends[-1])], ends
 
 
 class Pass:

@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from skdp.linear_model.front.shares import gaussian_mu
-from skdp.privacy import PublicShape
+from skdp.privacy import PublicShape, accounting
 
 __all__ = ["Choice", "choose", "only_a_constant", "only_frequencies", "relative_noise"]
 
@@ -37,7 +36,7 @@ class Choice:
 
 def relative_noise(shape: PublicShape, epsilon: float, delta: float) -> float:
     """Size of the noise of a released Gram matrix against its eigenvalues: ``(d + 1)^1.5 / (n mu)``."""
-    mu = gaussian_mu(epsilon, delta)
+    mu = accounting.gaussian_mu(epsilon, delta)
     return float((shape.n_features + 1) ** 1.5 / (shape.n_units * mu))
 
 
@@ -80,9 +79,11 @@ def choose(
 
 def only_a_constant(shape: PublicShape, epsilon: float, delta: float) -> bool:
     """Whether so few records leave a regression with an intercept a constant only; public numbers decide."""
-    return shape.n_units * gaussian_mu(epsilon, delta) < FEW + EACH * shape.n_features
+    return shape.n_units * accounting.gaussian_mu(epsilon, delta) < FEW + EACH * shape.n_features
 
 
 def only_frequencies(shape: PublicShape, epsilon: float, delta: float) -> bool:
     """Whether so few records leave a classification the frequencies only; public numbers decide."""
-    return math.sqrt(shape.n_features + 1) > HOPELESS * shape.n_units * gaussian_mu(epsilon, delta)
+    return math.sqrt(shape.n_features + 1) > HOPELESS * shape.n_units * accounting.gaussian_mu(
+        epsilon, delta
+    )

@@ -17,11 +17,11 @@ from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.choice import only_frequencies
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_classes
-from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
 from skdp.losses import Loss
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["moment_classification"]
 
@@ -44,7 +44,7 @@ CLEAN, MANY = 0.2, 700.0
 BENT = 0.3  # part of a squared step that the next gradient is expected to correct
 
 
-@one_blas_thread()  # of the decompositions, too
+@one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_classification(
     session: PrivacySession,
     records: PrivateRecords,
@@ -72,7 +72,7 @@ def moment_classification(
         Its theta is in the user's units.
     """
     shares = Shares(session)
-    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     alpha = min(alpha, STRONGEST)
     if only_frequencies(records.shape, session.epsilon, session.delta):
         frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
@@ -111,7 +111,7 @@ def _plan_recalibration(
 ) -> Recalibration | None:
     """Plan the recalibration of the scores, where n mu and the number of seen columns say that it helps."""
     session = shares.session
-    mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if mass < MANY or rows.n_parameters**1.5 > CLEAN * mass:
         return None
     # A penalty that the user asked for makes coefficients small on purpose.

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.linear_model.front.octaves import HIGH, LOW, SURELY, highest_octaves
-from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.windows import NARROW, narrowed, released_spread
-from skdp.privacy import PrivateRecords, Standardization
+from skdp.privacy import PrivateRecords, Standardization, accounting
 
 __all__ = ["ColumnWindows", "Columns", "released_windows", "standardize"]
 
@@ -422,7 +422,7 @@ def _zoom(
 ) -> None:
     """Move the windows of columns that are far from 0 to where their records are, within public ends."""
     session, n = shares.session, records.n_units
-    mass, left = n * gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
+    mass, left = n * accounting.gaussian_mu(session.epsilon, session.delta), ZOOM_PARTS[0] * ZOOM
     if 2.0 * math.sqrt(far.size / left) > CLEAR * mass:
         return
     few, wide = records.restricted(far), columns.reach[far]

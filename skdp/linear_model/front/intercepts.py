@@ -9,9 +9,9 @@ import math
 import numpy as np
 from scipy.special import expit, softmax
 
-from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.shares import Shares
 from skdp.losses import Loss
-from skdp.privacy import PrivateRecords, factor
+from skdp.privacy import PrivateRecords, accounting, factor
 
 __all__ = ["SHARE", "corrected", "is_worth"]
 
@@ -24,7 +24,7 @@ LARGEST = 2.0  # largest change of an intercept
 def is_worth(shares: Shares, rows: PrivateRecords, loss: Loss) -> bool:
     """Whether the noise of the correction is small enough; public numbers decide."""
     session = shares.session
-    mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     return factor(session.adjacency) * loss.lipschitz / (mass * math.sqrt(SHARE)) < WORTH
 
 

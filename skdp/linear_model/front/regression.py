@@ -18,13 +18,13 @@ from skdp.linear_model.front.choice import only_a_constant
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
-from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.slopes import released_slope, slope_share
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.front.targets import KEY, TargetWindow, released_target_range
 from skdp.linear_model.front.windows import released_spread
 from skdp.losses import SquaredLoss
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["moment_regression"]
 
@@ -66,7 +66,7 @@ LAST_LOOKS = 3  # where nothing is found: none of them takes more than the large
 FEW_BOUND = 0.8  # of the distances from the centre in the mean, over the range
 
 
-@one_blas_thread()  # of the decompositions, too
+@one_blas_thread()  # decompositions would wait for each other beside busy processes
 def moment_regression(
     session: PrivacySession,
     records: PrivateRecords,
@@ -91,7 +91,7 @@ def moment_regression(
         Its theta is in the user's units.
     """
     shares = Shares(session)
-    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     if records.fit_intercept and only_a_constant(records.shape, session.epsilon, session.delta):
         return _constant(shares, records, y_bounds)
     columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
@@ -278,7 +278,7 @@ def _constant(
     shares: Shares, records: PrivateRecords, y_bounds: tuple[float, float] | None
 ) -> Solution:
     """A constant model: the released mean of the targets."""
-    mass = records.n_units * gaussian_mu(shares.session.epsilon, shares.session.delta)
+    mass = records.n_units * accounting.gaussian_mu(shares.session.epsilon, shares.session.delta)
     of_range = min(FEW_RANGE[1], max(FEW_RANGE[0], (FEW_MASS / mass) ** 2))
     window = released_target_range(shares, records, of_range, y_bounds)
     if not window.reach:

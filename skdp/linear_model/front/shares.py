@@ -1,16 +1,8 @@
 """Shares of the budget that a method gives out as it goes, some of them by what it has released."""
 
-from functools import lru_cache
+from skdp.privacy import GaussianPlan, PrivacySession
 
-from skdp.privacy import GaussianPlan, PrivacySession, accounting
-
-__all__ = ["Shares", "gaussian_mu"]
-
-
-@lru_cache(maxsize=64)
-def gaussian_mu(epsilon: float, delta: float) -> float:
-    """`skdp.privacy.accounting.gaussian_mu`, which a fit asks for several times with the same numbers."""
-    return accounting.gaussian_mu(epsilon, delta)
+__all__ = ["Shares"]
 
 
 class Shares:

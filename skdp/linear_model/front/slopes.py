@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from skdp.linear_model.front.shares import Shares, gaussian_mu
-from skdp.privacy import PrivateRecords
+from skdp.linear_model.front.shares import Shares
+from skdp.privacy import PrivateRecords, accounting
 
 __all__ = ["released_slope", "slope_share"]
 
@@ -28,7 +28,7 @@ SURELY, TOO_STEEP = 1.5, 0.9
 def slope_share(shares: Shares, records: PrivateRecords) -> float:
     """Share of mu^2 for the slope; 0 where units are few. Public."""
     session = shares.session
-    mass = records.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = records.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     return min(LARGEST, max(LEAST, (MASS / mass) ** 2)) if mass >= ENOUGH else 0.0
 
 
@@ -57,7 +57,7 @@ def released_slope(
     session, d = shares.session, rows.n_features
     only = theta.copy()
     only[d:] = 0.0
-    mass = rows.n_units * gaussian_mu(session.epsilon, session.delta)
+    mass = rows.n_units * accounting.gaussian_mu(session.epsilon, session.delta)
     reaches = min(REACHES[1], max(REACHES[0], math.sqrt(NOISE * mass * math.sqrt(share) / 2.0)))
     bound, clip = reaches * spread, reaches * deviation
     constant = spread if rows.fit_intercept else 0.0

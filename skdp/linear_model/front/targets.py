@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp.linear_model.front.octaves import HIGH, LOW, NEAR, SURELY, posterior_of_tops
-from skdp.linear_model.front.shares import Shares, gaussian_mu
+from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.windows import LAST, NARROW, Spread, narrowed, released_spread
-from skdp.privacy import PrivateRecords
+from skdp.privacy import PrivateRecords, accounting
 
 __all__ = ["TargetWindow", "released_target_range"]
 
@@ -70,7 +70,7 @@ def released_target_range(
     an intercept the centre is 0, and nothing is narrowed.
     """
     session, n = shares.session, records.n_units
-    mass = n * gaussian_mu(session.epsilon, session.delta)
+    mass = n * accounting.gaussian_mu(session.epsilon, session.delta)
     if share is None:
         share = min(LARGEST, max(SHARE, (ENOUGH / mass) ** 2))
     targets, last = records.of_targets(), PARTS[1] * share

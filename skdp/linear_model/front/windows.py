@@ -123,7 +123,7 @@ def _at_least_seen(
 
 
 def _fit(parts: np.ndarray, laws: tuple[np.ndarray, np.ndarray], noise: float) -> np.ndarray:
-    """Log likelihood of each law, up to a constant of the column; the laws are those of `_laws`."""
+    """Log likelihood of each law, up to a constant of the column; `_laws` makes the laws."""
     table, half_square = laws
     fit: np.ndarray = (parts @ table.T - half_square) / (noise**2 + MISFIT**2)
     return fit

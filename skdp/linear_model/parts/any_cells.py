@@ -18,8 +18,10 @@ __all__ = ["TakesAnyCell", "unbounded", "within_bounds", "without_missing"]
 # time, and numba takes some .4 s of a process once. The shape alone decides, so a model gives the same scores
 # whether or not numba has been loaded before.
 COMPILED = 2**22
-CELLS = 2**17  # of the blocks that NumPy cuts: 1 MB, the second cache; a choice
-FEW_ROWS = 16  # up to which the ends are not repeated for each row of a block
+CELLS = (
+    2**17
+)  # cells of a block that NumPy cuts: 1 MB, as large as a second-level cache; a choice, not tuned
+FEW_ROWS = 16  # rows of a block for which repeating the ends does not pay; a choice, not tuned
 
 
 class TakesAnyCell(GLMModel):
@@ -113,7 +115,7 @@ def within_bounds(X: Any, ends: np.ndarray) -> Any:
 def _of_absent_cells(ends: Any) -> Any:
     """Value of a cell that a CSR matrix does not store: 0, or the end near it of a window that leaves out 0.
 
-    `within_bounds` subtracts it from the stored cells, and `_scores` adds it to all scores.
+    `within_bounds` subtracts it from the stored cells, and `csr_scores` adds it to all scores.
     """
     return ends[0].clip(0.0, None) + ends[1].clip(None, 0.0)
 
@@ -196,11 +198,12 @@ def csr_scores(
 ) -> np.ndarray:
     """As `dense_scores` for the rows of a CSR matrix; cells that are not stored are 0, and cut too."""
     cuts = bool(np.isfinite(ends).any())
-    whole = intercept + coef @ _of_absent_cells(ends)
+    absent = _of_absent_cells(ends)
+    whole = intercept + coef @ absent
     if cuts and X.nnz >= COMPILED:
         from skdp.kernels import csr_cut_scores
 
-        return csr_cut_scores(X, coef, whole, fill, ends)
+        return csr_cut_scores(X, coef, whole, fill, ends, absent)
     scores = np.asarray(within_bounds(without_missing(X, fill), ends) @ coef.T, dtype=np.float64)
     scores += whole
     return scores

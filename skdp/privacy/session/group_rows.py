@@ -1,6 +1,5 @@
 """At most a public number of rows of each group, drawn from the key of the fit."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,15 +59,9 @@ def _kept(rows: Rows, words: NDArray[np.int64], max_rows: int) -> Rows:
     sorted_codes = codes[order]
     rank = np.arange(codes.size) - np.searchsorted(sorted_codes, sorted_codes)
     chosen = np.sort(order[rank < max_rows])
-    return replace(
-        rows,
+    return rows.derived(
         X=rows.matrix[beside(rows.matrix, chosen)],
         y=None if rows.y is None else np.asarray(rows.y)[chosen],
         groups=codes[chosen],
         weight=None if rows.weight is None else np.asarray(rows.weight)[chosen],
-        _of_X={},
-        _predicted={},
-        _of_y={},
-        _norms={},
-        _of_groups={},
     )

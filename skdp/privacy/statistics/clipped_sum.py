@@ -160,9 +160,9 @@ class UnitVectors:
                 f"clip_norm / unit must exceed {math.sqrt(self.size) / 2 + 1:g} and stay below 2**50; use "
                 "another unit"
             )
-        limit = room * (1 - (self.size + 16) * 2.0**-52)
         from skdp.kernels.unit_vectors import add_clipped
 
+        limit = room * (1 - (self.size + 16) * 2.0**-52)
         total = np.zeros(self.size, dtype=np.int64)
         for v in self._blocks():
             add_clipped(v, limit, 1.0 / unit, total)
@@ -203,9 +203,9 @@ class UnitVectors:
         """Row numbers, group by group, and where each group starts: of all groups, or of the batch."""
         if self.units is None:
             return members.order, members.starts
-        from skdp.kernels.gradient.passes import members as of_groups
+        from skdp.kernels.inputs import members_of
 
-        order, starts = of_groups(members.order, members.starts, self.units)
+        order, starts = members_of(members.order, members.starts, self.units)
         return order, starts
 
     def _vectors(self, places: "Block | NDArray[np.int64]") -> NDArray[np.float64]:
