@@ -17,6 +17,7 @@ from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 from skdp.privacy.statistics.cbow_gradient import cbow_gradient
+from skdp.privacy.statistics.cell_sums import cell_sums
 from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
@@ -232,6 +233,7 @@ class PrivateRecords:
     gradient_sum = Delegated(gradient_sum, "_rows")
     cbow_gradient = Delegated(cbow_gradient, "_rows")
     class_counts = Delegated(class_counts, "_rows")
+    cell_sums = Delegated(cell_sums, "_rows")
     magnitude_counts = Delegated(magnitude_counts, "_rows")
 
     # ---------------------------------------------------------------- other records
