@@ -84,6 +84,25 @@ def _hull(a: Interval, b: Interval) -> Interval:
     return min(a[0], b[0]), max(a[1], b[1])
 
 
+def least_squares(strategy: Array, *, known: bool) -> tuple[Array, Array]:
+    """Return the matrix that solves ``strategy @ x`` for x by least squares, and the covariance for noise of variance 1.
+
+    Parameters
+    ----------
+    strategy : ndarray of shape (n_answers, n_cells)
+    known : bool
+        Whether the sum of x is known: then the matrix gives the difference from any x of that sum.
+    """
+    k = strategy.shape[1]
+    basis = np.eye(k)
+    if known:
+        basis = np.linalg.qr(np.column_stack((np.ones(k), np.eye(k)[:, 1:])))[0][:, 1:]
+    inside = strategy @ basis
+    inverse = np.linalg.inv(inside.T @ inside)
+    covariance = basis @ inverse @ basis.T
+    return basis @ (inverse @ inside.T), 0.5 * (covariance + covariance.T)
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
     """What is known of the counts in a table.
@@ -96,11 +115,16 @@ class NoisyTable:
         Of the noise in ``counts``; 0 without noise.
     total : float or None
         The public number of units, None where it is not public.
+    strategy : ndarray of shape (n_answers, n_cells)
+    answers : ndarray of shape (n_answers,)
+        What was released: ``strategy @ x`` with noise of one standard deviation.
     """
 
     counts: Array
     covariance: Array
     total: float | None
+    strategy: Array
+    answers: Array
 
 
     @classmethod
@@ -117,16 +141,10 @@ class NoisyTable:
         total : float or None
             Public number that all counts add up to.
         """
-        k = strategy.shape[1]
-        basis, start = np.eye(k), np.zeros(k)
-        if total is not None:
-            basis = np.linalg.qr(np.column_stack((np.ones(k), np.eye(k)[:, 1:])))[0][:, 1:]
-            start = np.full(k, total / k)
-        inside = strategy @ basis
-        inverse = np.linalg.inv(inside.T @ inside)
-        counts = start + basis @ (inverse @ (inside.T @ (answers - strategy @ start)))
-        covariance = noise_std**2 * (basis @ inverse @ basis.T)
-        return cls(counts, 0.5 * (covariance + covariance.T), total)
+        solver, covariance = least_squares(strategy, known=total is not None)
+        start = np.full(strategy.shape[1], 0.0 if total is None else total / strategy.shape[1])
+        counts = start + solver @ (answers - strategy @ start)
+        return cls(counts, noise_std**2 * covariance, total, strategy, answers)
 
     @cached_property
     def possible(self) -> Array:
@@ -136,19 +154,14 @@ class NoisyTable:
         """
         if self.counts.min() >= 0.0:
             return self.counts
-        total = self.counts.sum() if self.total is None else self.total
+        total = float(self.counts.sum()) if self.total is None else self.total
         if not total > 0.0:
             return np.zeros_like(self.counts)
-        scale = float(np.sqrt(np.diag(self.covariance).max()))
-        k = len(self.counts)
-        values, vectors = np.linalg.eigh(self.covariance / scale**2)
-        root = np.where(values > 1e-9, 1.0 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
-        metric = (vectors * root).T
-        heavy = 1e3 * float(np.abs(metric).max())  # holds the sum of the counts
-        left = np.vstack((metric, np.full((1, k), heavy)))
-        right = np.append(metric @ (self.counts / scale), heavy * total / scale)
-        found = nnls(left, right, maxiter=50 * k)[0]
-        return np.asarray(found * (total / found.sum())) if found.sum() > 0 else np.full(k, total / k)
+        # A row that weighs more than all others holds the sum of the counts.
+        heavy = 1e3 * float(np.abs(self.strategy).max())
+        left = np.vstack((self.strategy, np.full((1, len(self.counts)), heavy)))
+        found = nnls(left, np.append(self.answers, heavy * total), maxiter=50 * len(self.counts))[0]
+        return np.asarray(found * (total / found.sum()))
 
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
