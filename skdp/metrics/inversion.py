@@ -23,7 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-__all__ = ["QUANTILE", "Found", "NoisyTable", "accepted"]
+__all__ = ["CONFIDENCE", "QUANTILE", "Found", "NoisyCounts", "NoisyTable", "accepted", "least_squares"]
+
+CALIBRATION_BINS = 10  # of a calibration curve: score bins are merged to about so many of equal counts; a choice
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -163,10 +165,14 @@ class NoisyTable:
         found = nnls(left, np.append(self.answers, heavy * total), maxiter=50 * len(self.counts))[0]
         return np.asarray(found * (total / found.sum()))
 
+    def noise(self, questions: Array) -> Array:
+        """Return the covariance of the noise times these columns."""
+        return np.asarray(self.covariance @ questions)
+
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
         return all(
-            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.covariance @ q))) for q in questions
+            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q)))) for q in questions
         )
 
     def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Found:
@@ -178,9 +184,9 @@ class NoisyTable:
         low, high : float
             Its range.
         """
-        x, s, table = self.counts, self.covariance, self.possible
+        x, table = self.counts, self.possible
         h = float(over @ x), float(under @ x)
-        cross = s @ np.column_stack((over, under))
+        cross = self.noise(np.column_stack((over, under)))
         noise = float(over @ cross[:, 0]), float(over @ cross[:, 1]), float(under @ cross[:, 1])
         spread = (
             float(table @ over**2), float(table @ (over * under)), float(table @ under**2),
@@ -259,13 +265,78 @@ class NoisyTable:
         """
         if not self.clear(*needed):
             return Found(value, (0.0, 1.0), (0.0, 1.0))
-        noise = float(gradient @ self.covariance @ gradient)
+        noise = max(0.0, float(gradient @ self.noise(gradient)))
         spread = float(self.possible @ gradient**2)
         within, beyond = (
             (_held(value - half, 0.0, 1.0), _held(value + half, 0.0, 1.0))
             for half in (QUANTILE * math.sqrt(noise), QUANTILE * math.sqrt(noise + spread))
         )
         return Found(value, within, beyond)
+
+
+    def calibration(self, centers: Array) -> Array:
+        """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (n_cells / 2,)
+            A score in the place of all scores of a bin.
+
+        Returns
+        -------
+        ndarray of shape (n_merged, 4)
+            Mean score, share of yes, and the interval of the share for the population.
+        """
+        b, counts = len(centers), self.possible
+        both = counts[:b] + counts[b:]
+        part = (np.cumsum(both) - 0.5 * both) / max(float(both.sum()), 1e-300) * CALIBRATION_BINS
+        part = np.minimum(part, CALIBRATION_BINS - 1).astype(np.int64)
+        rows = []
+        for k in np.unique(part):
+            inside = (part == k).astype(np.float64)
+            if inside @ both > 0.0:
+                found = self.ratio(np.concatenate((inside, np.zeros(b))), np.tile(inside, 2))
+                mean = float((inside * both) @ centers / (inside @ both))
+                rows.append((mean, found.value, *found.interval))
+        return np.array(rows).reshape(-1, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts(NoisyTable):
+    """Counts that were released as they are, with noise of one standard deviation in each.
+
+    The covariance is ``noise_std^2`` times the unit matrix, or times the projection on vectors that sum to 0 where
+    the total is known; it is not stored.
+
+    Attributes
+    ----------
+    noise_std : float
+    """
+
+    noise_std: float
+
+    @classmethod
+    def of(cls, answers: Array, noise_std: float, total: float | None) -> "NoisyCounts":
+        """Take released counts; a known total corrects them."""
+        counts = answers if total is None else answers + (total - answers.sum()) / len(answers)
+        nothing = np.empty((0, 0))
+        return cls(counts, nothing, total, nothing, answers, noise_std)
+
+    def noise(self, questions: Array) -> Array:
+        held = questions if self.total is None else questions - questions.mean(axis=0)
+        return np.asarray(self.noise_std**2 * held)
+
+    @cached_property
+    def possible(self) -> Array:
+        """The nearest counts that are not negative and add up to the total: the projection on a simplex."""
+        total = float(self.counts.sum()) if self.total is None else self.total
+        if self.counts.min() >= 0.0:
+            return self.counts
+        if not total > 0.0:
+            return np.zeros_like(self.counts)
+        ordered = np.sort(self.counts)[::-1]
+        less = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+        return np.maximum(self.counts - less[np.flatnonzero(ordered > less)[-1]], 0.0)
 
 
 def _inverted(h: tuple[float, ...], v: tuple[float, ...], low: float, high: float) -> Interval:
