@@ -1,4 +1,5 @@
-"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if asked.
+"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if
+asked.
 
 A record is in one cell of each of these tables:
 
@@ -7,8 +8,8 @@ A record is in one cell of each of these tables:
 * the bin of the probability that the model gave its true class;
 * with ``ovr=True``, for each class: the bin of that class's probability x whether the record is of that class.
 
-Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That is why
-tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
+Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That
+is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
 """
 
 from dataclasses import dataclass
@@ -24,10 +25,17 @@ from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationProblem, Judgement
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
-from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, row_scores, score_method
+from skdp.metrics.models import (
+    class_codes,
+    classes_of,
+    count_rows,
+    kind_of,
+    row_scores,
+    score_method,
+)
 from skdp.metrics.plots import ManyClassPlots
 from skdp.metrics.released_score import ReleasedScore
-from skdp.metrics.strategies import GRID, SHIPPED, strategy
+from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["ManyClassEvaluation", "ManyClassTables"]
@@ -78,7 +86,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         self.classes_, self.privacy_ = classes, privacy
 
     @cached_property
-    def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
+    def _scores(self) -> dict[str, ReleasedScore]:
         right = np.repeat((1.0, 0.0), CONFIDENCES)
         centers = workloads.bin_centers(workloads.logit_edges(PROBABILITIES))
         losses = -np.log(np.clip(centers, workloads.CLIP, 1.0))
@@ -210,12 +218,14 @@ class ManyClassTables(Judgement):
         check_flag("ovr", self.ovr)
         if score_method(self.model) != "predict_proba":
             raise TypeError(
-                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more classes needs; "
+                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "
+                f"classes needs; "
                 "for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
             )
         if len(classes_of(self.model)) > MOST_CLASSES:
             raise ValueError(
-                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds {MOST_CLASSES}; use "
+                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds "
+                f"{MOST_CLASSES}; use "
                 "skdp.metrics.accuracy_score"
             )
 
@@ -259,7 +269,7 @@ class ManyClassTables(Judgement):
         ends = np.cumsum([len(matrix) for matrix in matrices])
         counts, *others = np.split(answers, ends[:-1])
         tables = [
-            NoisyTable.solved(matrix * GRID, part, noise, total)
+            NoisyTable.solved(scaled(matrix), part, noise, total)
             for matrix, part in zip(matrices[1:], others)
         ]
         confusion = NoisyCounts.of(counts / (flat * GRID), noise / (flat * GRID), total)
@@ -268,8 +278,16 @@ class ManyClassTables(Judgement):
 
     def evaluation(self) -> ManyClassEvaluation:
         """What the fitted release says."""
+        confusion, confidence, probability, of_class = self.found_
         return ManyClassEvaluation(
-            *self.found_, classes_of(self.model), self.privacy_, type(self.model).__name__, self.units_
+            confusion,
+            confidence,
+            probability,
+            of_class,
+            classes_of(self.model),
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
         )
 
 

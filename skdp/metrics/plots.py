@@ -97,7 +97,12 @@ class ClassPlots:
         display = CalibrationDisplay(rows[:, 1], rows[:, 0], rows[:, 0])
         display.plot(ax=ax, name=self._model)
         display.ax_.errorbar(
-            rows[:, 0], rows[:, 1], np.abs(rows[:, 2:].T - rows[:, 1]), fmt="none", color="C0", alpha=0.5
+            rows[:, 0],
+            rows[:, 1],
+            np.abs(rows[:, 2:].T - rows[:, 1]),
+            fmt="none",
+            color="C0",
+            alpha=0.5,
         )
         return display
 
@@ -133,5 +138,7 @@ class ManyClassPlots:
 
 
 def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:
-    ax.fill_between(at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval")
+    ax.fill_between(
+        at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval"
+    )
     ax.legend()
