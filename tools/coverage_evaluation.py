@@ -19,7 +19,7 @@ from skdp.metrics.inversion import NoisyTable, least_squares
 from skdp.metrics.strategies import GRID, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy.accounting import gaussian_mu
-from skdp.privacy.statistics.cell_sums import columns_moved
+from skdp.privacy.cell_matrices import columns_moved
 
 SEPARATION = 1.19  # in standard deviations: an AUC of .80
 

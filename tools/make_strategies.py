@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.metrics import strategies, workloads
-from skdp.privacy.statistics.cell_sums import columns_moved
+from skdp.privacy.cell_matrices import columns_moved
 
 ADJACENCIES = {"pairs": "replace-one", "columns": "zero-out"}
 

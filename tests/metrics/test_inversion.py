@@ -80,7 +80,7 @@ def coverage(cell, trials=2000, seed=0):
     "cell", [Cell(2000, 1.0, 0.5), Cell(2000, 1.0, 0.1)], ids=["half positive", "a tenth"]
 )
 def test_coverage(cell):
-    """Binomial with 2,000 trials: 95 % falls below 92.3 % with probability 1e-7, and 86 % reaches it with 1e-14."""
+    """Of 2,000 trials at 95 %, fewer than 92.3 % cover with probability 1e-7; at 86 %, 92.3 % do with 1e-14."""
     for name, (noise, population) in coverage(cell).items():
         assert 0.923 <= noise <= 0.975, (name, noise)
         assert 0.923 <= population <= 0.975, (name, population)

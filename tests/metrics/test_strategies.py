@@ -5,7 +5,7 @@ import pytest
 
 from skdp.metrics import strategies, workloads
 from skdp.metrics.inversion import least_squares
-from skdp.privacy.statistics.cell_sums import columns_moved
+from skdp.privacy.cell_matrices import columns_moved
 from tools.make_strategies import errors
 
 PAIRS = {"replace-one": True, "zero-out": False, "add-remove": False}

@@ -8,7 +8,7 @@ import pytest
 
 from skdp.metrics.strategies import GRID, strategy
 from skdp.privacy import PrivacySession, PrivateRecords
-from skdp.privacy.statistics.cell_sums import LARGEST_ENTRY, columns_moved
+from skdp.privacy.cell_matrices import LARGEST_ENTRY, columns_moved
 
 ADJACENCIES = ("replace-one", "zero-out", "add-remove")
 MATRIX = np.random.default_rng(0).integers(-900, 900, size=(5, 4))
