@@ -3,7 +3,7 @@
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -56,6 +56,11 @@ class Judgement(PrivateFit[EvaluationProblem]):
     accountant: Any = None
     random_state: Any = None
 
+    answers_: Array = field(init=False)
+    noise_std_: Any = field(init=False)
+    total_: float | None = field(init=False)
+    units_: str = field(init=False)
+
     _record_checks = "accepted by the model"
 
     def _check_parameters(self) -> None:
@@ -79,8 +84,17 @@ class Judgement(PrivateFit[EvaluationProblem]):
         )
         return None if private else float(records.n_units)
 
-    def _units_of(self, records: PrivateRecords) -> str:
-        return records.shape.counted()
+    def _solution(
+        self, records: PrivateRecords, answers: Array, noise: object, **more: object
+    ) -> Solution:
+        """What was released, the noise in it, and the public numbers that scores are made with."""
+        shown = {
+            "answers_": answers,
+            "noise_std_": noise,
+            "total_": self._total(records),
+            "units_": records.shape.counted(),
+        }
+        return Solution(answers, 1, {**shown, **more})
 
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
@@ -97,6 +111,8 @@ class TwoClassTable(Judgement):
 
     bins: Any = "auto"
     threshold: float | None = None
+
+    mass_: float = field(init=False)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -202,7 +218,7 @@ class TwoClassTable(Judgement):
         """Release the strategy's answers about the table, and solve them for it."""
         records = problem.records
         mass = records.n_units * session.mu if math.isfinite(session.mu) else math.inf
-        grid, first = self._grid(mass)
+        grid, _ = self._grid(mass)
         b = grid.n_bins
 
         def cells(rows: Any) -> Array:
@@ -214,15 +230,13 @@ class TwoClassTable(Judgement):
         sums = records.mapped(cells, 1).cell_sums([matrix], GRID, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="score table")
         answers = session.gaussian(sums, plan)
-        noise = session.noise_std(sums, plan)
-        noisy = NoisyTable.solved(scaled(matrix), answers, noise, self._total(records))
-        return Solution(
-            answers, 1, {"found_": (noisy, grid, first), "units_": self._units_of(records)}
-        )
+        return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
 
     def evaluation(self) -> ClassificationEvaluation:
         """What the fitted release says."""
-        noisy, grid, first = self.found_
+        grid, first = self._grid(self.mass_)
+        matrix = scaled(strategy("table", grid.n_bins, self.adjacency))
+        noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
         return ClassificationEvaluation(
             noisy,
             grid,

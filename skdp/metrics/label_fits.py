@@ -28,6 +28,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
+
 
 def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
     """Return public labels, in the order given."""
@@ -92,11 +94,14 @@ class RightShare(GivenAnswers):
         counts = records.histogram(edges, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="right predictions")
         found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
-        if total is None:
-            score = NoisyCounts.of(found, noise, None).ratio(np.array([0.0, 1.0]), np.ones(2))
-        else:
-            score = share_of(float(found[0]), noise, total)
-        return Solution(found, 1, {"score_": score})
+        return self._solution(records, found, noise)
+
+    def score(self) -> Found:
+        """The share, from what was released."""
+        if self.total_ is not None:
+            return share_of(float(self.answers_[0]), self.noise_std_, self.total_)
+        counts = NoisyCounts.of(self.answers_, self.noise_std_, None)
+        return counts.ratio(np.array([0.0, 1.0]), np.ones(2))
 
 
 def share_of(count: float, noise: float, total: float) -> Found:
@@ -149,34 +154,43 @@ class LossMean(GivenAnswers):
             return -math.log1p(-workloads.CLIP), -math.log(workloads.CLIP)
         return 0.0, 1.0 if len(check_labels(self.labels)) == 2 else 2.0
 
+    @property
+    def _window(self) -> tuple[float, float]:
+        """Middle and half width of the range."""
+        low, high = self._range
+        return 0.5 * (low + high), 0.5 * (high - low)
+
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the sum of the losses, and under a private number of units that number too."""
         records = problem.records
-        low, high = self._range
-        center, reach = 0.5 * (low + high), 0.5 * (high - low)
-        total = self._total(records)
+        center, reach = self._window
         sums = records.column_sums(center, reach)
-        shares = (1.0,) if total is not None else (0.8, 0.2)
-        plan = session.plan_gaussian(1, shares[0], purpose="losses")
-        found, noise = float(session.gaussian(sums, plan)[0]), session.noise_std(sums, plan)
-        counted = 0.0
-        if total is None:
-            counts = records.histogram(
-                np.array([[-math.inf, math.inf]]), adjacency=session.adjacency
-            )
-            plan = session.plan_gaussian(1, shares[1], purpose="units")
-            total = max(float(session.gaussian(counts, plan).sum()), 1.0)
-            counted = session.noise_std(counts, plan)
-        mean = found / total
+        known = self._total(records) is not None
+        plan = session.plan_gaussian(1, 1.0 if known else 1.0 - COUNTED, purpose="losses")
+        answers, noise = [session.gaussian(sums, plan)], [session.noise_std(sums, plan)]
+        if not known:
+            everything = np.array([[-math.inf, math.inf]])
+            counts = records.histogram(everything, adjacency=session.adjacency)
+            plan = session.plan_gaussian(1, COUNTED, purpose="units")
+            answers.append(session.gaussian(counts, plan)[0])
+            noise.append(session.noise_std(counts, plan))
+        return self._solution(records, np.concatenate(answers), np.array(noise))
+
+    def score(self) -> Found:
+        """The mean, from what was released."""
+        (low, high), (center, reach) = self._range, self._window
+        total = max(float(self.answers_[1]), 1.0) if self.total_ is None else self.total_
+        counted = float(self.noise_std_[1]) if self.total_ is None else 0.0
+        mean = float(self.answers_[0]) / total
         value = min(max(center + reach * mean, low), high)
-        noise_std = reach * math.hypot(noise, mean * counted) / total
+        noise = reach * math.hypot(float(self.noise_std_[0]), mean * counted) / total
         # Of numbers in [-1, 1] with this mean the variance is at most 1 - mean^2.
-        spread = reach * math.sqrt(max(0.0, 1.0 - min(1.0, mean * mean)) / total)
+        spread = reach * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
         within, beyond = (
             (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))
-            for sd in (noise_std, math.hypot(noise_std, spread))
+            for sd in (noise, math.hypot(noise, spread))
         )
-        return Solution(np.array([found]), 1, {"score_": Found(value, within, beyond)})
+        return Found(value, within, beyond)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -202,7 +216,7 @@ class ConfusionCounts(GivenAnswers):
         plan = session.plan_gaussian(1, purpose="confusion matrix")
         counts = session.gaussian(sums, plan)
         noise = session.noise_std(sums, plan)
-        return Solution(counts, 1, {"counts_": counts.reshape(k, k), "noise_std_": noise})
+        return self._solution(problem.records, counts.reshape(k, k), noise)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -224,18 +238,23 @@ class BalancedAccuracy(ConfusionCounts):
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="right predictions by label")
         answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
-        noisy = NoisyTable.solved(scaled(matrix), answers, noise, self._total(records))
-        if k == 2:  # cells: right of label 1, wrong of label 1; right of label 0, wrong of label 0
-            order = np.array([1, 3, 0, 2])
-            swapped = NoisyTable(
-                noisy.counts[order], noisy.covariance[np.ix_(order, order)], noisy.total,
-                noisy.strategy[:, order], noisy.answers,
-            )  # fmt: skip
-            right = np.array([1.0, 0.0])
-            score = swapped.pairs(0.5 * (right[:, None] + right[None, :]))
-        else:
-            score = _mean_recall(noisy, k)
-        return Solution(answers, 1, {"score_": score})
+        return self._solution(records, answers, noise)
+
+    def score(self) -> Found:
+        """The mean, from what was released."""
+        k = len(check_labels(self.labels))
+        matrix = scaled(_balanced_strategy(k, self.adjacency == "replace-one"))
+        noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
+        if k > 2:
+            return _mean_recall(noisy, k)
+        # Cells: right of label 0, right of label 1, wrong of label 0, wrong of label 1.
+        order = np.array([1, 3, 0, 2])
+        halves = NoisyTable(
+            noisy.counts[order], noisy.covariance[np.ix_(order, order)], noisy.total,
+            noisy.strategy[:, order], noisy.answers,
+        )  # fmt: skip
+        right = np.array([1.0, 0.0])
+        return halves.pairs(0.5 * (right[:, None] + right[None, :]))
 
 
 def _mean_recall(noisy: NoisyTable, k: int) -> Found:

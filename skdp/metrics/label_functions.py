@@ -33,7 +33,7 @@ __all__ = [
 def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
     """Run a fit that releases one score."""
     done = fit.fit(given, y_true, groups=groups)
-    return _released(done.score_, done.privacy_)
+    return _released(done.score(), done.privacy_)
 
 
 def _released(found: Found, privacy: Any) -> ReleasedScore:
@@ -400,4 +400,4 @@ def confusion_matrix(
         accountant=accountant, random_state=random_state,
     )  # fmt: skip
     done = fit.fit(y_pred, y_true, groups=groups)
-    return Released(np.array(done.counts_), done.noise_std_, done.privacy_)
+    return Released(np.array(done.answers_), done.noise_std_, done.privacy_)

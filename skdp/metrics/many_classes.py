@@ -12,6 +12,7 @@ Each table's strategy has sensitivity 1. So j tables that are released together 
 is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -253,37 +254,38 @@ class ManyClassTables(Judgement):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release all tables as one vector."""
-        records = problem.records
-        adjacency, k = session.adjacency, len(classes_of(self.model))
-        flat = round(1.0 / (GRID * (2.0**0.5 if adjacency == "replace-one" else 1.0)))
-        matrices = [
+        records, matrices = problem.records, self._matrices()
+        sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="class tables")
+        answers = session.gaussian(sums, plan)
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrices(self) -> list[NDArray[np.int64]]:
+        """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
+        k, adjacency = len(classes_of(self.model)), self.adjacency
+        flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
+        return [
             np.full(k * k, flat, dtype=np.int64),
             strategy("confidence", CONFIDENCES, adjacency),
             strategy("probability", PROBABILITIES, adjacency),
             *([strategy("table", OF_CLASS, adjacency)] * (k if self.ovr else 0)),
         ]
-        sums = records.cell_sums(matrices, GRID, adjacency=adjacency)
-        plan = session.plan_gaussian(1, purpose="class tables")
-        answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
-        total = self._total(records)
-        ends = np.cumsum([len(matrix) for matrix in matrices])
-        counts, *others = np.split(answers, ends[:-1])
-        tables = [
-            NoisyTable.solved(scaled(matrix), part, noise, total)
-            for matrix, part in zip(matrices[1:], others)
-        ]
-        confusion = NoisyCounts.of(counts / (flat * GRID), noise / (flat * GRID), total)
-        found = (confusion, tables[0], tables[1], tables[2:])
-        return Solution(answers, 1, {"found_": found, "units_": self._units_of(records)})
 
     def evaluation(self) -> ManyClassEvaluation:
         """What the fitted release says."""
-        confusion, confidence, probability, of_class = self.found_
+        flat, *matrices = map(scaled, self._matrices())
+        ends = np.cumsum([len(flat), *map(len, matrices)])
+        counts, *others = np.split(self.answers_, ends[:-1])
+        tables = [
+            NoisyTable.solved(matrix, part, self.noise_std_, self.total_)
+            for matrix, part in zip(matrices, others)
+        ]
+        one = float(flat[0])
         return ManyClassEvaluation(
-            confusion,
-            confidence,
-            probability,
-            of_class,
+            NoisyCounts.of(counts / one, self.noise_std_ / one, self.total_),
+            tables[0],
+            tables[1],
+            tables[2:],
             classes_of(self.model),
             self.privacy_,
             type(self.model).__name__,

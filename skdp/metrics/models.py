@@ -113,7 +113,7 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     from skdp.kernels import on_host, one_blas_thread
 
     n = _num_samples(X)
-    size = None if fixed or _rows_alone(model) else _at_once(model, method, X)
+    size = None if fixed else _at_once(model, method, X)
     found = np.empty((n, n_outputs))
     if size is not None and isinstance(X, list | tuple):
         X = np.asarray(X)
@@ -146,10 +146,14 @@ def _rows_alone(model: Any) -> bool:
     return isinstance(model, TableModel) and type(model).__module__.startswith("skdp.linear_model")
 
 
-def _at_once(model: Any, method: str, X: Any) -> int:
-    """How many rows a call may get: 64 where generated rows show, or cannot show, whether places matter."""
+def _at_once(model: Any, method: str, X: Any) -> int | None:
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
+    "not matter."""
     from skdp.privacy import Vectors, check_places
 
+    if _rows_alone(model):
+        # A single row lies in C and in Fortran order at once, and the kernels of the two add in different orders.
+        return None if _num_samples(X) > 1 else 2
     sparse, table = hasattr(X, "indptr"), hasattr(X, "dtype") and np.ndim(X) == 2
     if is_cupy(X) or not (sparse or table) or X.dtype.kind not in "fiu":
         return AT_ONCE
