@@ -5,7 +5,7 @@ import math
 import sys
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from skdp.metrics.models import (
 )
 from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
-from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
 __all__ = ["Judgement", "TwoClassTable"]
 
@@ -72,10 +72,13 @@ class Judgement(PrivateFit[EvaluationProblem]):
         return self.unit == "record" and self.n_public is None
 
     def _codes(self, columns: Array, groups: Any) -> PrivateRecords:
+        """Records of numbers of cells, with group labels as the user gave them."""
         codes = None if groups is None else encode_groups(groups, len(columns))
-        return PrivateRecords(
-            np.ascontiguousarray(columns, dtype=np.float64), groups=codes, n_public=self.n_public
-        )
+        return self._coded(columns, codes)
+
+    def _coded(self, columns: NDArray[Any], codes: NDArray[np.intp] | None) -> PrivateRecords:
+        table = np.ascontiguousarray(columns, dtype=np.float64)
+        return PrivateRecords(table, groups=codes, n_public=self.n_public)
 
     def _total(self, records: PrivateRecords) -> float | None:
         """The number of units that the counts add up to, where it is public."""
@@ -179,11 +182,24 @@ class TwoClassTable(Judgement):
         return edges
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Score each row by the model; the score and the label are what the record is from here on."""
+        """Find the cell of each row by its score and its label; it is what the record is from here on."""
         count_rows(X, y)
         second = class_codes(y, self._labels()) == 1
-        columns = np.column_stack((self._scores(X), second))
-        return EvaluationProblem(self._codes(columns, groups), {}, ())
+        scores = self._scores(X)
+        codes = None if groups is None else encode_groups(cast("list[object]", groups), len(scores))
+        units = len(scores) if codes is None else int(codes.max()) + 1
+        mass = self._mass(units if self.n_public is None else self.n_public)
+        grid, _ = self._grid(mass)
+        place = np.searchsorted(grid.edges, scores, side="right")
+        place[np.isnan(scores)] = 0
+        place += grid.n_bins * ~second
+        return EvaluationProblem(self._coded(place[:, None], codes), {"mass_": mass}, ())
+
+    def _mass(self, n_units: int) -> float:
+        """Public number of units times the mu of the budget."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        return n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
     def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
         """The bins, and the first one above the threshold; from public numbers."""
@@ -216,26 +232,19 @@ class TwoClassTable(Judgement):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the strategy's answers about the table, and solve them for it."""
-        records = problem.records
-        mass = records.n_units * session.mu if math.isfinite(session.mu) else math.inf
-        grid, _ = self._grid(mass)
-        b = grid.n_bins
-
-        def cells(rows: Any) -> Array:
-            place = np.searchsorted(grid.edges, rows[:, 0], side="right")
-            place = np.where(np.isnan(rows[:, 0]), 0, place)
-            return np.asarray(place + b * (rows[:, 1] == 0.0), dtype=np.float64)[:, None]
-
-        matrix = strategy("table", b, session.adjacency)
-        sums = records.mapped(cells, 1).cell_sums([matrix], GRID, adjacency=session.adjacency)
+        records, matrix = problem.records, self._matrix(problem.fitted["mass_"])
+        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="score table")
         answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrix(self, mass: Any) -> NDArray[np.int64]:
+        return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:
         """What the fitted release says."""
         grid, first = self._grid(self.mass_)
-        matrix = scaled(strategy("table", grid.n_bins, self.adjacency))
+        matrix = scaled(self._matrix(self.mass_))
         noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
         return ClassificationEvaluation(
             noisy,

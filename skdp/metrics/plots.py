@@ -23,8 +23,6 @@ class ClassPlots:
     """The plots of a model of two classes."""
 
     if TYPE_CHECKING:
-        _curves: dict[str, Any]
-        _calibration: Any
         fpr: Any
         tpr: Any
         precision: Any
@@ -32,6 +30,10 @@ class ClassPlots:
         classes_: Any
         _model: str
 
+        @property
+        def _curves(self) -> Any: ...
+        @property
+        def _calibration(self) -> Any: ...
         def __getitem__(self, name: str) -> Any: ...
 
     def plot_roc(self, *, ax: "Axes | None" = None) -> Any:
@@ -128,7 +130,6 @@ class ManyClassPlots:
     """The plots of a model of three or more classes."""
 
     if TYPE_CHECKING:
-        _calibration: Any
         confusion_matrix: Any
         classes_: Any
         _model: str
