@@ -30,6 +30,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "kernels",
         "linear_model",
         "losses",
+        "model_selection",
         "multiparty",
         "nn",
         "preprocessing",
