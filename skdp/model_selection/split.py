@@ -71,6 +71,7 @@ def train_test_split(
     accountant : BudgetAccountant, default=None
         Its ledger gets the parts "train" and "test", whose handles are returned. Fits of another adjacency or unit
         are refused there. None makes no parts, also inside ``with accountant:``.
+        For three parts split twice without it, and name all parts by ``accountant.disjoint``.
 
     Returns
     -------
