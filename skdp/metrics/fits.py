@@ -67,6 +67,10 @@ class Judgement(PrivateFit[EvaluationProblem]):
         super()._check_parameters()
         refuse_scorer()
 
+    @property
+    def _ledger_name(self) -> str:
+        return f"evaluate({type(self.model).__name__})"
+
     def _fixed(self) -> bool:
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None

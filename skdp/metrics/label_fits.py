@@ -60,6 +60,11 @@ class GivenAnswers(Judgement):
     labels: Any = None
 
     _record_checks = "none: no value of a label or a score raises"
+    _function = ""  # that runs this fit
+
+    @property
+    def _ledger_name(self) -> str:
+        return self._function
 
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
@@ -73,6 +78,8 @@ class GivenAnswers(Judgement):
 @dataclass(kw_only=True, eq=False, repr=False)
 class RightShare(GivenAnswers):
     """The share of rows whose predicted label is the true one."""
+
+    _function = "accuracy_score"
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Compare each pair of labels."""
@@ -127,6 +134,10 @@ class LossMean(GivenAnswers):
     """The mean of a loss of the true label and the probabilities of a row: log loss or Brier score."""
 
     loss: str = "log_loss"
+
+    @property
+    def _ledger_name(self) -> str:
+        return "log_loss" if self.loss == "log_loss" else "brier_score_loss"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -197,6 +208,8 @@ class LossMean(GivenAnswers):
 class ConfusionCounts(GivenAnswers):
     """The number of rows of each pair of a true and a predicted label."""
 
+    _function = "confusion_matrix"
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_labels(self.labels)
@@ -222,6 +235,8 @@ class ConfusionCounts(GivenAnswers):
 @dataclass(kw_only=True, eq=False, repr=False)
 class BalancedAccuracy(ConfusionCounts):
     """The mean over the labels of the share of right rows."""
+
+    _function = "balanced_accuracy_score"
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Find the cell (true label x right or wrong) of each row."""
@@ -310,6 +325,8 @@ class GivenScores(TwoClassTable):
     def _scores(self, X: object) -> Array:
         return _numbers(X, "y_score")
 
+    _function = "roc_auc_score"
+    _ledger_name = GivenAnswers._ledger_name
     _assumptions = GivenAnswers._assumptions
 
 
