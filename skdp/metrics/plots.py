@@ -70,13 +70,16 @@ class ClassPlots:
         from sklearn.metrics import PrecisionRecallDisplay
 
         _pyplot()
-        recall = self.tpr
+        band = self._curves["precision"]
+        # Where hardly anybody is predicted to be of the second class, noise is all that there is to draw.
+        known = band[:, 2] - band[:, 1] < 1.0
+        recall, band = self.tpr[known], band[known]
         display = PrecisionRecallDisplay(
-            precision=self.precision[::-1], recall=recall[::-1],
+            precision=self.precision[known][::-1], recall=recall[::-1],
             average_precision=self["average_precision"].value,
         )  # fmt: skip
         display.plot(ax=ax, name=self._model)
-        _band(display.ax_, recall, self._curves["precision"])
+        _band(display.ax_, recall, band)
         display.ax_.set_ylim(-0.02, 1.02)
         return display
 

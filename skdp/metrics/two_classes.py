@@ -212,7 +212,9 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         Returns
         -------
         float
-            An edge of the public grid; give it to `at`.
+            An edge of the public grid; give it to `at`. Of the thresholds whose cost is within one standard
+            deviation of the noise of the least, it is the one nearest to ``fp / (fp + fn)``, which is right for
+            calibrated probabilities, or to the threshold in use for a ``decision_function``.
         """
         given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
         if set(given) != {"fp", "fn"} or not all(
@@ -222,14 +224,22 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             raise ValueError(
                 f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
             )
-        b = self._grid.n_bins
-        best = min(range(b + 1), key=lambda first: self._cost(first, given))
-        self._chosen.add(best)
-        return self._grid.edge(best)
+        first = self._cheapest(given)
+        self._chosen.add(first)
+        return self._grid.edge(first)
 
-    def _cost(self, first: int, costs: dict[str, float]) -> float:
-        _, fp, fn, _ = _cells(self._grid.n_bins, first)
-        return float((costs["fp"] * fp + costs["fn"] * fn) @ self._noisy.possible)
+    def _cheapest(self, costs: dict[str, float]) -> int:
+        firsts = np.arange(self._grid.n_bins + 1)
+        cells = [_cells(self._grid.n_bins, first) for first in firsts]
+        questions = np.array([costs["fp"] * fp + costs["fn"] * fn for _, fp, fn, _ in cells])
+        found = questions @ self._noisy.possible
+        more = questions - questions[found.argmin()]
+        noise = np.einsum("ij,ji->i", more, self._noisy.noise(more.T))
+        alike = more @ self._noisy.possible <= np.sqrt(np.maximum(noise, 0.0))
+        both = costs["fp"] + costs["fn"]
+        usual = costs["fp"] / both if self._grid.probability and both > 0.0 else self.threshold
+        away = np.abs(firsts - self._grid.nearest(usual))
+        return int(np.where(alike, away, math.inf).argmin())
 
     # ---------------------------------------------------------------- table and curves
 

@@ -128,6 +128,15 @@ def test_thresholds():
         found.at(threshold="half")
 
 
+def test_a_threshold_that_is_as_good_is_the_usual_one():
+    """The model is calibrated, so the best threshold is .25; noise must not move it to a bin with hardly any rows."""
+    model = LogisticRegression().fit(X, Y)
+    for _ in range(20):
+        found = evaluate(model, X, Y, epsilon=0.3)
+        assert 0.05 < found.best_threshold(costs={"fp": 1, "fn": 3}) < 0.5
+    assert evaluate(model, X, Y, epsilon=0.01).best_threshold() == 0.5
+
+
 def test_curves_are_those_of_the_table():
     found, p = evaluate(MODEL, X, Y, bins=64, **EXACT), rounded()
     fpr, tpr, _ = theirs.roc_curve(Y, p, drop_intermediate=False)
