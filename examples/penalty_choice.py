@@ -9,11 +9,12 @@ than .0005 and two standard errors.
 
 Tables are generated: independent, correlated and ill-conditioned columns, a sparse truth, targets that are noise,
 and few rows. ``--suite FILE`` adds the tables of a suite of real ones: a script with ``TABLES``, ``SKLEARN`` and
-``load(name)``. ``--inner`` holds out a quarter of each training part instead: constants were chosen there.
+``load(name)``. ``--inner`` holds out a quarter of each training part instead: constants were chosen there, and
+``--evidence`` and ``--temperature`` are other ones. ``--evidence 0`` is Stein's risk alone.
 
 The documentation does not run this::
 
-    python examples/penalty_choice.py --suite ../shared/tools/suite.py
+    python examples/penalty_choice.py --suite FILE
 """
 
 import argparse
@@ -27,6 +28,7 @@ from sklearn.model_selection import train_test_split
 
 import skdp
 from skdp.exceptions import UtilityWarning
+from skdp.linear_model.front import penalty
 
 # Seeds make these figures repeatable and are for this only: each fit would say so.
 warnings.filterwarnings("ignore", "random_state is a seed")
@@ -122,7 +124,10 @@ def main():
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--suite", help="a script with tables, such as the development suite")
     parser.add_argument("--inner", action="store_true", help="look at the training parts only")
+    parser.add_argument("--evidence", type=float, default=penalty.PART_OF_EVIDENCE)
+    parser.add_argument("--temperature", type=float, default=penalty.TEMPERATURE)
     options = parser.parse_args()
+    penalty.PART_OF_EVIDENCE, penalty.TEMPERATURE = options.evidence, options.temperature
     found = {}
     for name, X, y, classes in tables(options.suite):
         gains(name, X, y, classes, options, found)

@@ -150,7 +150,7 @@ def test_specialists_take_a_number():
 # ------------------------------------------------------------------ the same releases for every C
 
 
-def releases(model, X, y, monkeypatch):
+def releases(model, X, y, monkeypatch, groups=None):
     """What each release was, what it gave, and the ledger; the noise of every C is the same here."""
     honest, seen = mechanisms.gaussian, []
 
@@ -162,7 +162,7 @@ def releases(model, X, y, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(mechanisms, "gaussian", release)
         patch.setattr(type(model), "_noise_parameters", lambda self: {})
-        report = model.fit(X, y).privacy_
+        report = model.fit(X, y, groups=groups).privacy_
     # Noise in units of the sensitivity: that of a gradient is in units of released residuals.
     # The quotient of two numbers that were rounded apart may differ in its last bit.
     rows = [
@@ -178,16 +178,19 @@ def releases(model, X, y, monkeypatch):
     return seen, (report.epsilon, report.delta, rows)
 
 
+@pytest.mark.parametrize("unit", ["record", "group"])
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("kind", [0, 1])
-def test_every_C_has_the_same_releases(kind, adjacency, monkeypatch):
+def test_every_C_has_the_same_releases(kind, adjacency, unit, monkeypatch):
     """The number, noise and shape of all; and up to the first gradient, whose point is the same, the values."""
-    model, make = list(fits(adjacency=adjacency, n_public=None))[kind]
+    model, make = list(fits(adjacency=adjacency, unit=unit))[kind]
     X, y = make()
+    # Groups of 1, 2, 3 and 4 rows.
+    groups = np.repeat(np.arange(800), np.tile([1, 2, 3, 4], 200)) if unit == "group" else None
     if adjacency == "add-remove":
-        model.set_params(n_public=len(X))
+        model.set_params(n_public=800 if unit == "group" else len(X))
     (values, ledger), *others = (
-        releases(model.set_params(C=C), X, y, monkeypatch) for C in PENALTIES
+        releases(model.set_params(C=C), X, y, monkeypatch, groups) for C in PENALTIES
     )
     before = [row[1] for row in ledger[2]].index("gradient")
     for given, own in others:

@@ -248,7 +248,8 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
-    norms of what follows, which Gaussian DP allows. Solving and shrinking are post-processing.
+    norms of what follows, which Gaussian DP allows. Solving, shrinking and the choice by ``C="auto"`` are
+    post-processing: each C has the same releases with the same noise; later gradients are taken at other points.
 
     {privacy.unprotected}
 
@@ -440,7 +441,8 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
-    contributes the mean over its rows to each of them. Solving and shrinking are post-processing.
+    contributes the mean over its rows to each of them. Solving, shrinking and the choice by ``C="auto"`` are
+    post-processing: each C has the same releases with the same noise; later gradients are taken at other points.
 
     {privacy.unprotected}
 
