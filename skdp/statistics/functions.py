@@ -6,10 +6,10 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.containers import check_collected
-from skdp.statistics.fits import Count, Histogram, Mean, Quantile
+from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std, Var
 from skdp.statistics.released import Released
 
-__all__ = ["count", "histogram", "mean", "quantile"]
+__all__ = ["count", "histogram", "mean", "quantile", "std", "var"]
 
 
 @document()
@@ -17,6 +17,7 @@ def mean(
     X: Any,
     *,
     bounds: Any = None,
+    skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -36,6 +37,10 @@ def mean(
         Public numbers, or one for each column: values are clipped to them. None searches for a window of each
         column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
         units have, and ``noise_std`` does not say so. For shares, of a column of 0 and 1, give ``(0, 1)``.
+    skipna : bool, default=False
+        Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
+        released, too: with bounds at no more noise under replace-one, else for 5 % of the budget. False refuses
+        NaN.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
@@ -47,7 +52,8 @@ def mean(
     Returns
     -------
     Released
-        ``value`` is a number for a column, an array for a table. ``bounds`` are those given or released.
+        ``value`` is a number for a column, an array for a table. ``bounds`` are those given or released. With
+        ``skipna`` a mean is NaN where the noise hides whether there is any value.
 
     Raises
     ------
@@ -64,8 +70,9 @@ def mean(
     -----
     **Privacy.** Each unit adds ``(x - c) / h`` of each column, clipped to [-1, 1], with c and h the middle and
     the half width of the bounds. So d columns have l2 sensitivity ``2 sqrt(d)`` under replace-one, and
-    ``sqrt(d)`` under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and
-    memory are not protected.
+    ``sqrt(d)`` under zero-out and add-remove. They are released as one vector with Gaussian noise. With ``skipna``
+    a value that is there adds a second entry, which counts it: 1.7 under replace-one, where the l2 sensitivity
+    stays, and 0.75 else, where it is ``1.25 sqrt(d)``. NaN adds 0 to both. Time and memory are not protected.
 
     Examples
     --------
@@ -77,8 +84,8 @@ def mean(
     True
     """
     fit = Mean(
-        bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
+        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
     )  # fmt: skip
     return _released(fit, X, groups)
 
@@ -86,9 +93,10 @@ def mean(
 @document(mean)
 def quantile(
     X: Any,
-    q: float = 0.5,
+    q: Any = 0.5,
     *,
     bounds: Any = None,
+    skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -103,11 +111,15 @@ def quantile(
     Parameters
     ----------
     {X}
-    q : float, default=0.5
-        In (0, 1): the part of the values that does not exceed the result.
+    q : float or sequence of float, default=0.5
+        In (0, 1): the part of the values that does not exceed the result. Several levels are searched together
+        for one charge, by histograms between a threshold for each level.
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column, between which an even grid is searched. None searches for the
-        scale of each column on public grids, which takes 60 % of the budget (of mu^2).
+        scale of each column on public grids, which takes 60 % of the budget (of mu^2), of several levels 40 %.
+    skipna : bool, default=False
+        Whether NaN is a missing value, which is left out; ``count`` then says how many values are left. It is
+        released, too, for 5 % of the budget (of mu^2). False refuses NaN.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
@@ -117,8 +129,9 @@ def quantile(
     Returns
     -------
     Released
-        ``value`` is a number for a column, an array for a table. ``noise_std`` is that of a count of the search,
-        as a share of the records.
+        ``value`` is a number for a column, an array for a table. Of several levels it has shape (n_levels,) or
+        (n_levels, n_features), as in ``numpy.quantile``. ``noise_std`` is that of a count of the search, as a
+        share of the records; of several levels it has an entry for each.
 
     Raises
     ------
@@ -132,8 +145,9 @@ def quantile(
     -----
     **Privacy.** A question releases for each column the number of units at or below a grid point. Each unit adds
     1/2 or -1/2 to each column, so d columns have l2 sensitivity ``sqrt(d)`` under replace-one, and half of that
-    under zero-out and add-remove. The number of questions is public, and each has Gaussian noise. Time and
-    memory are not protected.
+    under zero-out and add-remove. For several levels it is a histogram of the intervals between their points,
+    with l2 sensitivity ``sqrt(2 d)`` under replace-one and ``sqrt(d)`` else, however many levels there are. The
+    number of questions is public, and each has Gaussian noise. Time and memory are not protected.
 
     Examples
     --------
@@ -147,8 +161,8 @@ def quantile(
     True
     """
     fit = Quantile(
-        q=q, bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
+        q=q, bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
     )  # fmt: skip
     return _released(fit, X, groups)
 
@@ -158,6 +172,7 @@ def count(
     X: Any,
     *,
     bounds: Any = None,
+    skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -175,6 +190,9 @@ def count(
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column; both ends count, and they may be infinite. None counts all:
         under "add-remove" this releases the number of records.
+    skipna : bool, default=False
+        Whether NaN is a missing value, which lies between no bounds: without bounds the values that are there are
+        counted. False refuses NaN.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
@@ -209,8 +227,8 @@ def count(
     True
     """
     fit = Count(
-        bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, n_public=n_public,
-        accountant=accountant, random_state=random_state,
+        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
     )  # fmt: skip
     return _released(fit, X, groups)
 
@@ -221,6 +239,7 @@ def histogram(
     bins: Any = 10,
     *,
     bounds: Any = None,
+    skipna: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -241,6 +260,9 @@ def histogram(
     bounds : tuple of (low, high), default=None
         Public numbers, or one for each column; values beyond them are in no bin. None searches for a window of
         each column on a public grid, which takes 40 % of the budget (of mu^2). Not used with edges.
+    skipna : bool, default=False
+        Whether NaN is a missing value, which is in no bin; ``count`` then says how many values are left. It is
+        released, too, for 5 % of the budget (of mu^2). False refuses NaN.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: it
@@ -273,7 +295,132 @@ def histogram(
     ((4,), [18.0, 30.0, 45.0, 65.0, 90.0])
     """
     fit = Histogram(
-        bins=bins, bounds=bounds, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        bins=bins, bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+@document(mean)
+def var(
+    X: Any,
+    *,
+    bounds: Any = None,
+    skipna: bool = False,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release the variance of a column, or of each column of a table.
+
+    Parameters
+    ----------
+    {X}
+    bounds : tuple of (low, high), default=None
+        Public numbers, or one for each column: values are clipped to them. None searches for a window of each
+        column on a public grid, which takes 40 % of the budget (of mu^2). The window leaves out values that few
+        units have, and ``noise_std`` does not say so.
+    {skipna} {epsilon} {delta}
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: its
+        rows share its weight.
+    {groups} {adjacency} {n_public} {accountant} {random_state}
+
+    Returns
+    -------
+    Released
+        ``value`` is a number for a column, an array for a table: the mean square around the mean, without a
+        correction for degrees of freedom. ``noise_std`` is right to first order.
+
+    Raises
+    ------
+    {Raises}
+
+    See Also
+    --------
+    std : Its root.
+    skdp.preprocessing.DPStandardScaler : Releases means and scales and applies them.
+
+    Notes
+    -----
+    **Privacy.** Each unit adds ``u = (x - c) / h`` of each column, clipped to [-1, 1], and ``s (u^2 - 1/2)``, with c
+    and h the middle and the half width of the bounds. With s = 1.5 the l2 sensitivity of d columns is
+    ``2 sqrt(d)`` under replace-one, that of the values alone. With s = 1 it is ``1.12 sqrt(d)`` under zero-out
+    and add-remove. They are released as one vector with Gaussian noise. With ``skipna`` a value that is there
+    adds a third entry, 1.5 under replace-one at the same sensitivity; else it is 0.75, with s = 0.75, and the
+    sensitivity is ``1.31 sqrt(d)``. Time and memory are not protected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import var
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=10_000)
+    >>> found = var(ages, bounds=(18, 90), epsilon=0.5)
+    >>> bool(abs(found.value - ages.var()) < 5 * found.noise_std)
+    True
+    """
+    fit = Var(
+        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
+        n_public=n_public, accountant=accountant, random_state=random_state,
+    )  # fmt: skip
+    return _released(fit, X, groups)
+
+
+@document(var)
+def std(
+    X: Any,
+    *,
+    bounds: Any = None,
+    skipna: bool = False,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    unit: str = "record",
+    groups: Any = None,
+    adjacency: str = "replace-one",
+    n_public: int | None = None,
+    accountant: Any = None,
+    random_state: Any = None,
+) -> Released:
+    """Release the standard deviation of a column, or of each column of a table.
+
+    Parameters
+    ----------
+    {X} {bounds} {skipna} {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+
+    Returns
+    -------
+    Released
+        ``value`` is a number for a column, an array for a table: the root of what `var` releases. ``noise_std``
+        is right to first order; where the value is near 0 it is the root of the variance's.
+
+    Raises
+    ------
+    {Raises}
+
+    See Also
+    --------
+    var : Its square.
+
+    Notes
+    -----
+    **Privacy.** It is a function of the variance, which is released as in `var`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.statistics import std
+    >>> ages = np.random.default_rng(0).integers(18, 90, size=10_000)
+    >>> found = std(ages, bounds=(18, 90), epsilon=0.5)
+    >>> bool(abs(found.value - ages.std()) < 5 * found.noise_std)
+    True
+    """
+    fit = Std(
+        bounds=bounds, skipna=skipna, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit,
         n_public=n_public, accountant=accountant, random_state=random_state,
     )  # fmt: skip
     return _released(fit, X, groups)
@@ -284,11 +431,15 @@ def _released(fit: Any, X: Any, groups: Any) -> Released:
     check_collected(X=X, groups=groups)  # before a lazy column is asked for its dimensions
     column = not hasattr(X, "indptr") and np.ndim(X) == 1
     done = fit.fit(_as_table(X) if column else X, None, groups=groups)
-    parts = [done.value_, done.noise_std_, done.bounds_, getattr(done, "bin_edges_", None)]
+    names = ("value_", "noise_std_", "bounds_", "bin_edges_", "count_", "count_noise_std_")
+    value, noise, *more = (getattr(done, name, None) for name in names)
+    if np.ndim(getattr(done, "q", 0.5)):  # several levels: first of each column, in the end of each level
+        value = value[0] if column else value.T
+    elif column:
+        value, noise = _first(value), _first(noise)
     if column:
-        parts = [_first(part) for part in parts]
-    value, noise, bounds, edges = parts
-    return Released(value, noise, done.privacy_, bounds, edges)
+        more = [_first(part) for part in more]
+    return Released(value, noise, done.privacy_, *more)
 
 
 def _as_table(X: Any) -> Any:
