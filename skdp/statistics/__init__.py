@@ -17,7 +17,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "histogram": "skdp.statistics.functions",
         "mean": "skdp.statistics.functions",
         "quantile": "skdp.statistics.functions",
-        "std": "skdp.statistics.functions",
-        "var": "skdp.statistics.functions",
+        "std": "skdp.statistics.spread",
+        "var": "skdp.statistics.spread",
     },
 )

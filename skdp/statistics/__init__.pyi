@@ -6,8 +6,8 @@ from skdp.statistics.functions import count as count
 from skdp.statistics.functions import histogram as histogram
 from skdp.statistics.functions import mean as mean
 from skdp.statistics.functions import quantile as quantile
-from skdp.statistics.functions import std as std
-from skdp.statistics.functions import var as var
 from skdp.statistics.released import Released as Released
+from skdp.statistics.spread import std as std
+from skdp.statistics.spread import var as var
 from skdp.statistics.tables import Description as Description
 from skdp.statistics.tables import ReleasedTable as ReleasedTable

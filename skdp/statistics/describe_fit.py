@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from skdp.base.column_search import Window, released_window
+from skdp.base.column_search import Window, least_tails, released_window
 from skdp.base.columns import ColumnProblem, check_bounds, per_column
 from skdp.base.fit import Solution
 from skdp.base.tables import encode_groups, validate_table
@@ -18,9 +18,10 @@ from skdp.statistics.moments import Counted, Moments, released_counts
 __all__ = ["Crosstab", "Describe", "Part", "Summary"]
 
 LEVELS = np.array([0.25, 0.5, 0.75])
-# Shares of mu^2: of a column of numbers and of one of categories, by what their errors are worth beside each other.
+# Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
+# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on the latter.
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
-COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3  # of the numbers' share
+COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
 
 
@@ -51,6 +52,7 @@ class Summary:
 class FrameProblem(ColumnProblem):
     """The columns of numbers (or, without any, the codes), the codes of categories, and what of them is public."""
 
+    records: PrivateRecords
     codes: PrivateRecords | None
     columns: Columns
     joint: Mapping[Any, tuple[int, ...]]  # of each column of codes: the sizes of its table
@@ -67,7 +69,9 @@ class Describe(_Statistic):
     def _check_parameters(self) -> None:
         given = self.categories
         if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"categories must be a dict of lists, by column, got {type(given).__name__}")
+            raise TypeError(
+                f"categories must be a dict of lists, by column, got {type(given).__name__}"
+            )
         self._declared()
         super()._check_parameters()
 
@@ -93,7 +97,9 @@ class Describe(_Statistic):
         if not columns.names:
             raise ValueError("the frame has no columns: give at least one")
         if hasattr(X, "indptr") and columns.categories:
-            raise ValueError("a CSR matrix has columns of numbers only: give a data frame or an array")
+            raise ValueError(
+                "a CSR matrix has columns of numbers only: give a data frame or an array"
+            )
         if self.by is not None and self.by not in columns.categories:
             raise ValueError(
                 f"by must name a column with public categories, got {self.by!r}: declare them by "
@@ -111,8 +117,7 @@ class Describe(_Statistic):
         counted = [_joint(of_columns, name, self.by, sizes) for name, sizes in joint.items()]
         tables = PrivateRecords(np.column_stack(counted), **more) if counted else None
         if not columns.numbers:
-            assert tables is not None  # a frame has columns of one kind at least
-            return FrameProblem(tables, {}, (), tables, columns, joint)
+            return FrameProblem(cast("PrivateRecords", tables), {}, (), tables, columns, joint)
         table = validate_table(Describe(), columns.table(X), missing=True)
         n_classes = None if of_groups is None else len(columns.categories[self.by])
         records = PrivateRecords(table, of_groups, n_classes=n_classes, **more)
@@ -143,21 +148,21 @@ class Describe(_Statistic):
 
     # ---------------------------------------------------------------- before the first release
 
-    def _searches_in(self, problem: FrameProblem) -> bool:
-        return bool(problem.columns.numbers) and not self._read_bounds(problem.columns)[2].all()
+    def _searches_in(self, problem: ColumnProblem) -> bool:
+        columns = cast("FrameProblem", problem).columns
+        return bool(columns.numbers) and not self._read_bounds(columns)[2].all()
 
     def _released_values(self, problem: ColumnProblem) -> int:
-        assert isinstance(problem, FrameProblem)
-        cells = sum(int(np.prod(sizes)) for sizes in problem.joint.values())
-        groups = len(problem.columns.categories[self.by]) if self.by is not None else 0
-        return cells + len(problem.columns.numbers) * (128 + 3 * groups)
+        read = cast("FrameProblem", problem)
+        cells = sum(int(np.prod(sizes)) for sizes in read.joint.values())
+        groups = len(read.columns.categories[self.by]) if self.by is not None else 0
+        return cells + len(read.columns.numbers) * (128 + 3 * groups)
 
     def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
         return {**super()._public_counts(shape), "n_features": None}
 
     def _public_facts(self, problem: ColumnProblem) -> dict[str, object]:
-        assert isinstance(problem, FrameProblem)
-        columns = problem.columns
+        columns = cast("FrameProblem", problem).columns
         return {
             "columns of numbers": len(columns.numbers),
             "columns of categories": len(columns.categories),
@@ -171,30 +176,15 @@ class Describe(_Statistic):
 
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release counts of categories; then of numbers how many there are, windows, moments and quartiles."""
-        assert isinstance(problem, FrameProblem)
-        d, q = len(problem.columns.numbers), len(problem.joint)
+        read = cast("FrameProblem", problem)
+        d, q = len(read.columns.numbers), len(read.joint)
         share = OF_NUMBERS * d / (OF_NUMBERS * d + OF_CATEGORIES * q)
-        found: dict[str, object] = {"columns_": problem.columns}
-        if problem.codes is not None:
-            found["tables_"] = self._counts(session, problem, 1.0 - share)
+        found: dict[str, object] = {"columns_": read.columns}
+        if read.codes is not None:
+            found["tables_"] = _counts(session, read.codes, read.joint, 1.0 - share)
         if d:
-            found.update(self._numbers(session, problem, share))
+            found.update(self._numbers(session, read, share))
         return Solution(np.zeros(0), 1, found)
-
-    def _counts(
-        self, session: PrivacySession, problem: FrameProblem, share: float
-    ) -> dict[Any, Part]:
-        """Tables of counts, by column, of the shapes of ``problem.joint``."""
-        records = problem.codes
-        assert records is not None
-        cells = [int(np.prod(sizes)) for sizes in problem.joint.values()]
-        counts = records.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
-        plan = session.plan_gaussian(1, share, purpose="counts of categories")
-        value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
-        return {
-            name: Part.of(row[:size].reshape(sizes), noise)
-            for (name, sizes), row, size in zip(problem.joint.items(), value, cells)
-        }
 
     def _numbers(
         self, session: PrivacySession, problem: FrameProblem, share: float
@@ -210,18 +200,20 @@ class Describe(_Statistic):
             present: Any = 1.0
             if counted is not None:
                 present = counted.share(records.n_units, less=CAUTION)[searched]
+            some = records if searched.size == given.size else records.restricted(searched)
+            part = share * shares["windows"]
+            least = least_tails(session, some, part, MEAN_TAIL)
             found = released_window(
-                session, records if searched.size == given.size else records.restricted(searched),
-                share * shares["windows"], tail=MEAN_TAIL, least=(MEAN_TAIL, MEAN_TAIL), present=present,
-            )  # fmt: skip
+                session, some, part, tail=MEAN_TAIL, least=least, present=present
+            )
             window.center[searched], window.reach[searched] = found.center, found.reach
-        every = Moments.released(
-            session, records, window, share * shares["means"], counted=counted
-        )
-        quartiles = quantiles_in(session, records, window, LEVELS, share * shares["quartiles"])
+        every = Moments.released(session, records, window, share * shares["means"], counted=counted)
+        of_quartiles = share * shares["quartiles"]
+        quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)
         made: dict[str, object] = {
             "summary_": _summary(every),
-            "quartiles_": quartiles[0],
+            # A quantile of whole numbers is one of them; types are public.
+            "quartiles_": np.where(columns.whole, np.rint(quartiles[0]), quartiles[0]),
             "level_noise_std_": quartiles[1],
             "bounds_": window.bounds,
         }
@@ -234,16 +226,16 @@ class Describe(_Statistic):
             )  # fmt: skip
         return made
 
-    def _shares(
-        self, columns: Columns, given: np.ndarray, adjacency: str
-    ) -> dict[str, float]:
+    def _shares(self, columns: Columns, given: np.ndarray, adjacency: str) -> dict[str, float]:
         """Parts of the numbers' share; what is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
             parts["windows"] = WINDOWS
             if not all(columns.whole) or adjacency == "add-remove":
                 parts["counts"] = COUNTS
-        left = (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
+        left = (
+            (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
+        )
         shares = {name: part * left for name, part in parts.items()}
         return {"counts": 0.0, "windows": 0.0, "groups": GROUPS, **shares}
 
@@ -263,6 +255,23 @@ class Describe(_Statistic):
         return Counted(
             np.where(whole, known.value, found.value), np.where(whole, 0.0, found.noise_std)
         )
+
+
+def _counts(
+    session: PrivacySession,
+    codes: PrivateRecords,
+    joint: Mapping[Any, tuple[int, ...]],
+    share: float,
+) -> dict[Any, Part]:
+    """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
+    cells = [int(np.prod(sizes)) for sizes in joint.values()]
+    counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
+    plan = session.plan_gaussian(1, share, purpose="counts of categories")
+    value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
+    return {
+        name: Part.of(row[:size].reshape(sizes), noise)
+        for (name, sizes), row, size in zip(joint.items(), value, cells)
+    }
 
 
 def _summary(found: Moments) -> Summary:
@@ -298,7 +307,11 @@ class Crosstab(_Statistic):
 
     def _pair(self) -> list[tuple[Any, ...]]:
         given = self.categories
-        if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__len__") or len(given) != 2:
+        if (
+            isinstance(given, str | bytes | Mapping)
+            or not hasattr(given, "__len__")
+            or len(given) != 2
+        ):
             raise TypeError("categories must be two sequences of public labels: of a, and of b")
         return [check_categories(f"categories[{i}]", labels) for i, labels in enumerate(given)]
 

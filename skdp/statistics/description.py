@@ -130,7 +130,9 @@ def describe(
     over_groups = None if by is None else _by_group(done)
     return Description(
         _table(done, _of_columns(done, n_units), OF_COLUMNS, ("column", "category")),
-        None if over_groups is None else _table(done, over_groups, OF_GROUPS, ("column", "category", str(by))),
+        None
+        if over_groups is None
+        else _table(done, over_groups, OF_GROUPS, ("column", "category", str(by))),
         _bounds(done),
         getattr(done, "level_noise_std_", np.full(3, np.nan)),
         by,
@@ -188,8 +190,8 @@ def crosstab(
 
     Notes
     -----
-    **Privacy.** A unit adds at most 1 in all to the cells. So their l2 sensitivity is ``sqrt(2)`` under replace-one,
-    and 1 under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and memory are
+    **Privacy.** A unit adds at most 1 in all to the cells. So their l2 sensitivity is ``sqrt(2)`` under
+    replace-one, and 1 under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and memory are
     not protected.
 
     Examples
@@ -219,13 +221,17 @@ def crosstab(
 def _units(done: Any) -> int:
     """The public number of units, from the report."""
     public = done.privacy_.public
-    return int(next(public[name] for name in ("n_public", "n_groups", "n_records") if name in public))
+    return int(
+        next(public[name] for name in ("n_public", "n_groups", "n_records") if name in public)
+    )
 
 
 Row = tuple[tuple[Any, ...], dict[str, tuple[float, float]]]
 
 
-def _table(done: Any, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]) -> ReleasedTable:
+def _table(
+    done: Any, rows: list[Row], columns: tuple[str, ...], names: tuple[str, ...]
+) -> ReleasedTable:
     empty = (np.nan, np.nan)
     cells = np.array([[row.get(name, empty) for name in columns] for _, row in rows])
     index = tuple(label for label, _ in rows)
@@ -237,7 +243,9 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
     rows: list[Row] = []
     for name in done.columns_.names:
         if name in done.columns_.numbers:
-            rows.append(((name, NO_CATEGORY), _of_numbers(done, done.columns_.numbers.index(name), n_units)))
+            rows.append(
+                ((name, NO_CATEGORY), _of_numbers(done, done.columns_.numbers.index(name), n_units))
+            )
             continue
         counts, noise = _over_groups(done.tables_[name])
         for label, count in zip(done.columns_.categories[name], counts):
@@ -254,8 +262,11 @@ def _over_groups(table: Part) -> tuple[Any, float]:
 
 
 def _of_numbers(done: Any, j: int, n_units: int) -> dict[str, tuple[float, float]]:
-    count, low, high = _at(done.summary_.count, j), *done.bounds_
-    quartiles = {} if np.isnan(done.summary_.mean.value[j]) else dict(zip(QUARTILES, done.quartiles_[:, j]))
+    count = _at(done.summary_.count, j)
+    low, high = done.bounds_
+    quartiles = (
+        {} if np.isnan(done.summary_.mean.value[j]) else dict(zip(QUARTILES, done.quartiles_[:, j]))
+    )
     return {
         "count": count,
         "missing": (float(np.clip(1.0 - count[0] / n_units, 0.0, 1.0)), count[1] / n_units),
@@ -309,4 +320,7 @@ def _in_group(
 def _bounds(done: Any) -> dict[Any, tuple[float, float]]:
     if not done.columns_.numbers:
         return {}
-    return {name: (float(low), float(high)) for name, low, high in zip(done.columns_.numbers, *done.bounds_)}
+    return {
+        name: (float(low), float(high))
+        for name, low, high in zip(done.columns_.numbers, *done.bounds_)
+    }

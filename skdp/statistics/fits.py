@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp.base.column_search import (
     Window,
+    least_tails,
     noise_of_a_count,
     released_magnitudes,
     released_points,
@@ -35,6 +36,8 @@ LINE_POINTS, FINE_POINTS = (
     1025,
 )  # most points of the line between given bounds, and of the fine line
 LINE_CELLS = 2**20  # most points of all columns
+BEND = 5.0  # of a line that is finer in its middle: by 15 there, and as fine as an even one at 1/5 of its length
+SPARE = 16  # points of a line for each level that its noise can tell apart
 EXTRA_QUESTIONS = 2  # of a search for several levels, beyond a bisection of its line
 CAUTION = 2.0  # standard deviations by which a window's search takes fewer values than were counted
 COUNT_SHARE = 0.05  # of mu^2, for the number of values that are there, with ``skipna``
@@ -99,9 +102,9 @@ class _Statistic(ColumnFit):
         if given is not None:
             return Window.between(*given), left
         present = 1.0 if counted is None else counted.share(records.n_units, less=CAUTION)
-        found = released_window(
-            session, records, WINDOW_SHARE * left, tail=tail, least=(tail, tail), present=present
-        )
+        share = WINDOW_SHARE * left
+        least = least_tails(session, records, share, tail)
+        found = released_window(session, records, share, tail=tail, least=least, present=present)
         return found, (1.0 - WINDOW_SHARE) * left
 
 
@@ -211,8 +214,8 @@ class Quantile(_Statistic):
         levels, of = np.unique(column_numbers("q", self.q), return_inverse=True)
         tail = min(MEAN_TAIL, levels[0] / 2, (1.0 - levels[-1]) / 2)
         window, left = self._window(session, records, counted, left, tail)
-        most = LINE_POINTS if self.bounds is not None else FINE_POINTS
-        found, noise = quantiles_in(session, records, window, levels, left, most)
+        searched = self.bounds is None
+        found, noise = quantiles_in(session, records, window, levels, left, searched)
         return self._solution(found[of].T, noise[of], counted, bounds_=window.bounds)
 
 
@@ -222,9 +225,15 @@ def quantiles_in(
     window: Window,
     levels: np.ndarray,
     share: float,
-    most: int = FINE_POINTS,
+    searched: np.ndarray | bool,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Release quantiles of several ascending levels in a window; return also the noise of each level.
+
+    Parameters
+    ----------
+    searched : ndarray of bool of shape (n_features,), or bool
+        Where the window was searched for: its centre then is a median, and the grid is finer near it, for columns
+        with long tails.
 
     Returns
     -------
@@ -232,9 +241,16 @@ def quantiles_in(
     noise_std : ndarray of shape (n_levels,)
         Of a level, as a share of the units.
     """
-    cells = records.n_features * levels.size
-    points = max(min(most, max(97, LINE_CELLS // cells)), 2 * levels.size) | 1
-    grid = window.center + window.reach * np.linspace(-1.0, 1.0, points)[:, None]
+    d = records.n_features
+    # More points than the noise can tell apart in an even column, since values may stand close together.
+    told = SPARE * records.n_units * session.mu * math.sqrt(share / d)
+    most = min(
+        LINE_POINTS, max(FINE_POINTS, 2 ** math.ceil(math.log2(max(1.0, min(told, 1e6)))) + 1)
+    )
+    points = max(min(most, max(97, LINE_CELLS // (d * levels.size))), 2 * levels.size) | 1
+    line = np.linspace(-1.0, 1.0, points)[:, None]
+    bent = np.sinh(BEND * line) / math.sinh(BEND)
+    grid = window.center + window.reach * np.where(searched, bent, line)
     questions = (points - 1).bit_length() + EXTRA_QUESTIONS
     plan = session.plan_gaussian(questions, share, purpose="quantiles")
     found = released_levels(session, records, plan, grid, levels)

@@ -97,7 +97,11 @@ class ReleasedTable:
     def _repr_html_(self) -> str:
         head, *rows = [[html.escape(cell) for cell in row] for row in self._cells()]
         k = len(self.index_names)
-        parts = ["<table><thead><tr>", *(f"<th>{cell}</th>" for cell in head), "</tr></thead><tbody>"]
+        parts = [
+            "<table><thead><tr>",
+            *(f"<th>{cell}</th>" for cell in head),
+            "</tr></thead><tbody>",
+        ]
         for row in rows:
             parts += ["<tr>", *(f"<th>{cell}</th>" for cell in row[:k])]
             parts += [*(f"<td>{cell}</td>" for cell in row[k:]), "</tr>"]

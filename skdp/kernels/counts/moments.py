@@ -1,7 +1,7 @@
 """Sums by class and column of cells clipped to a window, of their squares, and counts of cells that are not NaN.
 
-What a record adds is three integers a column, in the row of its class. A group adds the integer part of the mean of
-its rows' integers, exactly: how many rows it has, and in which order, does not matter.
+What a record adds is three integers a column, in the row of its class. A group adds the integer part of the mean
+of its rows' integers, exactly: how many rows it has, and in which order, does not matter.
 """
 
 from typing import Any, NamedTuple
@@ -75,7 +75,7 @@ def moment_sums(
     center, reach = (np.ascontiguousarray(part) for part in cells[:2])
     numbers = (frozen(center), frozen(reach), float(cells.scale), float(cells.bend))
     if hasattr(X, "indptr"):
-        _csr(X, members, numbers, cells.there, total[0])
+        _csr(X, members, numbers, cells, total[0])
     elif members is None:
         table = dense_table(X)
         if table.flags.c_contiguous:
@@ -91,9 +91,11 @@ def moment_sums(
     return total
 
 
-def _csr(X: Any, members: GroupRows | None, numbers: Any, there: int, total: Integers) -> None:
+def _csr(
+    X: Any, members: GroupRows | None, numbers: Any, cells: MomentCells, total: Integers
+) -> None:
     """Of stored values how much they add beyond zeros; then what zeros add."""
-    table, zeros = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64)
+    table, zeros, there = csr_arrays(X), np.empty((2, X.shape[1]), dtype=np.int64), cells.there
     _of_zeros(numbers, zeros)
     if members is None:
         _stored(table, numbers, zeros, total)
@@ -101,7 +103,7 @@ def _csr(X: Any, members: GroupRows | None, numbers: Any, there: int, total: Int
         units = X.shape[0]
     else:
         room, largest = int(most_stored(table[2], *members)), largest_group(members)
-        wide = _wide(MomentCells(*numbers, there), largest)
+        wide = _wide(cells, largest)
         _stored_groups(table, *members, numbers, there, zeros, room, wide, total)
         units = int(np.count_nonzero(np.diff(members.starts)))
     total[0] += zeros[0] * units
@@ -252,7 +254,11 @@ def _stored_groups(table, order, starts, numbers, there, zeros, room, wide, tota
     data, indices, indptr = table
     center, reach, scale, bend = numbers
     d = total.shape[1]
-    local, rest, seen = np.zeros((3, d), np.int64), np.zeros((3, d), np.int64), np.zeros(d, np.bool_)
+    local, rest, seen = (
+        np.zeros((3, d), np.int64),
+        np.zeros((3, d), np.int64),
+        np.zeros(d, np.bool_),
+    )
     columns = np.empty(min(room, d) + 1, np.int64)
     for q in range(starts.size - 1):
         size, n_columns = starts[q + 1] - starts[q], 0

@@ -14,7 +14,7 @@ __all__ = ["column_moments"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# The root of phi^5 / 4, phi the golden ratio: up to it squares cost nothing under replace-one, see `column_moments`.
+# The root of phi^5 / 4, phi the golden ratio: up to it squares cost nothing under replace-one, see the function.
 MOST_OF_SQUARES = math.sqrt(((1 + math.sqrt(5)) / 2) ** 5 / 4)
 
 
