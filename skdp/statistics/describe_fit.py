@@ -19,7 +19,7 @@ __all__ = ["Crosstab", "Describe", "Part", "Summary"]
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
-# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on the latter.
+# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much

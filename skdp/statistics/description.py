@@ -191,8 +191,8 @@ def crosstab(
     Notes
     -----
     **Privacy.** A unit adds at most 1 in all to the cells. So their l2 sensitivity is ``sqrt(2)`` under
-    replace-one, and 1 under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and memory are
-    not protected.
+    replace-one, and 1 under zero-out and add-remove. They are released as one vector with Gaussian noise. Time and
+    memory are not protected.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Counts of records by column and bin where there are few edges: one comparison for each cell and edge.
 
-The loops have no branch and no table, so that the processor takes several cells at once. A search for the bin would
-wait for memory: cells in the same bin, one after another, add to the same place.
+The loops have no branch and no table, so that the processor takes several cells at once. A search for the bin
+would wait for memory: cells in the same bin, one after another, add to the same place.
 """
 
 from typing import Any
