@@ -37,7 +37,7 @@ def table(seed: int, n: int) -> np.ndarray:
 
 def errors(X: np.ndarray, epsilon: float) -> np.ndarray:
     """Of one description: the four errors of each column."""
-    found = describe(X, epsilon=epsilon).columns
+    found = describe(X, epsilon=epsilon).table
     name = {name: j for j, name in enumerate(found.columns)}
     value, sd = found.value, np.nanstd(X, axis=0)
     made = []

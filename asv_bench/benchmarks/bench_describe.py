@@ -39,7 +39,7 @@ def described(kind):
     categories = CATEGORIES if kind in ("mixed", "by group") else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return describe(frame(kind), categories=categories, by=by)
+        return describe(frame(kind), categories=categories, by=by, delta=1e-7)
 
 
 class Describe:
@@ -68,7 +68,7 @@ class Crosstab:
         self.released()
 
     def released(self):
-        return crosstab(self.a, self.b, categories=tuple(CATEGORIES.values()))
+        return crosstab(self.a, self.b, categories=tuple(CATEGORIES.values()), delta=1e-7)
 
     def track_ratio_to_pandas(self):
         return ratio(self.released, lambda: pd.crosstab(self.a, self.b), repeats=3)

@@ -11,11 +11,11 @@ from skdp.base.columns import ColumnProblem, check_bounds, per_column
 from skdp.base.fit import Solution
 from skdp.base.tables import encode_groups, validate_table
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
-from skdp.statistics.fits import CAUTION, MEAN_TAIL, _Statistic, quantiles_in
+from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
 from skdp.statistics.moments import Counted, Moments, released_counts
 
-__all__ = ["Crosstab", "Describe", "Part", "Summary"]
+__all__ = ["Crosstab", "Describe"]
 
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
@@ -23,29 +23,6 @@ LEVELS = np.array([0.25, 0.5, 0.75])
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
-
-
-@dataclass(frozen=True)
-class Part:
-    """A released number in each of some places, and the noise in it."""
-
-    value: np.ndarray
-    noise_std: np.ndarray
-
-    @classmethod
-    def of(cls, value: Any, noise: Any) -> "Part":
-        """With noise of the same shape."""
-        value = np.asarray(value, dtype=np.float64)
-        return cls(value, np.broadcast_to(np.asarray(noise, dtype=np.float64), value.shape).copy())
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What was released of the columns of numbers: for each statistic an array over the columns."""
-
-    count: Part
-    mean: Part
-    std: Part
 
 
 @dataclass(frozen=True)
@@ -59,7 +36,7 @@ class FrameProblem(ColumnProblem):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Describe(_Statistic):
+class Describe(Statistic):
     """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
 
     categories: Any = None
@@ -170,7 +147,11 @@ class Describe(_Statistic):
 
     def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
         chosen = ("categories were not chosen by looking at these records",)
-        return (*super()._assumptions(problem), *(chosen if self.categories else ()))
+        return (
+            *super()._assumptions(problem),
+            "names and types of columns are public: they were not inferred from these records",
+            *(chosen if self.categories else ()),
+        )
 
     # ---------------------------------------------------------------- releases
 
@@ -192,7 +173,7 @@ class Describe(_Statistic):
         """Summaries of the columns of numbers, together and by group."""
         records, columns = problem.records, problem.columns
         low, high, given = self._read_bounds(columns)
-        shares = self._shares(columns, given, session.adjacency)
+        shares = self._shares(columns, given)
         counted = self._present(session, problem, share * shares["counts"])
         window = Window.between(low, high)
         if not given.all():
@@ -211,27 +192,29 @@ class Describe(_Statistic):
         of_quartiles = share * shares["quartiles"]
         quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)
         made: dict[str, object] = {
-            "summary_": _summary(every),
+            "moments_": every,
             # A quantile of whole numbers is one of them; types are public.
             "quartiles_": np.where(columns.whole, np.rint(quartiles[0]), quartiles[0]),
             "level_noise_std_": quartiles[1],
             "bounds_": window.bounds,
         }
         if self.by is not None:
-            made["by_group_"] = _summary(
-                Moments.released(
-                    session, records, window, share * shares["groups"],
-                    n_classes=len(columns.categories[self.by]),
-                )
+            made["moments_by_"] = Moments.released(
+                session, records, window, share * shares["groups"],
+                n_classes=len(columns.categories[self.by]),
             )  # fmt: skip
         return made
 
-    def _shares(self, columns: Columns, given: np.ndarray, adjacency: str) -> dict[str, float]:
+    @property
+    def _n_is_private(self) -> bool:
+        return self.adjacency == "add-remove" or self.n_public is not None
+
+    def _shares(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
         """Parts of the numbers' share; what is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
             parts["windows"] = WINDOWS
-            if not all(columns.whole) or adjacency == "add-remove":
+            if not all(columns.whole) or self._n_is_private:
                 parts["counts"] = COUNTS
         left = (
             (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
@@ -244,7 +227,7 @@ class Describe(_Statistic):
     ) -> Counted | None:
         """How many values each column has: released, or public where its type holds no NaN."""
         records, whole = problem.records, np.array(problem.columns.whole)
-        if session.adjacency == "add-remove":
+        if self._n_is_private:
             return released_counts(session, records, share) if share else None
         known = Counted.known(records)
         if whole.all():
@@ -262,23 +245,16 @@ def _counts(
     codes: PrivateRecords,
     joint: Mapping[Any, tuple[int, ...]],
     share: float,
-) -> dict[Any, Part]:
+) -> dict[Any, Counted]:
     """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
     cells = [int(np.prod(sizes)) for sizes in joint.values()]
     counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
     plan = session.plan_gaussian(1, share, purpose="counts of categories")
     value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
     return {
-        name: Part.of(row[:size].reshape(sizes), noise)
+        name: Counted(row[:size].reshape(sizes), np.full(sizes, noise))
         for (name, sizes), row, size in zip(joint.items(), value, cells)
     }
-
-
-def _summary(found: Moments) -> Summary:
-    counted = found.counted
-    return Summary(
-        Part.of(counted.value, counted.noise_std), Part.of(*found.mean()), Part.of(*found.std())
-    )
 
 
 def _check_names(bounds: Any, columns: Columns) -> None:
@@ -293,7 +269,7 @@ def _joint(codes: Mapping[Any, Any], name: Any, by: Any, sizes: tuple[int, ...])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Crosstab(_Statistic):
+class Crosstab(Statistic):
     """Counts of pairs of categories of two columns."""
 
     categories: Any = None

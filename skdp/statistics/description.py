@@ -6,9 +6,10 @@ import numpy as np
 
 from skdp._docs import document
 from skdp.base.containers import check_collected
-from skdp.statistics.describe_fit import Crosstab, Describe, Part, Summary
+from skdp.statistics.describe_fit import Crosstab, Describe
 from skdp.statistics.frames import check_categories, labels_of
 from skdp.statistics.functions import mean
+from skdp.statistics.moments import SEEN, Counted, Moments
 from skdp.statistics.tables import Description, ReleasedTable
 
 __all__ = ["crosstab", "describe"]
@@ -42,7 +43,7 @@ def describe(
 
     Parameters
     ----------
-    frame : DataFrame, array-like or CSR matrix of shape (n_samples, n_columns)
+    frame : DataFrame, ndarray or CSR matrix of shape (n_samples, n_columns)
         A data frame of pandas or Polars, or an array, whose columns then have the names 0, 1, ... It is not
         changed, and a sparse one is never densified. Names and types of columns count as public.
     bounds : tuple of (low, high) or dict, default=None
@@ -70,17 +71,15 @@ def describe(
     Returns
     -------
     Description
-        Its ``columns`` is a table with a row for each column of numbers and for each category: ``count`` of the
+        Its ``table`` has a row for each column of numbers and for each category: ``count`` of the
         values that are there, or of the category; ``missing`` and ``share``, as shares of the units; ``mean``,
-        ``std`` and quartiles; ``low`` and ``high``, the window. Its ``groups`` has a row for each of these rows
+        ``std`` and quartiles; ``low`` and ``high``, the window. Its ``by_table`` has a row for each of these rows
         and each group; ``share`` is then that of the group. A number that the noise hides is NaN. The noise of a
         quartile is that of its level, ``level_noise_std``.
 
     Raises
     ------
     {Raises}
-    ImportError
-        If pandas is not installed: by ``to_frame`` only, which nothing else here needs.
 
     See Also
     --------
@@ -105,7 +104,9 @@ def describe(
     * quartiles: a histogram of four intervals a question, ``sqrt(2 d)`` and ``sqrt(d)``.
 
     A group of rows adds the mean of what its rows add, a point of their convex hull, so no bound grows. What is
-    shown is a function of releases and public numbers. Time and memory are not protected.
+    shown is a function of releases and public numbers. Types count as public, but pandas infers them: one missing
+    value makes a column of whole numbers a column of floats. Declare them where a file is read, by ``dtype=``. Time
+    and memory are not protected.
 
     Examples
     --------
@@ -114,8 +115,8 @@ def describe(
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(50, 10, 20_000), rng.integers(0, 2, 20_000)])
     >>> found = describe(X, categories={1: [0, 1]}, by=1, epsilon=1.0)
-    >>> row = found.columns.value[found.columns.index.index((0, ""))]
-    >>> bool(abs(row[found.columns.columns.index("mean")] - 50) < 2)
+    >>> row = found.table.value[found.table.index.index((0, ""))]
+    >>> bool(abs(row[found.table.columns.index("mean")] - 50) < 2)
     True
     """
     check_collected(frame=frame, groups=groups)
@@ -123,8 +124,6 @@ def describe(
         bounds=bounds, categories=categories, by=by, epsilon=epsilon, delta=delta, adjacency=adjacency,
         unit=unit, n_public=n_public, accountant=accountant, random_state=random_state,
     )  # fmt: skip
-    if isinstance(frame, list | tuple):
-        frame = np.asarray(frame)
     done = fit.fit(frame, None, groups=groups)
     n_units = _units(done)
     over_groups = None if by is None else _by_group(done)
@@ -240,12 +239,12 @@ def _table(
 
 def _of_columns(done: Any, n_units: int) -> list[Row]:
     """A row for each column of numbers and for each category, in the order of the frame."""
+    numbers = _parts(done.moments_) if done.columns_.numbers else {}
     rows: list[Row] = []
     for name in done.columns_.names:
         if name in done.columns_.numbers:
-            rows.append(
-                ((name, NO_CATEGORY), _of_numbers(done, done.columns_.numbers.index(name), n_units))
-            )
+            row = _of_numbers(done, numbers, done.columns_.numbers.index(name), n_units)
+            rows.append(((name, NO_CATEGORY), row))
             continue
         counts, noise = _over_groups(done.tables_[name])
         for label, count in zip(done.columns_.categories[name], counts):
@@ -254,73 +253,75 @@ def _of_columns(done: Any, n_units: int) -> list[Row]:
     return rows
 
 
-def _over_groups(table: Part) -> tuple[Any, float]:
-    """Counts of a column's categories, of all groups together, and the noise in each."""
-    if table.value.ndim == 1:
-        return table.value, float(table.noise_std[0])
-    return table.value.sum(axis=1), float(table.noise_std[0, 0]) * table.value.shape[1] ** 0.5
-
-
-def _of_numbers(done: Any, j: int, n_units: int) -> dict[str, tuple[float, float]]:
-    count = _at(done.summary_.count, j)
-    low, high = done.bounds_
-    quartiles = (
-        {} if np.isnan(done.summary_.mean.value[j]) else dict(zip(QUARTILES, done.quartiles_[:, j]))
-    )
+def _parts(found: Moments) -> dict[str, tuple[Any, Any]]:
+    """Of each statistic the values and their noise."""
+    counted = found.counted
     return {
-        "count": count,
-        "missing": (float(np.clip(1.0 - count[0] / n_units, 0.0, 1.0)), count[1] / n_units),
-        "mean": _at(done.summary_.mean, j),
-        "std": _at(done.summary_.std, j),
-        **{name: (float(value), np.nan) for name, value in quartiles.items()},
-        "low": (float(low[j]), np.nan),
-        "high": (float(high[j]), np.nan),
+        "count": (counted.value, counted.noise_std),
+        "mean": found.mean(),
+        "std": found.std(),
     }
 
 
-def _at(part: Part, place: Any) -> tuple[float, float]:
-    return float(part.value[place]), float(part.noise_std[place])
+def _over_groups(table: Counted) -> tuple[Any, float]:
+    """Counts of a column's categories, of all groups together, and the noise in each."""
+    noise = float(table.noise_std.flat[0])
+    if table.value.ndim == 1:
+        return table.value, noise
+    return table.value.sum(axis=1), noise * table.value.shape[1] ** 0.5
+
+
+def _of_numbers(
+    done: Any, parts: dict[str, tuple[Any, Any]], j: int, n_units: int
+) -> dict[str, tuple[float, float]]:
+    row = {name: _at(*part, j) for name, part in parts.items()}
+    count, noise = row["count"]
+    row["missing"] = (float(np.clip(1.0 - count / n_units, 0.0, 1.0)), noise / n_units)
+    low, high = done.bounds_
+    more = {"low": low[j], "high": high[j]}
+    if not np.isnan(row["mean"][0]):  # else the noise hides whether there is any value
+        more.update(zip(QUARTILES, done.quartiles_[:, j]))
+    return {**row, **{name: (float(value), np.nan) for name, value in more.items()}}
+
+
+def _at(value: Any, noise: Any, place: Any) -> tuple[float, float]:
+    return float(value[place]), float(noise[place])
 
 
 def _by_group(done: Any) -> list[Row]:
     """A row for each column of numbers or category, and each group."""
-    labels = done.columns_.categories[done.by]
-    sizes = done.tables_[done.by]
+    labels, sizes = done.columns_.categories[done.by], done.tables_[done.by]
+    numbers = _parts(done.moments_by_) if done.columns_.numbers else {}
     rows: list[Row] = []
     for name in done.columns_.names:
-        if name == done.by:
-            for g, label in enumerate(labels):
-                rows.append(((name, NO_CATEGORY, label), {"count": _at(sizes, g)}))
-        elif name in done.columns_.numbers:
-            j, found = done.columns_.numbers.index(name), done.by_group_
-            for g, label in enumerate(labels):
-                rows.append(((name, NO_CATEGORY, label), _of_group(found, (g, j))))
-        else:
-            for k, category in enumerate(done.columns_.categories[name]):
-                for g, label in enumerate(labels):
-                    row = _in_group(_at(done.tables_[name], (k, g)), _at(sizes, g))
+        for g, label in enumerate(labels):
+            size = _at(sizes.value, sizes.noise_std, g)
+            if name == done.by:
+                rows.append(((name, NO_CATEGORY, label), {"count": size}))
+            elif name in done.columns_.numbers:
+                place = g, done.columns_.numbers.index(name)
+                row = {part: _at(*pair, place) for part, pair in numbers.items()}
+                rows.append(((name, NO_CATEGORY, label), row))
+            else:
+                table = done.tables_[name]
+                for k, category in enumerate(done.columns_.categories[name]):
+                    row = _in_group(_at(table.value, table.noise_std, (k, g)), size)
                     rows.append(((name, category, label), row))
     return rows
-
-
-def _of_group(found: Summary, place: tuple[int, int]) -> dict[str, tuple[float, float]]:
-    return {name: _at(getattr(found, name), place) for name in ("count", "mean", "std")}
 
 
 def _in_group(
     count: tuple[float, float], size: tuple[float, float]
 ) -> dict[str, tuple[float, float]]:
     """A count, and its share of the group where the noise does not hide the group."""
-    if not size[0] > max(1.0, 3.0 * size[1]):
+    if not size[0] > max(1.0, SEEN * size[1]):
         return {"count": count}
     share = count[0] / size[0]
     return {"count": count, "share": (share, float(np.hypot(count[1], share * size[1])) / size[0])}
 
 
 def _bounds(done: Any) -> dict[Any, tuple[float, float]]:
-    if not done.columns_.numbers:
+    names = done.columns_.numbers
+    if not names:
         return {}
-    return {
-        name: (float(low), float(high))
-        for name, low, high in zip(done.columns_.numbers, *done.bounds_)
-    }
+    return {name: (float(low), float(high)) for name, low, high in zip(names, *done.bounds_)}

@@ -23,7 +23,7 @@ from skdp.base.parameters import check_flag, check_number
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics.moments import Counted, Moments, released_counts
 
-__all__ = ["Count", "Histogram", "Mean", "Quantile", "Std", "Var"]
+__all__ = ["Count", "Histogram", "Mean", "Quantile", "Statistic", "Std", "Var", "quantiles_in"]
 
 # Choices, not tuned: shares of mu^2 for what is searched first, where no bounds are given.
 WINDOW_SHARE = 0.4  # of a mean and a histogram
@@ -44,7 +44,7 @@ COUNT_SHARE = 0.05  # of mu^2, for the number of values that are there, with ``s
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Statistic(ColumnFit):
+class Statistic(ColumnFit):
     """What they share: the parameters of privacy, and the value that is kept."""
 
     bounds: Any = None
@@ -108,7 +108,7 @@ class _Statistic(ColumnFit):
         return found, (1.0 - WINDOW_SHARE) * left
 
 
-class Mean(_Statistic):
+class Mean(Statistic):
     """The mean of each column, its values clipped to bounds."""
 
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
@@ -133,7 +133,7 @@ class Mean(_Statistic):
         return self._solution(*found.mean(), found.counted, bounds_=window.bounds)
 
 
-class Var(_Statistic):
+class Var(Statistic):
     """The variance of each column, its values clipped to bounds."""
 
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
@@ -158,7 +158,7 @@ class Std(Var):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Quantile(_Statistic):
+class Quantile(Statistic):
     """A quantile of each column, or several of them."""
 
     q: Any = 0.5
@@ -257,7 +257,7 @@ def quantiles_in(
     return found, noise_of_levels(session, records, plan, levels)
 
 
-class Count(_Statistic):
+class Count(Statistic):
     """The number of units whose value lies between the bounds, both included."""
 
     _finite_bounds = False
@@ -278,7 +278,7 @@ class Count(_Statistic):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Histogram(_Statistic):
+class Histogram(Statistic):
     """The number of units in public bins, or in even bins between bounds."""
 
     bins: Any = 10

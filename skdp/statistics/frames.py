@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.base.cells import is_missing, label_codes, python_number
+from skdp.kernels.protocols import is_cupy
 
 __all__ = ["MISSING", "OTHER", "Columns", "category_codes", "check_categories", "labels_of"]
 
@@ -156,6 +157,11 @@ def _types(frame: Any) -> dict[Any, str]:
         if len(set(names)) < len(names):
             raise ValueError("the columns of the frame must have different names")
         return {name: str(frame[name].dtype).lower() for name in names}
+    if is_cupy(frame):
+        raise ValueError(
+            "statistics of columns are computed in the host's memory only: pass frame as a NumPy array or a CSR "
+            "matrix"
+        )
     dtype = getattr(frame, "dtype", None)
     if dtype is None or len(getattr(frame, "shape", ())) != 2:
         raise TypeError(

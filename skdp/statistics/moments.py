@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from skdp.base.column_search import Window
 from skdp.privacy import PrivacySession, PrivateRecords
 
-__all__ = ["Counted", "Moments", "released_counts"]
+__all__ = ["SEEN", "Counted", "Moments", "released_counts"]
 
 Array = NDArray[np.float64]
 

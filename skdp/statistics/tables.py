@@ -132,9 +132,9 @@ class Description:
 
     Attributes
     ----------
-    columns : ReleasedTable
+    table : ReleasedTable
         A row for each column of numbers, with an empty category, and for each category of the other columns.
-    groups : ReleasedTable or None
+    by_table : ReleasedTable or None
         With ``by``: the same for each group.
     bounds : dict
         Of each column of numbers the window (low, high) to which values were clipped: given or released.
@@ -156,12 +156,12 @@ class Description:
     >>> from skdp.statistics import describe
     >>> X = np.random.default_rng(0).normal(170, 10, size=(20_000, 2))
     >>> found = describe(X, epsilon=1.0)
-    >>> found.columns.index, found.columns.columns[:4]
+    >>> found.table.index, found.table.columns[:4]
     (((0, ''), (1, '')), ('count', 'missing', 'share', 'mean'))
     """
 
-    columns: ReleasedTable
-    groups: ReleasedTable | None
+    table: ReleasedTable
+    by_table: ReleasedTable | None
     bounds: dict[Any, tuple[float, float]]
     level_noise_std: np.ndarray
     by: Any
@@ -169,11 +169,11 @@ class Description:
 
     @property
     def noise_std(self) -> np.ndarray:
-        """Standard deviations of the noise in the numbers of ``columns``."""
-        return self.columns.noise_std
+        """Standard deviations of the noise in the numbers of ``table``."""
+        return self.table.noise_std
 
     def to_frame(self, *, noise_std: bool = False) -> Any:
-        """Return the table of the columns as a pandas DataFrame; that of the groups is ``groups.to_frame()``.
+        """Return the table of the columns as a pandas DataFrame; that of the groups is ``by_table.to_frame()``.
 
         Parameters
         ----------
@@ -189,15 +189,15 @@ class Description:
         ImportError
             If pandas is not installed.
         """
-        return self.columns.to_frame(noise_std=noise_std)
+        return self.table.to_frame(noise_std=noise_std)
 
     def __repr__(self) -> str:
-        if self.groups is None:
-            return repr(self.columns)
-        return f"{self.columns!r}\n\nby {self.by}\n{self.groups!r}"
+        if self.by_table is None:
+            return repr(self.table)
+        return f"{self.table!r}\n\nby {self.by}\n{self.by_table!r}"
 
     def _repr_html_(self) -> str:
-        if self.groups is None:
-            return self.columns._repr_html_()
+        if self.by_table is None:
+            return self.table._repr_html_()
         by = html.escape(str(self.by))
-        return f"{self.columns._repr_html_()}<p>by {by}</p>{self.groups._repr_html_()}"
+        return f"{self.table._repr_html_()}<p>by {by}</p>{self.by_table._repr_html_()}"
