@@ -1,6 +1,7 @@
 """The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private estimator."""
 
 import math
+import sys
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -48,6 +49,10 @@ class Judgement(PrivateFit[EvaluationProblem]):
     random_state: Any = None
 
     _record_checks = "accepted by the model"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        refuse_scorer()
 
     def _fixed(self) -> bool:
         """Whether the number of rows is public."""
@@ -195,3 +200,16 @@ class TwoClassTable(Judgement):
         return ClassificationEvaluation(
             noisy, grid, first, classes_of(self.model), self.privacy_, type(self.model).__name__, self.units_
         )
+
+
+def refuse_scorer() -> None:
+    """Refuse a call by scikit-learn's scorers: each call would be a charge, and a search would show many of them."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
+            raise TypeError(
+                "skdp.metrics has no scorers: every call would be charged, and a search would publish one score for each "
+                "candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, which plan and charge "
+                "all of it once"
+            )
+        frame = frame.f_back  # type: ignore[assignment]

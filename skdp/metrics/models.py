@@ -6,8 +6,9 @@ A record's cell must be a function of this record and of public numbers. A model
 bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows of a block
 in another way. Where the number of rows is public, every other row keeps its place in a call on all rows when a
 record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear models
-compute each row alone. Any other model gets 64 rows at a time, on one thread of BLAS, if 64 generated rows show that
-places do not matter (`skdp.privacy.check_places`), and otherwise one row at a time.
+compute each row alone. Any other model gets exactly 64 rows at a time, on one thread of BLAS (the last block repeats
+its last row), if 64 generated rows show that places among 64 do not matter (`skdp.privacy.check_places`). Otherwise it
+gets one row at a time. For tables that cannot be generated, such as data frames of text, it is an assumption.
 """
 
 from typing import Any, cast
@@ -109,23 +110,26 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     from skdp.kernels import on_host, one_blas_thread
 
     n = _num_samples(X)
-    size = n if fixed or _rows_alone(model) else _at_once(model, method, X)
+    size = None if fixed or _rows_alone(model) else _at_once(model, method, X)
     found = np.empty((n, n_outputs))
-    if size < n and isinstance(X, list | tuple):
+    if size is not None and isinstance(X, list | tuple):
         X = np.asarray(X)
     ask = getattr(model, method)
+    whole = size is None
     with one_blas_thread(), np.errstate(all="ignore"):
-        for first in range(0, n, max(size, 1)):
-            part = slice(first, min(first + size, n))
+        for first in range(0, n, n if whole else size):
+            part = slice(first, n if whole else first + size)
+            places = np.minimum(np.arange(first, part.stop), n - 1)
             try:
-                answers = on_host(ask(X if size >= n else _safe_indexing(X, part)))
+                answers = on_host(ask(X if whole else _safe_indexing(X, places)))
             except Exception as error:
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
                     "withheld, because it may quote a cell: pass rows that the model accepts, of the columns that it "
                     "was fitted to and without missing values if it takes none"
                 ) from None
-            found[part] = np.asarray(answers, dtype=np.float64).reshape(-1, n_outputs)
+            numbers = np.asarray(answers, dtype=np.float64).reshape(-1, n_outputs)
+            found[part] = numbers[: n - first]
     return found
 
 
@@ -149,10 +153,11 @@ def _at_once(model: Any, method: str, X: Any) -> int:
     ask = getattr(model, method)
 
     def function(rows: Array, y: Array | None) -> list[Any]:
-        # scikit-learn refuses such cells, and a row that is refused reaches no other row.
-        cells = np.where(np.abs(rows) < LARGEST, rows, 0.0).astype(rows.dtype)
+        cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
+        # scikit-learn refuses other cells, and a row that is refused reaches no other row.
+        cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)
         answers = np.asarray(ask(sp.csr_matrix(cells) if sparse else cells), dtype=np.float64)
-        return [Vectors(answers.reshape(len(cells), -1).copy())]
+        return [Vectors(answers.reshape(AT_ONCE, -1)[: len(rows)].copy())]
 
     try:
         check_places(function, int(X.shape[1]))

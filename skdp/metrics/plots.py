@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["ClassPlots"]
+__all__ = ["ClassPlots", "ManyClassPlots"]
 
 
 def _pyplot() -> Any:
@@ -117,6 +117,19 @@ class ClassPlots:
         _pyplot()
         display = ConfusionMatrixDisplay(self.confusion_matrix, display_labels=self.classes_)
         return display.plot(ax=ax, values_format=".0f", cmap="Blues")
+
+
+class ManyClassPlots:
+    """The plots of a model of three or more classes."""
+
+    if TYPE_CHECKING:
+        _calibration: Any
+        confusion_matrix: Any
+        classes_: Any
+        _model: str
+
+    plot_calibration = ClassPlots.plot_calibration
+    plot_confusion = ClassPlots.plot_confusion
 
 
 def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:

@@ -21,9 +21,6 @@ __all__ = ["ClassificationEvaluation", "ScoreGrid"]
 
 Array = NDArray[np.float64]
 
-CALIBRATION_BINS = 10  # of the calibration curve: score bins are merged to about so many of equal counts; a choice
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreGrid:
     """The public bins of scores.
@@ -298,21 +295,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
                 "a calibration curve needs probabilities: the model has no predict_proba, or bins are edges of "
                 "decision values"
             )
-        b, counts = self._grid.n_bins, self._noisy.possible
-        both = counts[:b] + counts[b:]
-        part = np.minimum(
-            (np.cumsum(both) - 0.5 * both) / max(both.sum(), 1e-300) * CALIBRATION_BINS, CALIBRATION_BINS - 1
-        ).astype(np.int64)
-        rows = []
-        for k in np.unique(part):
-            inside = (part == k).astype(np.float64)
-            if not inside @ both > 0.0:
-                continue
-            upper = np.concatenate((inside, np.zeros(b)))
-            found = self._noisy.ratio(upper, np.tile(inside, 2))
-            mean = float((inside * both) @ self._grid.centers / (inside @ both))
-            rows.append((mean, found.value, *found.interval))
-        return np.array(rows)
+        return self._noisy.calibration(self._grid.centers)
 
     @property
     def prob_pred(self) -> Array:

@@ -25,8 +25,8 @@ def columns_moved(matrix: Integers, adjacency: str) -> float:
 
     Parameters
     ----------
-    matrix : ndarray of int64 of shape (n_answers, n_cells)
-        At most 2**20 in magnitude, at most 2**12 rows and columns.
+    matrix : ndarray of int64 of shape (n_answers, n_cells) or (n_cells,)
+        At most 2**20 in magnitude, at most 2**12 rows and columns. A vector stands for a diagonal matrix.
     adjacency : {"replace-one", "zero-out", "add-remove"}
 
     Returns
@@ -34,11 +34,16 @@ def columns_moved(matrix: Integers, adjacency: str) -> float:
     float
         Under "replace-one" the largest distance of two columns, or of a column and 0; else the longest column.
     """
-    if np.abs(matrix).max(initial=0) > LARGEST_ENTRY or max(matrix.shape) > _MOST_CELLS:
+    if np.abs(matrix).max(initial=0) > LARGEST_ENTRY or (
+        matrix.ndim > 1 and max(matrix.shape) > _MOST_CELLS
+    ):
         raise ValueError(
             f"a matrix of cell sums has at most {_MOST_CELLS} rows and columns, of entries up to {LARGEST_ENTRY}"
         )
     columns = matrix.astype(np.float64)
+    if matrix.ndim == 1:
+        both = np.sort(columns**2)[-(2 if adjacency == "replace-one" else 1) :]
+        return math.nextafter(math.sqrt(both.sum()), math.inf)
     squares = (columns * columns).sum(axis=0)
     largest = float(squares.max(initial=0.0))
     if adjacency == "replace-one":
@@ -58,8 +63,8 @@ def cell_sums(
 
     Parameters
     ----------
-    matrices : sequence of ndarray of int64 of shape (n_answers, n_cells)
-        One for each feature. Public.
+    matrices : sequence of ndarray of int64 of shape (n_answers, n_cells) or (n_cells,)
+        One for each feature. Public. A vector stands for a diagonal matrix.
     grid : float
         > 0: the unit of their entries. Public.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -87,7 +92,7 @@ def cell_sums(
     adds 0.
     """
     d = rows.shape.n_features
-    if len(matrices) != d or any(m.dtype != np.int64 or m.ndim != 2 for m in matrices):
+    if len(matrices) != d or any(m.dtype != np.int64 or m.ndim not in (1, 2) for m in matrices):
         raise ValueError(f"give one matrix of int64 for each of the {d} features")
     if not (math.isfinite(grid) and grid > 0):
         raise ValueError("grid must be finite and > 0")
@@ -104,14 +109,13 @@ def cell_sums(
         found: list[int] = []
         columns, members = rows.matrix, rows.members()
         for j, table in enumerate(tables):
-            edges = np.arange(table.shape[1] + 1.0)
+            edges = np.arange(table.shape[-1] + 1.0)
             # A code of [c, c + 1) is cell c; the last bin would hold its right edge too.
             edges[-1] = math.nextafter(edges[-1], 0.0)
             counts = bin_counts(columns[:, j : j + 1], members, edges[None], _SHARES)[0]
             high, low = np.divmod(counts, _SHARES)
-            found += [
-                int(a) * _SHARES + int(b) for a, b in zip(table @ high, table @ low, strict=True)
-            ]
+            two = (table * high, table * low) if table.ndim == 1 else (table @ high, table @ low)
+            found += [int(a) * _SHARES + int(b) for a, b in zip(*two, strict=True)]
         return found
 
     def on_grid(unit: float) -> Integers:
