@@ -11,5 +11,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "Evaluation": "skdp.metrics.evaluation",
         "ReleasedScore": "skdp.metrics.released_score",
         "evaluate": "skdp.metrics.functions",
+        "mean_absolute_error": "skdp.metrics.number_functions",
+        "mean_squared_error": "skdp.metrics.number_functions",
+        "r2_score": "skdp.metrics.number_functions",
     },
 )

@@ -13,7 +13,7 @@ from skdp.kernels.counts.tables import dense_table
 from skdp.kernels.inputs import GroupRows
 from skdp.kernels.numba_jit import jit
 
-__all__ = ["ROW", "binned_sums", "moment_sums"]
+__all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -49,6 +49,32 @@ def moment_sums(
     total = np.zeros(5, dtype=np.int64)
     order, starts = _places(members, len(X))
     _moments(dense_table(X), order, starts, window, weights, scale, total)
+    return total
+
+
+def square_sums(
+    X: Any,
+    members: GroupRows | None,
+    window: tuple[float, float, float],
+    influence: tuple[float, float, float, float],
+    scale: float,
+) -> Integers:
+    """Sum over the units of ``scale * (w^2 / largest, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2``.
+
+    Parameters
+    ----------
+    X, members, window, scale
+        As in `moment_sums`.
+    influence : (float, float, float, float)
+        p, q, mean and ``largest``, which w^2 does not pass.
+
+    Returns
+    -------
+    ndarray of int64 of shape (3,)
+    """
+    total = np.zeros(3, dtype=np.int64)
+    order, starts = _places(members, len(X))
+    _squares(dense_table(X), order, starts, window, influence, scale, total)
     return total
 
 
@@ -127,6 +153,38 @@ def _moments(X, order, starts, window, weights, scale, total):
             _row(X[order[p], 0], X[order[p], 1], window, weights, row)
             summed += row
         for j in range(5):
+            total[j] += _mean(summed[j], size, scale)
+
+
+@jit
+def _squares_of_row(y, residual, window, influence, out):
+    """Write the integers of a row; each number is held at 1, which rounding may pass."""
+    p, q, mean, largest = influence
+    u, v = _clipped(y, window[0], window[1]), _clipped(residual, 0.0, window[2])
+    w = p * (v * v) - q * ((u - mean) * (u - mean))
+    out[0] = np.int64(np.rint(ROW * min(w * w / largest, 1.0)))
+    out[1] = np.int64(np.rint(ROW * ((v * v) * (v * v))))
+    out[2] = np.int64(np.rint(ROW * (v * v)))
+
+
+@jit
+def _squares(X, order, starts, window, influence, scale, total):
+    row, summed = np.empty(3, np.int64), np.empty(3, np.int64)
+    if starts.size == 0:
+        for i in range(X.shape[0]):
+            _squares_of_row(X[i, 0], X[i, 1], window, influence, row)
+            for j in range(3):
+                total[j] += _mean(row[j], 1, scale)
+        return
+    for g in range(starts.size - 1):
+        size = starts[g + 1] - starts[g]
+        if size == 0:
+            continue
+        summed[:] = 0
+        for p in range(starts[g], starts[g + 1]):
+            _squares_of_row(X[order[p], 0], X[order[p], 1], window, influence, row)
+            summed += row
+        for j in range(3):
             total[j] += _mean(summed[j], size, scale)
 
 

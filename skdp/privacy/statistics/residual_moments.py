@@ -9,7 +9,7 @@ from skdp.privacy.bounded import Bounded
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.column_counts import host_only
 
-__all__ = ["binned_residuals", "residual_moments"]
+__all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -115,6 +115,81 @@ def _moved(weights: Floats, adjacency: str) -> float:
         d = (3.0 - math.sqrt(1.0 - 2.0 * a2 / w2)) / 2.0
         of_y = max(of_y, d * d * (a2 + w2 * (2.0 - d) ** 2))
     return math.sqrt(of_y + max(4.0 * b2, b2 + c2 + max(b2, e2)))
+
+
+def residual_squares(
+    rows: Rows,
+    center: float,
+    reach: float,
+    residual_reach: float,
+    influence: tuple[float, float, float],
+    kept: ArrayLike,
+    *,
+    adjacency: str,
+) -> Bounded:
+    """Sum over the units of ``(w^2 / L, v^4, v^2)``, with ``w = p v^2 - q (u - mean)^2`` and L its largest square.
+
+    They are what sampling variances follow from. u and v are those of `residual_moments`. A group adds the mean
+    over its rows. Sample weights and the intercept take no part.
+
+    Parameters
+    ----------
+    center, reach, residual_reach : float
+        As in `residual_moments`.
+    influence : (float, float, float)
+        p and q, >= 0, the larger one from 1e-50 to 1e50, and a mean in [-1, 1]. Public or released.
+    kept : array-like of int
+        Which of the three sums are released: different numbers from 0 to 2, ascending. Public.
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+        The session's.
+
+    Returns
+    -------
+    Bounded
+        Of shape (number of kept sums,).
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or if X has not two dense columns in the host's memory. Nothing was read.
+
+    Notes
+    -----
+    **Privacy.** w lies between ``-q (1 + |mean|)^2`` and p, so ``L = max(p, q (1 + |mean|)^2)^2`` is not passed by
+    w^2. Hence each of the k numbers lies in [0, 1], and a record that comes, goes or is replaced moves each sum by at
+    most 1, and all by at most sqrt(k) in l2 norm. A group adds the mean of its rows, which lies there too. Rounding
+    is as in `residual_moments`.
+    """
+    p, q, mean = (float(number) for number in influence)
+    if not (min(p, q) >= 0 and 1e-50 <= max(p, q) <= 1e50 and abs(mean) <= 1):
+        raise ValueError(
+            "influence must be two numbers >= 0, the larger one from 1e-50 to 1e50, and a mean in [-1, 1]"
+        )
+    at = np.asarray(kept, dtype=np.int64)
+    if at.ndim != 1 or not at.size or at.min() < 0 or at.max() > 2 or (np.diff(at) <= 0).any():
+        raise ValueError("kept must be different numbers from 0 to 2, ascending")
+    if not math.isfinite(center):
+        raise ValueError("center must be finite")
+    _positive(reach, residual_reach)
+    _two_columns(rows)
+    window = (float(center), float(reach), float(residual_reach))
+    largest = max(p, q * (1.0 + abs(mean)) ** 2) ** 2
+
+    def on_grid(unit: float) -> Integers:
+        from skdp.kernels.counts.residuals import square_sums
+
+        number = (p, q, mean, largest)
+        return square_sums(rows.matrix, rows.members(), window, number, 1.0 / unit)[at]
+
+    def plain() -> Floats:
+        return np.asarray(on_grid(_FINE) * _FINE)
+
+    return Bounded.from_source(
+        rows.source(on_grid, plain, contribution=1.0 + _OF_A_ROW, roundings=1),
+        (at.size,),
+        l2=math.sqrt(at.size) * (1 + 2.0**-50 + _OF_A_ROW),
+        adjacency=adjacency,
+    )
 
 
 def binned_residuals(

@@ -82,6 +82,9 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "residual_moments": lambda: r.restricted([0, 1]).residual_moments(
             0.0, 1.0, 1.0, np.ones(5), adjacency="replace-one"
         ),
+        "residual_squares": lambda: r.restricted([0, 1]).residual_squares(
+            0.0, 1.0, 1.0, (1.0, 1.0, 0.0), [0, 1], adjacency="replace-one"
+        ),
         "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals(
             [0.0], 1.0, adjacency="replace-one"
         ),
