@@ -56,8 +56,8 @@ def evaluate(
         curves and makes all other noise larger.
     y_bounds : tuple of (low, high), default=None
         For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 % of
-        the budget (of mu^2). Residuals are clipped to a window that is released for another 10 %. Scores are those of
-        clipped numbers, and the windows are said.
+        the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
+        another 10 %. Scores are those of clipped numbers, and the windows are said.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of

@@ -43,7 +43,7 @@ def r2_score(
         people. Protected, and not changed.
     y_bounds : tuple of (low, high), default=None
         Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget (of
-        mu^2). Residuals are clipped to a window that is released for another 10 %.
+        mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for another 10 %.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of
@@ -180,7 +180,7 @@ def mean_absolute_error(
     Parameters
     ----------
     {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
-   
+
     **refused : dict
         ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
 

@@ -18,7 +18,14 @@ __all__ = ["ErrorsByPrediction", "RegressionEvaluation", "Windows", "released_sc
 
 Array = NDArray[np.float64]
 
-SCORES = ("r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error")
+MIDDLE = 2 / 3  # of a released window, over which bins of predictions are spread; a choice
+SCORES = (
+    "r2",
+    "mean_squared_error",
+    "root_mean_squared_error",
+    "mean_absolute_error",
+    "mean_error",
+)
 
 
 @dataclass(frozen=True)
@@ -51,9 +58,12 @@ class Windows:
         return -self.residual_reach, self.residual_reach
 
     def edges(self, n_bins: int) -> Array:
-        """Even edges over the targets' window, of strictly increasing numbers."""
-        low, high = self.y_window
-        edges = np.linspace(low, high, n_bins + 1)
+        """Even edges of bins of predictions, strictly increasing: over given bounds, or most of a released window.
+
+        A released window has room for nearly all targets, and predictions vary less.
+        """
+        part = 1.0 if self.given else MIDDLE
+        edges = self.center + part * self.reach * np.linspace(-1.0, 1.0, n_bins + 1)
         for i in range(1, n_bins + 1):  # a window may be shorter than a few steps of float64
             edges[i] = max(edges[i], math.nextafter(edges[i - 1], math.inf))
         return edges
@@ -135,7 +145,8 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     prediction_counts : ndarray of shape (n_bins,)
         Estimated number of records (or groups) in each bin; may be negative, because of the noise.
     prediction_edges : ndarray of shape (n_bins + 1,)
-        Even edges over ``y_window``. The outer bins hold all predictions beyond them, too.
+        Even edges over ``y_bounds``, or over the middle two thirds of a released ``y_window``. The outer bins hold
+        all predictions beyond them, too.
     privacy_ : PrivacyReport
         What all of it costs together.
     """

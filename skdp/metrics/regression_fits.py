@@ -17,7 +17,12 @@ from skdp.linear_model.targets import finite_targets
 from skdp.metrics.fits import EvaluationProblem, Judgement
 from skdp.metrics.models import count_rows, kind_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
-from skdp.metrics.regression import ErrorsByPrediction, RegressionEvaluation, Windows, released_score
+from skdp.metrics.regression import (
+    ErrorsByPrediction,
+    RegressionEvaluation,
+    Windows,
+    released_score,
+)
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -29,7 +34,8 @@ Array = NDArray[np.float64]
 WINDOW_SHARE = 0.1  # of each window that is searched
 BIN_SHARE = 0.15  # of mean errors by prediction
 SPREAD_SHARE = 0.04  # of the squares that sampling variances follow from
-TAIL = 0.002  # part of a normal column that lies outside of its window
+TAIL = 0.005  # part of a normal column that lies outside of its window
+FAR = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
 FEW = 60.0  # units times mu, below which one window in ten is far from the scale
 
@@ -104,8 +110,8 @@ class Residuals(Judgement):
             reach = min(reach, 2.0 * float(given.reach[0]))
         of_y = given
         if of_y is None and self._searches_y():
-            of_y = released_window(session, records.restricted([0]), WINDOW_SHARE, tail=TAIL)
-            left -= WINDOW_SHARE
+            of_y, spent = _window_of_targets(session, records.restricted([0]))
+            left -= spent
         if of_y is None:  # no sum of y is asked for
             return Windows(0.0, 1.0, reach, None), left
         center, half = float(of_y.center[0]), float(of_y.reach[0])
@@ -125,7 +131,9 @@ class Residuals(Judgement):
         window = (windows.center, windows.reach, windows.residual_reach)
         weights = [WEIGHTS[name] if len(names) > 1 else 1.0 for name in names]
         sums = both.residual_moments(
-            *window, [dict(zip(names, weights)).get(name, 0.0) for name in NAMES], adjacency=session.adjacency
+            *window,
+            [dict(zip(names, weights)).get(name, 0.0) for name in NAMES],
+            adjacency=session.adjacency,
         )
         plan = session.plan_gaussian(1, share - SPREAD_SHARE, purpose="moments of y and residuals")
         values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
@@ -170,7 +178,10 @@ class ResidualMoments(Residuals):
         )
         plan = session.plan_gaussian(1, BIN_SHARE, purpose="mean errors by prediction")
         errors = ErrorsByPrediction.made(
-            session.gaussian(sums, plan), session.noise_std(sums, plan), edges, windows.residual_reach
+            session.gaussian(sums, plan),
+            session.noise_std(sums, plan),
+            edges,
+            windows.residual_reach,
         )
         wanted = (NAMES, ("r2", "v2"))
         moments = self._moments(session, records, windows, wanted, left - BIN_SHARE)
@@ -179,7 +190,10 @@ class ResidualMoments(Residuals):
 
     def evaluation(self) -> RegressionEvaluation:
         """What the fitted releases say."""
-        return RegressionEvaluation(*self.found_, self.privacy_, type(self.model).__name__, self.units_)
+        moments, windows, errors = self.found_
+        return RegressionEvaluation(
+            moments, windows, errors, self.privacy_, type(self.model).__name__, self.units_
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -205,7 +219,11 @@ class NumberScore(Residuals):
         return (
             *super(Judgement, self)._assumptions(problem),
             "each prediction was made from its own row, by a model that is released or was fitted to other people",
-            *(() if self.y_bounds is None else ("y_bounds were not chosen by looking at these records",)),
+            *(
+                ()
+                if self.y_bounds is None
+                else ("y_bounds were not chosen by looking at these records",)
+            ),
         )
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
@@ -222,16 +240,28 @@ class NumberScore(Residuals):
         return released_score(getattr(moments, self.score)(), self.privacy_, bounds)
 
 
+def _window_of_targets(session: PrivacySession, targets: PrivateRecords) -> tuple[Window, float]:
+    """A released window, searched once more around its centre where that is far from 0; and the share it took."""
+    found = released_window(session, targets, WINDOW_SHARE, tail=TAIL)
+    first = found.center
+    far = abs(float(first[0])) > FAR * float(found.reach[0])
+    if not far or targets.n_units * session.mu < FEW:
+        return found, WINDOW_SHARE
+    near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
+    found = released_window(session, near, WINDOW_SHARE, tail=TAIL)
+    return Window(first + found.center, found.reach), 2 * WINDOW_SHARE
+
+
 def column_of_numbers(name: str, given: Any) -> Array:
     """Return targets or predictions as finite float64, each read by itself."""
-    cells = as_cells(given)
+    cells: Any = as_cells(given)
     refuse_dates(cells)
-    dimensions = np.ndim(cells) if not hasattr(given, "indptr") else 2
-    if dimensions == 2 and not hasattr(given, "indptr") and np.shape(cells)[1] == 1:
+    dense = not hasattr(given, "indptr")
+    if dense and np.ndim(cells) == 2 and np.shape(cells)[1] == 1:
         return finite_targets(np.asarray(cells)[:, 0])
-    if dimensions != 1:
+    if not dense or np.ndim(cells) != 1:
         raise ValueError(
-            f"{name} must be one column of numbers, got {dimensions} dimensions: evaluate each of several targets by "
-            "itself"
+            f"{name} must be one column of numbers, got {np.ndim(cells) if dense else 2} dimensions: evaluate each of "
+            "several targets by itself"
         )
     return finite_targets(cells)

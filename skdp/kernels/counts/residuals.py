@@ -18,7 +18,9 @@ __all__ = ["ROW", "binned_sums", "moment_sums", "square_sums"]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ROW = 2.0**30  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
+ROW = (
+    2.0**30
+)  # a row's numbers are multiples of its inverse: 2^31 rows of a group then fit into int64
 
 
 def moment_sums(

@@ -14,7 +14,9 @@ __all__ = ["binned_residuals", "residual_moments", "residual_squares"]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-_OF_A_ROW = 2.0**-29  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
+_OF_A_ROW = (
+    2.0**-29
+)  # by what the rounding of rows moves two units apart in an entry, at most; see the notes
 _FINE = 2.0**-30  # grid of sums without noise
 
 

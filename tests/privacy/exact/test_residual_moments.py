@@ -149,10 +149,12 @@ def test_other_units_do_not_change_what_a_unit_adds(statistic, grouped):
 def test_it_is_the_sum_of_the_units_means(grouped):
     X = others(40)
     X[3], X[7], X[11] = math.nan, math.inf, (-1e300, 1e300)
-    groups = np.unique(np.arange(40) ** 2 % 11, return_inverse=True)[1] if grouped else np.arange(40)
+    groups = (
+        np.unique(np.arange(40) ** 2 % 11, return_inverse=True)[1] if grouped else np.arange(40)
+    )
     u, v = (np.nan_to_num(np.clip(z, -1, 1)) for z in ((X[:, 0] - 10) / 4, X[:, 1] / 0.5))
     rows = np.column_stack((u / 2, u**2, v / 2, v**2, abs(v) / 2))
-    hot = (np.searchsorted(EDGES, np.nan_to_num(X[:, 0], nan=-1e9), "right")[:, None] == range(4))
+    hot = np.searchsorted(EDGES, np.nan_to_num(X[:, 0], nan=-1e9), "right")[:, None] == range(4)
     in_bins = np.stack((hot * v[:, None], hot), axis=2)
     for statistic, of_row in ((moments, rows), (binned, in_bins)):
         wanted = sum(of_row[groups == g].mean(axis=0) for g in range(groups.max() + 1))
@@ -171,7 +173,8 @@ def twin_rows(monkeypatch, replaced):
 def test_a_twin_without_the_clip_is_caught(monkeypatch, statistic):
     twin_rows(monkeypatch, lambda x, center, reach: (float(x) - center) / reach)
     one, two = (
-        integers(statistic, np.vstack([others(), [o]]), "halves") for o in ((10.0, 0.6), (10.0, -0.6))
+        integers(statistic, np.vstack([others(), [o]]), "halves")
+        for o in ((10.0, 0.6), (10.0, -0.6))
     )
     far = integers(statistic, np.vstack([others(), [(10.0, 2.0)]]), "halves")
     assert norm(far - two) * GRID > statistic(others()).l2 + 5 * GRID
