@@ -2,10 +2,10 @@
 
     python tools/coverage_regression.py [--trials 10000] [--n 200 2000 20000] [--epsilon .1 1] [--tail normal t3]
 
-A trial draws predictions and residuals, sums the moments of the clipped numbers, adds the noise of the releases and
-computes every score by the library's inversion. Coverage of ``noise_interval`` is that of the same score of the drawn
-clipped numbers; coverage of ``interval`` that of the clipped score of the law. Windows are fixed, as wide as searches
-find them.
+A trial draws predictions and residuals, sums the moments of the clipped numbers, adds the noise of the releases
+and computes every score by the library's inversion. Coverage of ``noise_interval`` is that of the same score of
+the drawn clipped numbers; coverage of ``interval`` that of the clipped score of the law. Windows are fixed, as
+wide as searches find them.
 """
 
 import argparse
@@ -31,7 +31,7 @@ OFF_CENTER = 0.3  # of the targets' window, in standard deviations
 
 
 class Cell:
-    """One setting: a law of (target, residual) with R2 = .6, windows of some standard deviations, and an adjacency."""
+    """One setting: a law of (target, residual) with R2 = .6, windows of some sd, and an adjacency."""
 
     def __init__(
         self,

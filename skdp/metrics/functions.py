@@ -55,9 +55,9 @@ def evaluate(
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.
     y_bounds : tuple of (low, high), default=None
-        For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 % of
-        the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
-        another 10 %. Scores are those of clipped numbers, and the windows are said.
+        For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
+        of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
+        released for another 10 %. Scores are those of clipped numbers, and the windows are said.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of
@@ -88,7 +88,10 @@ def evaluate(
         _only("a model of two classes", ovr=ovr is not False, y_bounds=y_bounds is not None)
         fit: Any = TwoClassTable(bins=bins, threshold=threshold, **terms)
     elif kind == "classifier":
-        _only("a model of three or more classes", bins=bins != "auto", threshold=threshold is not None, y_bounds=y_bounds is not None)
+        _only(
+            "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None,
+            y_bounds=y_bounds is not None,
+        )  # fmt: skip
         fit = ManyClassTables(ovr=ovr, **terms)
     else:
         from skdp.metrics.regression_fits import ResidualMoments

@@ -1,10 +1,10 @@
 """Scores of a regression and their intervals from noisy moments, by inversion as in `skdp.metrics.inversion`.
 
-With u the target and v the residual, each in the unit of its window and clipped to [-1, 1], the release has the sums
-of u, u^2, v, v^2 and |v| with independent normal noise. Mean errors are linear in them. R2 is 1 - rho, and rho is a
-ratio of the squares of the residuals to ``h^2 (sum u^2 - (sum u)^2 / n)``. The square of the noise in the sum of u
-has a known mean, which is taken off. For a value a of rho, ``a * denominator - numerator`` is then a number of mean 0
-and known variance, and the interval is where its square is within 1.96 standard deviations.
+With u the target and v the residual, each in the unit of its window and clipped to [-1, 1], the release has the
+sums of u, u^2, v, v^2 and |v| with independent normal noise. Mean errors are linear in them. R2 is 1 - rho, and
+rho is a ratio of the squares of the residuals to ``h^2 (sum u^2 - (sum u)^2 / n)``. The square of the noise in
+the sum of u has a known mean, which is taken off. For a value a of rho, ``a * denominator - numerator`` is then a
+number of mean 0 and known variance, and the interval is where its square is within 1.96 standard deviations.
 """
 
 import math
@@ -105,7 +105,7 @@ class Moments:
         return self._mean(self.sums["v"], self.sums["v2"], self.residual_reach, -1.0)
 
     def _mean(self, total: Sum, squares: Sum, scale: float, low: float) -> Found:
-        """A mean of numbers in [low, 1] from their sum, and from the sum of their squares; both ends are scaled."""
+        """A mean of numbers in [low, 1] from the sums of these and of their squares; all is scaled."""
         n = self.n
         mean = _held(total.value / n, low, 1.0)
         noise = total.noise / n
@@ -123,7 +123,7 @@ class Moments:
     # ---------------------------------------------------------------- R2
 
     def _squares_of_y(self) -> tuple[float, float, float]:
-        """The sum of (u - mean)^2, an unbiased estimate of its noise's variance, and the least that this can be."""
+        """The sum of (u - mean)^2, an unbiased estimate of its noise variance, and the least of that."""
         u, u2, n = self.sums["u"], self.sums["u2"], self.n
         total = u2.value - (u.value**2 - u.noise**2) / n
         of_square = 2.0 * u.noise**4 / n**2  # of the square of the noise in u

@@ -42,12 +42,13 @@ def r2_score(
         Predictions, finite numbers, each made from its own row by a model that is released, or was fitted to other
         people. Protected, and not changed.
     y_bounds : tuple of (low, high), default=None
-        Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget (of
-        mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for another 10 %.
+        Public numbers that targets are clipped to. None releases a window of the targets for 10 % of the budget
+        (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is released for
+        another 10 %.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of
-        its rows.
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        mean of its rows.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
     {adjacency} {n_public} {accountant} {random_state}
@@ -119,8 +120,9 @@ def mean_squared_error(
     ----------
     {y_true} {y_pred}
     y_bounds : tuple of (low, high), default=None
-        Public numbers between which targets and useful predictions lie: residuals are clipped to their distance, or
-        to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that window.
+        Public numbers between which targets and useful predictions lie: residuals are clipped to their distance,
+        or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
+        window.
     {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
     **refused : dict
         ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
@@ -136,10 +138,10 @@ def mean_squared_error(
 
     Notes
     -----
-    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2. So the sum has
-    sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose the window.
-    Then 4 % of the budget (of mu^2) release the sum of v^4, which the sampling variance follows from. Time and memory
-    are not protected.
+    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2. So the sum
+    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
+    the window. Then 4 % of the budget (of mu^2) release the sum of v^4, which the sampling variance follows from.
+    Time and memory are not protected.
 
     Examples
     --------
@@ -179,7 +181,8 @@ def mean_absolute_error(
 
     Parameters
     ----------
-    {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
+    {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public}
+    {accountant} {random_state}
 
     **refused : dict
         ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
@@ -195,10 +198,10 @@ def mean_absolute_error(
 
     Notes
     -----
-    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds |v|. So the sum has
-    sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose the window.
-    Then 4 % of the budget (of mu^2) release the sum of v^2, which the sampling variance follows from. Time and memory
-    are not protected.
+    **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds |v|. So the sum
+    has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
+    the window. Then 4 % of the budget (of mu^2) release the sum of v^2, which the sampling variance follows from.
+    Time and memory are not protected.
 
     Examples
     --------

@@ -128,16 +128,16 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
 
     It is a mapping from the name of a score to a `ReleasedScore`: "r2", "mean_squared_error",
     "root_mean_squared_error", "mean_absolute_error" and "mean_error", the mean of target less prediction. Targets
-    outside of ``y_window`` and residuals outside of ``residual_window`` count as its nearer end. Values and intervals
-    are those of such clipped numbers: rare large errors weigh less than in scikit-learn's scores.
+    outside of ``y_window`` and residuals outside of ``residual_window`` count as its nearer end. Values and
+    intervals are those of such clipped numbers: rare large errors weigh less than in scikit-learn's scores.
 
     Attributes
     ----------
     y_window, residual_window : (float, float)
         To what targets and residuals were clipped, released or from ``y_bounds``, in units of y.
     mean_error_by_prediction : ndarray of shape (n_bins,)
-        Mean of the clipped residuals of the rows (or groups) whose prediction lies in each bin; NaN where the noise
-        does not show that there are any.
+        Mean of the clipped residuals of the rows (or groups) whose prediction lies in each bin; NaN where the
+        noise does not show that there are any.
     mean_error_by_prediction_noise_std : ndarray of shape (n_bins,)
         Standard deviations of the noise in it: half of the lengths of its 95 % noise intervals, over 1.96.
     mean_error_by_prediction_interval : ndarray of shape (n_bins, 2)
@@ -202,7 +202,7 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         low, high = self.y_window
         origin = "given" if self._windows.given else "released"
         return (
-            f"Evaluation of {self._model}: {self._units}, targets clipped to {low:.4g} .. {high:.4g} ({origin}) and "
-            f"residuals to +-{self._windows.residual_reach:.4g} (released), of which all scores are, "
+            f"Evaluation of {self._model}: {self._units}, targets clipped to {low:.4g} .. {high:.4g} ({origin}) "
+            f"and residuals to +-{self._windows.residual_reach:.4g} (released), of which all scores are, "
             f'{claim_text(self.privacy_)}. "noise interval": of these records; "interval": of the population'
         )

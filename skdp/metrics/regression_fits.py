@@ -42,8 +42,8 @@ FEW = 60.0  # units times mu, below which one window in ten is far from the scal
 NAMES = ("u", "u2", "v", "v2", "abs")
 SPREADS = ("r2", "v2", "abs")  # in the order of `residual_squares`
 
-# Weights of the sums. Halves of u, v and |v| let a replaced record move all of them by 1.669, where whole ones would
-# give 2.828, and the squares, on which R2 rests, have the least noise for it.
+# Weights of the sums. Halves of u, v and |v| let a replaced record move all of them by 1.669, where whole ones
+# would give 2.828, and the squares, on which R2 rests, have the least noise for it.
 WEIGHTS = {"u": 0.5, "u2": 1.0, "v": 0.5, "v2": 1.0, "abs": 0.5}
 OF_SCORE = {  # what a score alone needs: its sums, and the squares for its sampling variance
     "r2": (("u", "u2", "v2"), ("r2",)),
@@ -161,11 +161,9 @@ class ResidualMoments(Residuals):
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Predict each row by the model; target and prediction are what the record is from here on."""
-        n = count_rows(X, y)
+        count_rows(X, y)
         targets = column_of_numbers("y", y)
         predictions = row_scores(self.model, "predict", X, 1, fixed=self._fixed())
-        if predictions.shape != (n, 1):
-            raise ValueError(f"{type(self.model).__name__}.predict must give one number a row")
         return self._problem(targets, predictions[:, 0], groups)
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
@@ -177,22 +175,26 @@ class ResidualMoments(Residuals):
             edges[1:-1], windows.residual_reach, adjacency=session.adjacency
         )
         plan = session.plan_gaussian(1, BIN_SHARE, purpose="mean errors by prediction")
-        errors = ErrorsByPrediction.made(
-            session.gaussian(sums, plan),
-            session.noise_std(sums, plan),
-            edges,
-            windows.residual_reach,
-        )
+        values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
         wanted = (NAMES, ("r2", "v2"))
         moments = self._moments(session, records, windows, wanted, left - BIN_SHARE)
-        found = {"found_": (moments, windows, errors), "units_": self._units_of(records)}
+        found = {
+            "moments_": moments, "windows_": windows, "bins_": values, "bins_noise_std_": noise, "bin_edges_": edges,
+            "units_": self._units_of(records),
+        }  # fmt: skip
         return Solution(np.array([moments.sums[name].value for name in NAMES]), 1, found)
 
     def evaluation(self) -> RegressionEvaluation:
         """What the fitted releases say."""
-        moments, windows, errors = self.found_
+        reach = self.windows_.residual_reach
+        errors = ErrorsByPrediction.made(self.bins_, self.bins_noise_std_, self.bin_edges_, reach)
         return RegressionEvaluation(
-            moments, windows, errors, self.privacy_, type(self.model).__name__, self.units_
+            self.moments_,
+            self.windows_,
+            errors,
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
         )
 
 
@@ -231,13 +233,13 @@ class NumberScore(Residuals):
         windows, left = self._windows(session, problem.records)
         moments = self._moments(session, problem.records, windows, OF_SCORE[self.score], left)
         values = np.array([total.value for total in moments.sums.values()])
-        return Solution(values, 1, {"found_": (moments, windows)})
+        return Solution(values, 1, {"moments_": moments, "windows_": windows})
 
     def released(self) -> ReleasedScore:
         """What the fitted releases say."""
-        moments, windows = self.found_
+        windows = self.windows_
         bounds = windows.y_window if self.score == "r2" else windows.residual_window
-        return released_score(getattr(moments, self.score)(), self.privacy_, bounds)
+        return released_score(getattr(self.moments_, self.score)(), self.privacy_, bounds)
 
 
 def _window_of_targets(session: PrivacySession, targets: PrivateRecords) -> tuple[Window, float]:
@@ -261,7 +263,7 @@ def column_of_numbers(name: str, given: Any) -> Array:
         return finite_targets(np.asarray(cells)[:, 0])
     if not dense or np.ndim(cells) != 1:
         raise ValueError(
-            f"{name} must be one column of numbers, got {np.ndim(cells) if dense else 2} dimensions: evaluate each of "
-            "several targets by itself"
+            f"{name} must be one column of numbers, got {np.ndim(cells) if dense else 2} dimensions: "
+            "evaluate each of several targets by itself"
         )
     return finite_targets(cells)

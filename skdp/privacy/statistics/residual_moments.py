@@ -64,22 +64,23 @@ def residual_moments(
       u = 1, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times
       ``a^2 + w^2 (4 - 6 d + 2 d^2)``, whose smaller root is ``(3 - sqrt(1 - 2 a^2 / w^2)) / 2``, if there is one.
       So the largest value is there, or at d = 2, where it is 4 a^2.
-    * Let v and v' have the magnitudes p and q, s = p + q and d = |p - q|; so s <= 2 - d and d <= 1. If their signs
-      differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``, which is no
-      more, as d <= s. If e < b, it is at most what it is with b in the place of e; so let e >= b. V grows with s, and
-      at s = 2 - d, with t = d (2 - d) in [0, 1], it is ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2 t^2``. Here
-      ``d = 1 - sqrt(1 - t)`` is convex in t and not negative, so its square is convex, and so is V. It is largest at
-      t = 0, where it is 4 b^2 (v = 1, v' = -1), or at t = 1, where it is ``b^2 + c^2 + e^2`` (v = 1, v' = 0).
+    * Let v and v' have the magnitudes p and q, s = p + q and d = |p - q|; so s <= 2 - d and d <= 1. If their
+      signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``,
+      which is no more, as d <= s. If e < b, it is at most what it is with b in the place of e; so let e >= b. V
+      grows with s, and at s = 2 - d, with t = d (2 - d) in [0, 1], it is ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2
+      t^2``. Here ``d = 1 - sqrt(1 - t)`` is convex in t and not negative, so its square is convex, and so is V.
+      It is largest at t = 0, where it is 4 b^2 (v = 1, v' = -1), or at t = 1, where it is ``b^2 + c^2 + e^2`` (v
+      = 1, v' = 0).
 
     A group adds the mean of its rows' vectors, a point of their convex hull. Norms and distances are convex, so
     they are largest at records. With the weights (1/2, 1, 1/2, 1, 1/2) the sums move by 1.669 and 1.658.
 
     Each row's vector is rounded to multiples of 2^-30 (`skdp.kernels.counts.residuals`), a group's rows are added
-    as integers, and the mean is rounded to float64. So what a unit adds is within 2^-30 of the vector above in each
-    entry, and two units are moved apart by 2^-29, for which the bound makes room. Then it is rounded to the
-    nearest integer on the grid of the release: two numbers that are x apart become integers that are at most
-    x + 1 apart, which is the one rounding that the session adds for each entry. What a unit adds follows from its
-    own rows. The integers are added modulo 2**64. An empty group adds 0.
+    as integers, and the mean is rounded to float64. So what a unit adds is within 2^-30 of the vector above in
+    each entry, and two units are moved apart by 2^-29, for which the bound makes room. Then it is rounded to the
+    nearest integer on the grid of the release: two numbers that are x apart become integers that are at most x +
+    1 apart, which is the one rounding that the session adds for each entry. What a unit adds follows from its own
+    rows. The integers are added modulo 2**64. An empty group adds 0.
     """
     given = np.asarray(weights, dtype=np.float64)
     if given.shape != (5,) or not ((given >= 0) & (given <= 1)).all() or not given.any():
@@ -157,13 +158,13 @@ def residual_squares(
 
     Notes
     -----
-    **Privacy.** w lies between ``-q (1 + |mean|)^2`` and p, so ``L = max(p, q (1 + |mean|)^2)^2`` is not passed by
-    w^2. Hence each of the k numbers lies in [0, 1], and a record that comes, goes or is replaced moves each sum by at
-    most 1, and all by at most sqrt(k) in l2 norm. A group adds the mean of its rows, which lies there too. Rounding
-    is as in `residual_moments`.
+    **Privacy.** w lies between ``-q (1 + |mean|)^2`` and p, so ``L = max(p, q (1 + |mean|)^2)^2`` is not passed
+    by w^2. Hence each of the k numbers lies in [0, 1], and a record that comes, goes or is replaced moves each
+    sum by at most 1, and all by at most sqrt(k) in l2 norm. A group adds the mean of its rows, which lies there
+    too. Rounding is as in `residual_moments`.
     """
     p, q, mean = (float(number) for number in influence)
-    if not (min(p, q) >= 0 and 1e-50 <= max(p, q) <= 1e50 and abs(mean) <= 1):
+    if not (p >= 0 and q >= 0 and 1e-50 <= max(p, q) <= 1e50 and abs(mean) <= 1):
         raise ValueError(
             "influence must be two numbers >= 0, the larger one from 1e-50 to 1e50, and a mean in [-1, 1]"
         )
