@@ -1,12 +1,16 @@
 """Scores of given predictions of numbers, with scikit-learn's names and order of arguments."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 from skdp._docs import document
 from skdp.metrics.regression_fits import NumberScore
 from skdp.metrics.released_score import ReleasedScore
 
 __all__ = ["mean_absolute_error", "mean_squared_error", "r2_score"]
+
+P = ParamSpec("P")
 
 REFUSED = {
     "sample_weight": "each record (or group) counts as one, which is what bounds its share of the noise",
@@ -16,7 +20,21 @@ REFUSED = {
 }
 
 
+def _refusing(function: Callable[P, ReleasedScore]) -> Callable[P, ReleasedScore]:
+    """Give the reason where a parameter of scikit-learn's function of this name is not taken."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **given: P.kwargs) -> ReleasedScore:
+        for name in given:
+            if name in REFUSED:
+                raise TypeError(f"{function.__name__} takes no {name}: {REFUSED[name]}")
+        return function(*args, **given)
+
+    return called
+
+
 @document()
+@_refusing
 def r2_score(
     y_true: Any,
     y_pred: Any,
@@ -30,7 +48,6 @@ def r2_score(
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
-    **refused: Any,
 ) -> ReleasedScore:
     """Release the share of the targets' variance that predictions explain.
 
@@ -52,8 +69,6 @@ def r2_score(
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
     {adjacency} {n_public} {accountant} {random_state}
-    **refused : dict
-        ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
 
     Returns
     -------
@@ -91,7 +106,6 @@ def r2_score(
     >>> bool(0.4 < found.value < 0.6)
     True
     """
-    _refuse("r2_score", refused)
     return _released(
         "r2", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
         adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
@@ -99,6 +113,7 @@ def r2_score(
 
 
 @document(r2_score)
+@_refusing
 def mean_squared_error(
     y_true: Any,
     y_pred: Any,
@@ -112,7 +127,6 @@ def mean_squared_error(
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
-    **refused: Any,
 ) -> ReleasedScore:
     """Release the mean of the squared differences of targets and predictions.
 
@@ -124,8 +138,6 @@ def mean_squared_error(
         or to a smaller window that is released for 10 % of the budget (of mu^2). None sets no limit to that
         window.
     {epsilon} {delta} {unit} {groups} {adjacency} {n_public} {accountant} {random_state}
-    **refused : dict
-        ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
 
     Returns
     -------
@@ -154,7 +166,6 @@ def mean_squared_error(
     >>> bool(0.9 < found.value < 1.1)
     True
     """
-    _refuse("mean_squared_error", refused)
     return _released(
         "mean_squared_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
         adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
@@ -162,6 +173,7 @@ def mean_squared_error(
 
 
 @document(mean_squared_error)
+@_refusing
 def mean_absolute_error(
     y_true: Any,
     y_pred: Any,
@@ -175,7 +187,6 @@ def mean_absolute_error(
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
-    **refused: Any,
 ) -> ReleasedScore:
     """Release the mean of the magnitudes of targets less predictions.
 
@@ -184,8 +195,6 @@ def mean_absolute_error(
     {y_true} {y_pred} {y_bounds} {epsilon} {delta} {unit} {groups} {adjacency} {n_public}
     {accountant} {random_state}
 
-    **refused : dict
-        ``sample_weight``, ``multioutput`` and other parameters of scikit-learn are refused, with the reason.
 
     Returns
     -------
@@ -214,7 +223,6 @@ def mean_absolute_error(
     >>> bool(0.75 < found.value < 0.85)
     True
     """
-    _refuse("mean_absolute_error", refused)
     return _released(
         "mean_absolute_error", y_true, y_pred, groups, y_bounds=y_bounds, epsilon=epsilon, delta=delta, unit=unit,
         adjacency=adjacency, n_public=n_public, accountant=accountant, random_state=random_state,
@@ -223,11 +231,3 @@ def mean_absolute_error(
 
 def _released(score: str, y_true: Any, y_pred: Any, groups: Any, **terms: Any) -> ReleasedScore:
     return NumberScore(score=score, **terms).fit(y_pred, y_true, groups=groups).released()
-
-
-def _refuse(function: str, given: dict[str, Any]) -> None:
-    """Refuse parameters of scikit-learn's function of this name, with the reason, and all others."""
-    for name in given:
-        if name in REFUSED:
-            raise TypeError(f"{function} takes no {name}: {REFUSED[name]}")
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
