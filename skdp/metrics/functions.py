@@ -35,19 +35,19 @@ def evaluate(
     Parameters
     ----------
     model : fitted classifier or regressor
-        Released, or fitted to other people: the rows of ``X`` and ``y`` are protected here, not the model's training
-        rows. Labels come from ``model.classes_``, and the second class is the positive one. The model must score
-        each row by itself.
+        Released, or fitted to other people: the rows of ``X`` and ``y`` are protected here, not the model's
+        training rows. Labels come from ``model.classes_``, and the second class is the positive one. The model
+        must score each row by itself.
     X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
         Rows that the model was not fitted to, as the model takes them. Not changed.
     y : array-like of shape (n_samples,)
-        Their labels or targets. A label that is missing or unknown to the model counts as the first class; a target
-        must be finite.
+        Their labels or targets. A label that is missing or unknown to the model counts as the first class; a
+        target must be finite.
     bins : "auto", int or array-like of float, default="auto"
         The public bins of the scores of a model of two classes. An even number is bins of equal width on the logit
-        scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An array has
-        inner edges: probabilities, or values of ``decision_function`` for a model without ``predict_proba``, which
-        needs them.
+        scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An
+        array has inner edges: probabilities, or values of ``decision_function`` for a model without
+        ``predict_proba``, which needs them.
     threshold : float, default=None
         From which score on a row is predicted to be of the second class. None is .5, or 0 for a
         ``decision_function``. It becomes an edge of the bins, so its scores are not rounded.
@@ -60,8 +60,8 @@ def evaluate(
         released for another 10 %. Scores are those of clipped numbers, and the windows are said.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of
-        its rows. So scores weigh groups alike, not rows.
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        mean of its rows. So scores weigh groups alike, not rows.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
     {adjacency} {n_public} {accountant} {random_state}
@@ -96,7 +96,12 @@ def evaluate(
     else:
         from skdp.metrics.regression_fits import ResidualMoments
 
-        _only("a regressor", bins=bins != "auto", threshold=threshold is not None, ovr=ovr is not False)
+        _only(
+            "a regressor",
+            bins=bins != "auto",
+            threshold=threshold is not None,
+            ovr=ovr is not False,
+        )
         fit = ResidualMoments(y_bounds=y_bounds, **terms)
     return fit.fit(X, y, groups=groups).evaluation()
 

@@ -1,17 +1,17 @@
 """Scores and intervals of a noisy table, by inversion: which values of a score fit what was released?
 
 The release gives for the table x (the number of units in each cell) the least-squares estimate z, whose errors are
-normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z). If a
-is the score of x, then h has mean 0 (after a known correction, where f and g are quadratic), and a known or
-unbiasedly estimated variance v(a). The interval is ``{a : h(a)^2 <= q^2 v(a)}`` (Fieller 1954): both sides
-are quadratic in a, so it is found without simulation. A denominator that may be 0 gives the whole range.
+normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z).
+If a is the score of x, then h has mean 0 (after a known correction, where f and g are quadratic), and a known or
+unbiasedly estimated variance v(a). The interval is ``{a : h(a)^2 <= q^2 v(a)}`` (Fieller 1954): both sides are
+quadratic in a, so it is found without simulation. A denominator that may be 0 gives the whole range.
 
-Simulating from the released table fails instead: the table's own noise looks like spread of the data, and a bootstrap
-around it covers between 1 and 100 % of the time.
+Simulating from the released table fails instead: the table's own noise looks like spread of the data, and a
+bootstrap around it covers between 1 and 100 % of the time.
 
-The interval for the population adds the sampling variance of h: of a sum over independent units, each unit adds the
-square of its influence on h, averaged over the table that is not negative. For the AUC this is DeLong's variance (DeLong,
-DeLong & Clarke-Pearson 1988), for a share the variance of the score interval (Wilson 1927).
+The interval for the population adds the sampling variance of h: of a sum over independent units, each unit adds
+the square of its influence on h, averaged over the table that is not negative. For the AUC this is DeLong's
+variance (DeLong, DeLong & Clarke-Pearson 1988), for a share the variance of the score interval (Wilson 1927).
 """
 
 import math
@@ -23,9 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-__all__ = ["CONFIDENCE", "QUANTILE", "Found", "NoisyCounts", "NoisyTable", "accepted", "least_squares"]
+__all__ = [
+    "CONFIDENCE",
+    "QUANTILE",
+    "Found",
+    "NoisyCounts",
+    "NoisyTable",
+    "accepted",
+    "least_squares",
+]
 
-CALIBRATION_BINS = 10  # of a calibration curve: score bins are merged to about so many of equal counts; a choice
+CALIBRATION_BINS = (
+    10  # of a calibration curve: score bins merge to about so many of equal counts; a choice
+)
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -87,7 +97,7 @@ def _hull(a: Interval, b: Interval) -> Interval:
 
 
 def least_squares(strategy: Array, *, known: bool) -> tuple[Array, Array]:
-    """Return the matrix that solves ``strategy @ x`` for x by least squares, and the covariance for noise of variance 1.
+    """Return the matrix that solves ``strategy @ x`` by least squares, and the covariance for noise of variance 1.
 
     Parameters
     ----------
@@ -128,9 +138,10 @@ class NoisyTable:
     strategy: Array
     answers: Array
 
-
     @classmethod
-    def solved(cls, strategy: Array, answers: Array, noise_std: float, total: float | None) -> "NoisyTable":
+    def solved(
+        cls, strategy: Array, answers: Array, noise_std: float, total: float | None
+    ) -> "NoisyTable":
         """Estimate the counts by least squares from ``answers = strategy @ counts + noise``.
 
         Parameters
@@ -172,7 +183,8 @@ class NoisyTable:
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
         return all(
-            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q)))) for q in questions
+            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q))))
+            for q in questions
         )
 
     def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Found:
@@ -215,9 +227,10 @@ class NoisyTable:
         Notes
         -----
         With z = x + e, the quadratic form z^T M z has mean x^T M x + tr(M S) and variance
-        4 x^T M S M x + 2 tr(M S M S). The first term of the variance is estimated without bias by 4 z^T M S M z - 4
-        tr(M S M S). So an unbiased estimate of the whole is 4 z^T M S M z - 2 tr(M S M S). It may be too small, or
-        negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with either of the two.
+        4 x^T M S M x + 2 tr(M S M S). The first term of the variance is estimated without bias by 4 z^T M S M z
+        - 4 tr(M S M S). So an unbiased estimate of the whole is 4 z^T M S M z - 2 tr(M S M S). It may be too
+        small, or negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with
+        either of the two.
         """
         x, s, table = self.counts, self.covariance, self.possible
         b = len(x) // 2
@@ -240,7 +253,12 @@ class NoisyTable:
             for i, j in ((0, 0), (0, 1), (1, 1))
         )
         within, beyond = (
-            _hull(*(_inverted(h, tuple(a + c for a, c in zip(noise, more)), 0.0, 1.0) for noise in (estimated, floor)))
+            _hull(
+                *(
+                    _inverted(h, tuple(a + c for a, c in zip(noise, more)), 0.0, 1.0)
+                    for noise in (estimated, floor)
+                )
+            )
             for more in ((0.0, 0.0, 0.0), spread)
         )
         one = np.repeat((1.0, 0.0), b)
@@ -272,7 +290,6 @@ class NoisyTable:
             for half in (QUANTILE * math.sqrt(noise), QUANTILE * math.sqrt(noise + spread))
         )
         return Found(value, within, beyond)
-
 
     def calibration(self, centers: Array) -> Array:
         """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.

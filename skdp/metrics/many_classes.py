@@ -1,4 +1,5 @@
-"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if asked.
+"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if
+asked.
 
 A record is in one cell of each of these tables:
 
@@ -7,10 +8,11 @@ A record is in one cell of each of these tables:
 * the bin of the probability that the model gave its true class;
 * with ``ovr=True``, for each class: the bin of that class's probability x whether the record is of that class.
 
-Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That is why
-tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
+Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That
+is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,10 +26,17 @@ from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationProblem, Judgement
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
-from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, row_scores, score_method
+from skdp.metrics.models import (
+    class_codes,
+    classes_of,
+    count_rows,
+    kind_of,
+    row_scores,
+    score_method,
+)
 from skdp.metrics.plots import ManyClassPlots
 from skdp.metrics.released_score import ReleasedScore
-from skdp.metrics.strategies import GRID, SHIPPED, strategy
+from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
 from skdp.privacy import PrivacyReport, PrivacySession
 
 __all__ = ["ManyClassEvaluation", "ManyClassTables"]
@@ -78,7 +87,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         self.classes_, self.privacy_ = classes, privacy
 
     @cached_property
-    def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
+    def _scores(self) -> dict[str, ReleasedScore]:
         right = np.repeat((1.0, 0.0), CONFIDENCES)
         centers = workloads.bin_centers(workloads.logit_edges(PROBABILITIES))
         losses = -np.log(np.clip(centers, workloads.CLIP, 1.0))
@@ -210,12 +219,14 @@ class ManyClassTables(Judgement):
         check_flag("ovr", self.ovr)
         if score_method(self.model) != "predict_proba":
             raise TypeError(
-                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more classes needs; "
+                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "
+                f"classes needs; "
                 "for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
             )
         if len(classes_of(self.model)) > MOST_CLASSES:
             raise ValueError(
-                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds {MOST_CLASSES}; use "
+                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds "
+                f"{MOST_CLASSES}; use "
                 "skdp.metrics.accuracy_score"
             )
 
@@ -243,33 +254,42 @@ class ManyClassTables(Judgement):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release all tables as one vector."""
-        records = problem.records
-        adjacency, k = session.adjacency, len(classes_of(self.model))
-        flat = round(1.0 / (GRID * (2.0**0.5 if adjacency == "replace-one" else 1.0)))
-        matrices = [
+        records, matrices = problem.records, self._matrices()
+        sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="class tables")
+        answers = session.gaussian(sums, plan)
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrices(self) -> list[NDArray[np.int64]]:
+        """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
+        k, adjacency = len(classes_of(self.model)), self.adjacency
+        flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
+        return [
             np.full(k * k, flat, dtype=np.int64),
             strategy("confidence", CONFIDENCES, adjacency),
             strategy("probability", PROBABILITIES, adjacency),
             *([strategy("table", OF_CLASS, adjacency)] * (k if self.ovr else 0)),
         ]
-        sums = records.cell_sums(matrices, GRID, adjacency=adjacency)
-        plan = session.plan_gaussian(1, purpose="class tables")
-        answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
-        total = self._total(records)
-        ends = np.cumsum([len(matrix) for matrix in matrices])
-        counts, *others = np.split(answers, ends[:-1])
-        tables = [
-            NoisyTable.solved(matrix * GRID, part, noise, total)
-            for matrix, part in zip(matrices[1:], others)
-        ]
-        confusion = NoisyCounts.of(counts / (flat * GRID), noise / (flat * GRID), total)
-        found = (confusion, tables[0], tables[1], tables[2:])
-        return Solution(answers, 1, {"found_": found, "units_": self._units_of(records)})
 
     def evaluation(self) -> ManyClassEvaluation:
         """What the fitted release says."""
+        flat, *matrices = map(scaled, self._matrices())
+        ends = np.cumsum([len(flat), *map(len, matrices)])
+        counts, *others = np.split(self.answers_, ends[:-1])
+        tables = [
+            NoisyTable.solved(matrix, part, self.noise_std_, self.total_)
+            for matrix, part in zip(matrices, others)
+        ]
+        one = float(flat[0])
         return ManyClassEvaluation(
-            *self.found_, classes_of(self.model), self.privacy_, type(self.model).__name__, self.units_
+            NoisyCounts.of(counts / one, self.noise_std_ / one, self.total_),
+            tables[0],
+            tables[1],
+            tables[2:],
+            classes_of(self.model),
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
         )
 
 

@@ -2,13 +2,14 @@
 
 Privacy
 -------
-A record's cell must be a function of this record and of public numbers. A model scores a row by itself, but its last
-bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows of a block
-in another way. Where the number of rows is public, every other row keeps its place in a call on all rows when a
-record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear models
-compute each row alone. Any other model gets exactly 64 rows at a time, on one thread of BLAS (the last block repeats
-its last row), if 64 generated rows show that places among 64 do not matter (`skdp.privacy.check_places`). Otherwise it
-gets one row at a time. For tables that cannot be generated, such as data frames of text, it is an assumption.
+A record's cell must be a function of this record and of public numbers. A model scores a row by itself, but its
+last bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows
+of a block in another way. Where the number of rows is public, every other row keeps its place in a call on all
+rows when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear
+models compute each row alone. Any other model gets exactly 64 rows at a time, on one thread of BLAS (the last
+block repeats its last row), if 64 generated rows show that places among 64 do not matter
+(`skdp.privacy.check_places`). Otherwise it gets one row at a time. For tables that cannot be generated, such as
+data frames of text, it is an assumption.
 """
 
 from typing import Any, cast
@@ -55,7 +56,8 @@ def classes_of(model: Any) -> NDArray[Any]:
     classes = getattr(model, "classes_", None)
     if classes is None or np.ndim(classes) != 1 or len(classes) < 2:
         raise ValueError(
-            f"{type(model).__name__} has no classes_ of at least two labels: labels come from the model, never from y"
+            f"{type(model).__name__} has no classes_ of at least two labels: labels come from the model, "
+            f"never from y"
         )
     return np.asarray(classes)
 
@@ -66,7 +68,8 @@ def score_method(model: Any) -> str:
         if hasattr(model, method):
             return method
     raise TypeError(
-        f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to evaluate; "
+        f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to "
+        f"evaluate; "
         "for labels alone use skdp.metrics.accuracy_score"
     )
 
@@ -110,29 +113,30 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     from skdp.kernels import on_host, one_blas_thread
 
     n = _num_samples(X)
-    size = None if fixed or _rows_alone(model) else _at_once(model, method, X)
+    size = None if fixed else _at_once(model, method, X)
     found = np.empty((n, n_outputs))
     if size is not None and isinstance(X, list | tuple):
         X = np.asarray(X)
     ask = getattr(model, method)
-    whole = size is None
+    step = n if size is None else size
     with one_blas_thread(), np.errstate(all="ignore"):
-        for first in range(0, n, n if whole else size):
-            part = slice(first, n if whole else first + size)
+        for first in range(0, n, step):
+            part = slice(first, first + step)
             places = np.minimum(np.arange(first, part.stop), n - 1)
             try:
-                answers = on_host(ask(X if whole else _safe_indexing(X, places)))
+                answers = on_host(ask(X if size is None else _safe_indexing(X, places)))
             except Exception as error:
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
-                    "withheld, because it may quote a cell: pass rows that the model accepts, of the columns that it "
+                    "withheld, because it may quote a cell: pass rows that the model accepts, of the columns "
+                    "that it "
                     "was fitted to and without missing values if it takes none"
                 ) from None
             numbers = np.asarray(answers, dtype=np.float64)
             if numbers.size != places.size * n_outputs:
                 raise ValueError(
-                    f"{type(model).__name__}.{method} gives another number of outputs a row than an evaluation takes, "
-                    f"{n_outputs}: evaluate each of several targets by itself"
+                    f"{type(model).__name__}.{method} gives another number of outputs a row than an evaluation "
+                    f"takes, {n_outputs}: evaluate each of several targets by itself"
                 )
             found[part] = numbers.reshape(-1, n_outputs)[: n - first]
     return found
@@ -147,11 +151,14 @@ def _rows_alone(model: Any) -> bool:
     return isinstance(model, TableModel) and type(model).__module__.startswith("skdp.linear_model")
 
 
-def _at_once(model: Any, method: str, X: Any) -> int:
-    """How many rows a call may get: 64 where generated rows show, or cannot show, whether places matter."""
-    from skdp.privacy import check_places
-    from skdp.privacy.pieces import Vectors
+def _at_once(model: Any, method: str, X: Any) -> int | None:
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
+    "not matter."""
+    from skdp.privacy import Vectors, check_places
 
+    if _rows_alone(model):
+        # A single row lies in C and in Fortran order at once, and the kernels of the two add in different orders.
+        return None if _num_samples(X) > 1 else 2
     sparse, table = hasattr(X, "indptr"), hasattr(X, "dtype") and np.ndim(X) == 2
     if is_cupy(X) or not (sparse or table) or X.dtype.kind not in "fiu":
         return AT_ONCE
@@ -187,7 +194,8 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
         labels.dtype.kind in texts and classes.dtype.kind in numbers
     ):
         raise ValueError(
-            f"y holds {labels.dtype} and the model's classes are {classes.dtype}: no label would be known. Give y the "
+            f"y holds {labels.dtype} and the model's classes are {classes.dtype}: no label would be known. "
+            f"Give y the "
             "type of model.classes_"
         )
     if labels.dtype.kind in numbers and classes.dtype.kind in numbers:

@@ -179,8 +179,8 @@ class ResidualMoments(Residuals):
         wanted = (NAMES, ("r2", "v2"))
         moments = self._moments(session, records, windows, wanted, left - BIN_SHARE)
         found = {
-            "moments_": moments, "windows_": windows, "bins_": values, "bins_noise_std_": noise, "bin_edges_": edges,
-            "units_": self._units_of(records),
+            "moments_": moments, "windows_": windows, "bins_": values, "bins_noise_std_": noise,
+            "bin_edges_": edges, "units_": records.shape.counted(),
         }  # fmt: skip
         return Solution(np.array([moments.sums[name].value for name in NAMES]), 1, found)
 
@@ -206,6 +206,10 @@ class NumberScore(Residuals):
 
     _record_checks = "a finite target and a finite prediction"
 
+    @property
+    def _ledger_name(self) -> str:
+        return "r2_score" if self.score == "r2" else self.score
+
     def _searches_y(self) -> bool:
         return self.y_bounds is None and self.score == "r2"
 
@@ -220,7 +224,8 @@ class NumberScore(Residuals):
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
             *super(Judgement, self)._assumptions(problem),
-            "each prediction was made from its own row, by a model that is released or was fitted to other people",
+            "each row's prediction was made from this row alone, by a model that is released or was fitted "
+            "to other people",
             *(
                 ()
                 if self.y_bounds is None

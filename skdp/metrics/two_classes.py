@@ -21,6 +21,7 @@ __all__ = ["ClassificationEvaluation", "ScoreGrid"]
 
 Array = NDArray[np.float64]
 
+
 @dataclass(frozen=True, eq=False)
 class ScoreGrid:
     """The public bins of scores.
@@ -117,7 +118,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         self.threshold = grid.edge(first)
 
     @cached_property
-    def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
+    def _scores(self) -> dict[str, ReleasedScore]:
         found = {name: score() for name, score in self._ways().items()}
         hidden = THRESHOLD_SCORES if self._first in self._chosen else frozenset()
         return {name: self._score(score, name in hidden) for name, score in found.items()}
@@ -211,21 +212,34 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         Returns
         -------
         float
-            An edge of the public grid; give it to `at`.
+            An edge of the public grid; give it to `at`. Of the thresholds whose cost is within one standard
+            deviation of the noise of the least, it is the one nearest to ``fp / (fp + fn)``, which is right for
+            calibrated probabilities, or to the threshold in use for a ``decision_function``.
         """
         given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
         if set(given) != {"fp", "fn"} or not all(
-            isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf for c in given.values()
+            isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
+            for c in given.values()
         ):
-            raise ValueError(f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}")
-        b = self._grid.n_bins
-        best = min(range(b + 1), key=lambda first: self._cost(first, given))
-        self._chosen.add(best)
-        return self._grid.edge(best)
+            raise ValueError(
+                f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
+            )
+        first = self._cheapest(given)
+        self._chosen.add(first)
+        return self._grid.edge(first)
 
-    def _cost(self, first: int, costs: dict[str, float]) -> float:
-        _, fp, fn, _ = _cells(self._grid.n_bins, first)
-        return float((costs["fp"] * fp + costs["fn"] * fn) @ self._noisy.possible)
+    def _cheapest(self, costs: dict[str, float]) -> int:
+        firsts = np.arange(self._grid.n_bins + 1)
+        cells = [_cells(self._grid.n_bins, first) for first in firsts]
+        questions = np.array([costs["fp"] * fp + costs["fn"] * fn for _, fp, fn, _ in cells])
+        found = questions @ self._noisy.possible
+        more = questions - questions[found.argmin()]
+        noise = np.einsum("ij,ji->i", more, self._noisy.noise(more.T))
+        alike = more @ self._noisy.possible <= np.sqrt(np.maximum(noise, 0.0))
+        both = costs["fp"] + costs["fn"]
+        usual = costs["fp"] / both if self._grid.probability and both > 0.0 else self.threshold
+        away = np.abs(firsts - self._grid.nearest(usual))
+        return int(np.where(alike, away, math.inf).argmin())
 
     # ---------------------------------------------------------------- table and curves
 
@@ -255,7 +269,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     @cached_property
     def _curves(self) -> dict[str, Array]:
-        """False and true positive rate and precision at all thresholds, with their noise intervals: (n, 3)."""
+        """False and true positive rate and precision at all thresholds, with their intervals: (n, 3)."""
         b = self._grid.n_bins
         one = np.repeat((1.0, 0.0), b)
         found: dict[str, list[tuple[float, float, float]]] = {"fpr": [], "tpr": [], "precision": []}
@@ -279,7 +293,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
     def tpr(self) -> Array:
         return _rising(self._curves["tpr"][:, 0])
 
-    @property
+    @cached_property
     def recall(self) -> Array:
         return self.tpr
 
@@ -307,12 +321,15 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     @cached_property
     def confusion_matrix(self) -> Array:
-        tp, fp, fn, tn = (float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first))
+        tp, fp, fn, tn = (
+            float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first)
+        )
         return np.array([[tn, fp], [fn, tp]])
 
     def _about(self) -> str:
         return (
-            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score bins, "
+            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score "
+            f"bins, "
             f"{self._units}, threshold {self.threshold:g}, {claim_text(self.privacy_)}. "
             '"noise interval": of these records; "interval": of the population'
         )

@@ -1,0 +1,3 @@
+# Written by tools/make_stubs.py.
+
+from skdp.model_selection.split import train_test_split as train_test_split
