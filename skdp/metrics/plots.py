@@ -164,11 +164,16 @@ class RegressionPlots:
         ax = _pyplot().subplots()[1] if ax is None else ax
         edges, mean = self.prediction_edges, self.mean_error_by_prediction
         known = ~np.isnan(mean)
-        at, ends = 0.5 * (edges[1:] + edges[:-1])[known], self.mean_error_by_prediction_interval[known]
+        at, ends = (
+            0.5 * (edges[1:] + edges[:-1])[known],
+            self.mean_error_by_prediction_interval[known],
+        )
         name = f"{self._model}, 95 % noise interval"
         ax.errorbar(at, mean[known], np.abs(ends.T - mean[known]), fmt="o", capsize=3, label=name)
         ax.axhline(0.0, linestyle="--", color="0.6", linewidth=0.8)
-        ax.set(xlabel="prediction", ylabel="mean of target less prediction", xlim=(edges[0], edges[-1]))
+        ax.set(
+            xlabel="prediction", ylabel="mean of target less prediction", xlim=(edges[0], edges[-1])
+        )
         ax.legend()
         return ax
 

@@ -160,8 +160,8 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     1.658.
 
     **Intervals** are found by inversion: they hold all values that fit what was released, see
-    `skdp.metrics.moments`. Simulated coverage is 94 to 97 % where they are bounded; the script is
-    ``tools/coverage_regression.py``. The lower end of R2 is ``-inf`` where the noise does not show that targets
+    `skdp.metrics.moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range is given
+    (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that targets
     differ.
     """
 

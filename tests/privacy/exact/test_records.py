@@ -79,9 +79,6 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "target_count": lambda: r.target_count(1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
         "column_sums": lambda: r.column_sums(0.0, 1.0),
-        "cell_sums": lambda: r.restricted([0]).cell_sums(
-            [np.ones((2, 2), dtype=np.int64)], 1.0, adjacency="replace-one"
-        ),
         "residual_moments": lambda: r.restricted([0, 1]).residual_moments(
             0.0, 1.0, 1.0, np.ones(5), adjacency="replace-one"
         ),
@@ -90,6 +87,9 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         ),
         "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals(
             [0.0], 1.0, adjacency="replace-one"
+        ),
+        "column_moments": lambda: r.column_moments(
+            0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"
         ),
         "histogram": lambda: r.histogram([0.0, 1.0], adjacency="replace-one"),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
