@@ -36,7 +36,7 @@ class Influence(NamedTuple):
     mean : float
         Of u, in [-1, 1].
     unit : float
-        What 1 stands for, in squared units of y.
+        What 1 stands for, in squares of u.
     """
 
     residuals: float
@@ -147,7 +147,7 @@ class Moments:
     def influence_on_r2(self) -> Influence:
         """What a unit adds to the numbers that R2 is made of, at the released value."""
         mean = _held(self.sums["u"].value / self.n, -1.0, 1.0)
-        residuals, targets = self.residual_reach**2, self._rho() * self.reach**2
+        residuals, targets = self._unit, self._rho()
         unit = max(residuals, targets)
         return Influence(residuals / unit, targets / unit, mean, unit)
 
@@ -177,7 +177,7 @@ class Moments:
             of_v = self._unit**2 * max(self.sums["v2"].value, 0.0)
             return of_v + rho**2 * (1.0 + abs(mean)) ** 2 * max(total, 0.0)
         share = _held(self.spreads["r2"].value, 0.0, self.n)
-        return share * self.influence.largest * (self.influence.unit / self.reach**2) ** 2
+        return share * self.influence.largest * self.influence.unit**2
 
 
 def _rho_between(h: tuple[float, float], v: tuple[float, float]) -> Interval:

@@ -393,6 +393,14 @@ def test_far_and_large_targets():
         assert abs(found["r2"].value - 0.8) < 0.1
 
 
+@pytest.mark.parametrize("bounds", [(-5e149, 4e149), (0.0, 1e-200), (1e15, 1e15 + 1.0)])
+def test_bounds_that_have_nothing_to_do_with_the_targets_raise_nothing(bounds):
+    for values in (Y, np.full(N, 1e300), np.zeros(N)):
+        found = evaluate(MODEL, X, values, y_bounds=bounds, random_state=0)
+        assert found["r2"].noise_interval[1] <= 1.0
+        assert not any(math.isnan(x) for s in found.values() for x in (s.value, *s.interval))
+
+
 def test_ten_rows_warn_and_give_wide_intervals():
     with pytest.warns(UtilityWarning, match="10 records at epsilon=1 are few.*y_bounds="):
         found = evaluate(MODEL, X[:10], Y[:10])
