@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.metrics
 import skdp.statistics
 from skdp import _docs
 from skdp._docs import REFERENCES, TEXTS, document
@@ -24,8 +25,9 @@ STATISTICS = {
     name: getattr(skdp.statistics, name)
     for name in ("count", "crosstab", "describe", "histogram", "mean", "quantile", "std", "var")
 }
+METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 
