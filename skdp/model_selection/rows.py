@@ -1,0 +1,98 @@
+"""Rows of a user's containers, and the random division of units into a part to fit on and one to score on."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy import PrivacySession
+
+__all__ = ["Division", "divided", "take_rows"]
+
+_STEPS = 2**53  # of the probability with which a unit is in the part to score on
+# Standard deviations of the number of units in a part, where each tosses a coin, below its mean. Searches for
+# bounds of values end far beyond them if there are fewer units than n_public. A choice.
+_DOUBT = 3.0
+
+
+@dataclass(frozen=True)
+class Division:
+    """Rows of two disjoint parts, and their public numbers of units.
+
+    Attributes
+    ----------
+    fit_rows, score_rows : ndarray of int64
+        Ascending.
+    fit_public, score_public : int or None
+        `n_public` of the parts; None where the number of their units is public itself. That of the part to fit on is
+        a number that it most likely has.
+    score_least : int or None
+        A number of units that the part to score on most likely has.
+    """
+
+    fit_rows: NDArray[np.int64]
+    score_rows: NDArray[np.int64]
+    fit_public: int | None
+    score_public: int | None
+    score_least: int | None
+
+
+def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
+    """The rows of a table, a column or a sequence, in a container of the same kind."""
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "tocsr"):
+        return values.tocsr()[rows]
+    if hasattr(values, "shape"):
+        return values[rows]
+    return [values[row] for row in rows.tolist()]
+
+
+def divided(
+    session: PrivacySession, units: NDArray[np.int64], test_size: float, n_public: int | None
+) -> Division:
+    """Divide units at random, each with all of its rows.
+
+    Parameters
+    ----------
+    session : PrivacySession
+        Whose key stream the division comes from.
+    units : ndarray of shape (n_samples,)
+        Number of the unit of each row, from 0 on.
+    test_size : float in (0, 1)
+        Part of the units to score on.
+    n_public : int or None
+        Public number of units of the whole.
+
+    Notes
+    -----
+    **Privacy.** Under replace-one and zero-out the number n of units is public, and a uniformly random set of
+    ceil(test_size n) of them is scored on. Its law does not depend on what the units hold, nor on their order: of
+    two neighbouring data sets, match the unit that differs with its counterpart and all others with themselves. The
+    image of a uniform set is uniform. Given the matched sets, one part differs in one unit and the other part is the
+    same. Under add-remove every unit tosses a coin of its own. Given the coins of the others and of the one that
+    comes or goes, one part differs by this unit. The coins are secret, as n is.
+    """
+    count = int(units.max()) + 1 if units.size else 0
+    if session.adjacency == "add-remove":
+        low = round(test_size * _STEPS)
+        chosen = session.integers(_STEPS, count) < low
+    else:
+        chosen = np.zeros(count, dtype=bool)
+        size = min(max(1, math.ceil(test_size * count)), max(1, count - 1))
+        chosen[session.permutation(count, size)] = True
+    scored = chosen[units]
+    rows = np.flatnonzero(~scored), np.flatnonzero(scored)
+    if n_public is None:
+        return Division(*rows, None, None, None)
+    tossed = session.adjacency == "add-remove"
+    spread = math.sqrt(n_public * test_size * (1.0 - test_size)) if tossed else 0.0
+
+    def least(part: float, doubt: float) -> int:
+        return max(1, round(part * n_public - doubt * spread))
+
+    return Division(
+        *rows, least(1.0 - test_size, _DOUBT), least(test_size, 0.0), least(test_size, _DOUBT)
+    )
