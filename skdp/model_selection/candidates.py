@@ -45,7 +45,8 @@ class Candidates:
     Notes
     -----
     A draw chooses an estimator with equal probabilities, then one of its dicts, then a value of each parameter. It
-    depends on nothing else, and draws are independent: also of a grid, which scikit-learn draws without replacement.
+    depends on nothing else, and draws are independent: also of a grid, which scikit-learn draws without
+    replacement.
     """
 
     def __init__(self, estimator: Any, param_distributions: Any) -> None:
@@ -126,9 +127,7 @@ def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, i
     mixed = {name: order.sample(range(size), size) for name, size in sizes.items()}
     for place in range(max(MOST_CHECKED, *sizes.values())):
         yield {
-            name: mixed[name][place]
-            if place < size
-            else order.randrange(size)
+            name: mixed[name][place] if place < size else order.randrange(size)
             for name, size in sizes.items()
         }
 

@@ -48,7 +48,7 @@ def _labels(y: Any, classes: Any) -> NDArray[np.int64]:
     """Places of labels in the sorted classes; -1 for a label that is not there."""
     cells = as_cells(y)
     if is_untyped(cells):
-        found = np.asarray(label_codes(cells, classes))
+        found = np.asarray(label_codes(cells.ravel(), classes))
         return np.where(np.isfinite(found), found, -1.0).astype(np.int64)
     labels = np.asarray(cells).reshape(-1)
     places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
@@ -77,7 +77,7 @@ def _log_loss(model: Any, X: Any, y: Any) -> Array:
 def _errors(model: Any, X: Any, y: Any) -> Array:
     found = _by_rows(model.predict, X)
     predicted = np.array([math.nan if cell is None else float(cell) for cell in found])
-    apart = np.abs(predicted - cell_numbers(as_cells(y)))
+    apart = np.abs(predicted - cell_numbers(as_cells(y)).reshape(-1))
     return np.minimum(np.nan_to_num(apart, nan=WORST_ERROR, posinf=WORST_ERROR), WORST_ERROR)
 
 

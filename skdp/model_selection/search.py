@@ -1,7 +1,7 @@
 """A search among private models that pays for itself: the best of a random number of trials, and nothing else.
 
-The number of trials is drawn and stays secret; only the best model leaves. `skdp.privacy.accounting.best_of` proves
-what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
+The number of trials is drawn and stays secret; only the best model leaves. `skdp.privacy.accounting.best_of`
+proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.tables import encode_groups
 from skdp.model_selection.candidates import Candidate, Candidates
-from skdp.model_selection.rows import Division, divided, take_rows
+from skdp.model_selection.rows import PartSizes, divided, indexable, part_sizes, take_rows
 from skdp.model_selection.scores import (
     CLASSIFIER_SCORES,
     REGRESSOR_SCORES,
@@ -80,10 +80,11 @@ def _has(method: str) -> Any:
 
 @document()
 class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
-    """Choose among private models by a random number of trials, ``mean_trials`` on the average; only the best leaves.
+    """Choose among private models by a random number of trials, ``mean_trials`` on the average.
 
-    A trial draws a candidate, fits it to one part of the records and scores it on the other part, with noise. How
-    many trials there are is random and secret. `privacy_` is the cost of all of it, the choice included.
+    A trial draws a candidate, fits it to one part of the records and scores it on the other part, with noise. Only
+    the best one leaves. How many trials there are is random and secret. `privacy_` is the cost of all of it, the
+    choice included.
 
     Parameters
     ----------
@@ -98,7 +99,8 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
     mean_trials : float, default=10
         Expected number of trials, above 1 and at most 10,000. A larger one leaves less budget for each.
     shape : {{0, 1}}, default=1
-        Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long searches.
+        Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long
+        searches.
     scoring : str, default=None
         Of classifiers "accuracy" (default) or "neg_log_loss", where probabilities below 0.001 count as 0.001. Of
         regressors "neg_mean_squared_error" (default; it orders models as R^2 does) or "neg_mean_absolute_error",
@@ -133,23 +135,23 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     Notes
     -----
-    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit is in
-    one part: if it is in the part to fit on, the fit differs and the score of the released model does not read it; if
-    it is in the other, only the score does. So one trial costs what a fit *or* a score costs, ``base_epsilon_``, and
-    not both. Trials are independent and have one law. The best of K of them, K random and never shown, costs
-    (epsilon, delta) in all: `skdp.privacy.accounting.best_of` has the proof. Ties are broken at random, and a trial
-    that fails has the worst score. There is no ``cv_results_``, no number of trials, and no line, warning or output
-    of single trials, since any of them would show more than the proof allows. **The running time shows about how
-    many trials there were**, and is not protected.
+    **Privacy.** Records (or whole groups) are divided once, by fresh randomness that does not read them. A unit
+    is in one part: if it is in the part to fit on, the fit differs and the score of the released model does not
+    read it; if it is in the other, only the score does. So one trial costs what a fit *or* a score costs,
+    ``base_epsilon_``, and not both. Trials are independent and have one law. The best of K of them, K random and
+    never shown, costs (epsilon, delta) in all: `skdp.privacy.accounting.best_of` has the proof. Ties are broken
+    at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials, and
+    no line, warning or output of single trials, since any of them would show more than the proof allows. **The
+    running time shows about how many trials there were**, and is not protected.
 
-    The search has no mu. An accountant takes it as the first fit of a ledger, or beside others of its kind. Where a
-    candidate has no mu itself (it draws minibatches, or perturbs minima), nothing but its (epsilon, delta) is used,
-    and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64.
+    The search has no mu. An accountant takes it as the first fit of a ledger, or beside others of its kind. Where
+    a candidate has no mu itself (it draws minibatches, or perturbs minima), nothing but its (epsilon, delta) is
+    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64.
 
     **When it pays.** A search costs about half of the records: one fifth is scored on, and a fit gets about two
     thirds of mu. Over tuned defaults it never paid where it was measured: in 0 of 42 cells (six data sets, three
-    epsilons, two scores; and nets). It can pay where no default is tuned, from four candidates on. Two candidates at
-    mu / sqrt(2) each are cheaper than a search, and both scores are shown.
+    epsilons, two scores; and nets). It can pay where no default is tuned, from four candidates on. Two candidates
+    at mu / sqrt(2) each are cheaper than a search, and both scores are shown.
 
     References
     ----------
@@ -161,7 +163,9 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
     >>> from skdp import DPLogisticRegression
     >>> from skdp.model_selection import DPRandomizedSearch
     >>> search = DPRandomizedSearch(
-    ...     DPLogisticRegression(classes=(0, 1)), {{"C": [1.0, 0.1, 0.01], "fit_intercept": [True, False]}}, epsilon=2.0
+    ...     DPLogisticRegression(classes=(0, 1)),
+    ...     {{"C": [1.0, 0.1, 0.01], "fit_intercept": [True, False]}},
+    ...     epsilon=2.0,
     ... )
     >>> search.fit(X, y).best_params_  # doctest: +SKIP
     {{'C': 0.1, 'fit_intercept': True}}
@@ -200,7 +204,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **more: Any) -> Self:
         """Search, and keep the best model.
 
         Parameters
@@ -211,6 +215,8 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Who each record belongs to; needed by, and allowed with, ``unit="group"`` only.
+        **more : dict
+            Nothing: weights of records are not taken.
 
         Returns
         -------
@@ -219,13 +225,14 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         Raises
         ------
         TypeError, ValueError
-            If a parameter, an entry of ``param_distributions`` or the data are not as described. No budget is spent.
+            If a parameter, an entry of ``param_distributions`` or the data are not as described. No budget is
+            spent.
         PrivacyBudgetExceeded
             If the accountant does not hold (epsilon, delta). Nothing was read.
         RuntimeError
             If every trial failed. The budget is spent.
         """
-        return super().fit(X, y, groups=groups)
+        return super().fit(X, y, groups=groups, **more)
 
     # ---------------------------------------------------------------- before the data
 
@@ -267,13 +274,18 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             raise ValueError(f"param_distributions cannot hold {owned[0]!r}: the search sets it")
         model = self._prepared(candidate, self.epsilon, self.delta, self.n_public, None)
         given = model.get_params(deep=False)
-        shown = [name for name in _SHOWN if given.get(name)]
+        shown = [name for name in _SHOWN if given.get(name) or name in candidate.params]
         if shown:
             raise ValueError(
                 f"{shown[0]}= of a candidate would show how many trials there are, which is secret: leave it out"
             )
         with _quiet():
             model._check_before_data(groups=() if self.unit == "group" else None)
+        if model._unproven:
+            raise ValueError(
+                f"{type(model).__name__} with these parameters has no valid privacy proof, so no search can pay "
+                "for it"
+            )
 
     def _prepared(
         self, candidate: Candidate, epsilon: float, delta: float, n_public: int | None, seed: Any
@@ -281,7 +293,11 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         """An unfitted copy of a candidate that costs this, and charges no accountant."""
         model = candidate.model()
         own = dict(
-            zip(_OWN, (epsilon, delta, self.adjacency, self.unit, n_public, False, seed), strict=True)
+            zip(
+                _OWN,
+                (epsilon, delta, self.adjacency, self.unit, n_public, False, seed),
+                strict=True,
+            )
         )
         known = model.get_params(deep=False)
         return model.set_params(**{name: own[name] for name in own if name in known})
@@ -312,7 +328,9 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         problem, leaks = None, list[str]()
         classes = None
         for each in Candidates(self.estimator, self.param_distributions).estimators:
-            model = self._prepared(Candidate(each, {}), self.epsilon, self.delta, self.n_public, None)
+            model = self._prepared(
+                Candidate(each, {}), self.epsilon, self.delta, self.n_public, None
+            )
             if classes is not None and getattr(model, "classes", None) is None:
                 model.set_params(classes=classes)
             problem = model.read(X, y, groups)
@@ -322,22 +340,31 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
                 raise ValueError("the estimators have different classes: give all the same")
             classes = found
         assert problem is not None
-        count = y.shape[0] if hasattr(y, "shape") else len(y)
+        X, y = indexable(X), indexable(y)
+        count = len(y) if isinstance(y, list | tuple) else y.shape[0]
         units = np.arange(count) if groups is None else encode_groups(groups, count)
+        if self.adjacency != "add-remove" and (units.size == 0 or units.max() < 1):
+            got = f", got n_samples = {count}" if self.unit == "record" else ""
+            raise ValueError(
+                f"a search needs at least 2 {self.unit}s, one to fit on and one to score on{got}"
+            )
         kept = ("classes_", "n_features_in_", "feature_names_in_")
         fitted = {name: problem.fitted[name] for name in kept if name in problem.fitted}
         return _SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
 
     def solve(self, session: PrivacySession, problem: _SearchProblem) -> Solution:
         """Make the trials; release the best."""
-        parts = divided(session, problem.units, self.test_size, self.n_public)
+        counts = self.unit == "record" and self.adjacency != "add-remove"
+        parts = part_sizes(
+            problem.units.size if counts else None, self.test_size, self.n_public, self.adjacency
+        )
         plan = session.plan_best_of(
             self.mean_trials, shape=self.shape, gaussian=self._all_have_mu(parts)
         )
         limits = (plan.base_epsilon, plan.base_delta, plan.base_mu)
         candidates = Candidates(self.estimator, self.param_distributions)
         drawn = np.random.RandomState(session.integers(2**32, 8).astype(np.uint32))
-        data = _Data.of(problem, parts, self.unit)
+        data = _Data.of(problem, *divided(session, problem.units, self.test_size), self.unit)
         classes = problem.fitted.get("classes_")
 
         def seed() -> int | None:
@@ -351,7 +378,12 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             model.fit(data.fit_X, data.fit_y, **data.fit_groups)
             _check_claim(model.privacy_, limits)
             terms = Terms(
-                *limits[:2], self.adjacency, self.unit, parts.score_public, parts.score_least, seed()
+                *limits[:2],
+                self.adjacency,
+                self.unit,
+                parts.score_public,
+                parts.score_least,
+                seed(),
             )
             score, noise = released_score(
                 self._scoring, model, data.score_X, data.score_y, data.score_groups, terms
@@ -361,12 +393,11 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         winner = session.best_of(plan, trial)
         return Solution(np.empty(0), 1, self._of_winner(winner, plan.base_epsilon))
 
-    def _all_have_mu(self, parts: Division) -> bool:
+    def _all_have_mu(self, parts: PartSizes) -> bool:
         """Whether the fits of all candidates that are checked are Gaussian-DP; from public numbers."""
-        count = parts.fit_public or (None if self.unit == "group" else parts.fit_rows.size)
         for candidate in Candidates(self.estimator, self.param_distributions).to_check():
             model = self._prepared(candidate, self.epsilon, self.delta, parts.fit_public, None)
-            with _quiet(), model._open_session(count) as session:
+            with _quiet(), model._open_session(parts.n_units) as session:
                 if not session.has_mu:
                     return False
         return True
@@ -393,12 +424,14 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         return {"test_size": float(self.test_size), "scoring": self._scoring}
 
     def _assumptions(self, problem: _SearchProblem) -> tuple[str, ...]:
-        lines = (
+        lines: tuple[str, ...] = (
             "how long the search took is not known: it shows the number of trials",
             "a prediction for a row does not depend on the other rows that are predicted with it",
         )
         if self.adjacency == "add-remove":
-            lines += (f"each part holds at least one {self.unit}; each is in the part to score on by a coin",)
+            lines += (
+                f"each part holds at least one {self.unit}; each is in the part to score on by a coin",
+            )
         return (*super()._assumptions(problem), *lines)
 
     def _report(
@@ -414,7 +447,13 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self._first)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags", "target_tags"):
+        for name in (
+            "estimator_type",
+            "classifier_tags",
+            "regressor_tags",
+            "input_tags",
+            "target_tags",
+        ):
             setattr(tags, name, getattr(own, name))
         return tags
 
@@ -507,9 +546,8 @@ class _Data:
     score_groups: Any
 
     @classmethod
-    def of(cls, problem: _SearchProblem, parts: Division, unit: str) -> "_Data":
+    def of(cls, problem: _SearchProblem, first: Any, second: Any, unit: str) -> "_Data":
         """Take the rows of both parts once for all trials."""
-        first, second = parts.fit_rows, parts.score_rows
         grouped = unit == "group"
         return cls(
             take_rows(problem.X, first),

@@ -1,8 +1,8 @@
 """The cost of the best of a random number of private trials, by a pointwise bound.
 
 A trial draws a candidate, fits it and scores it, all of it private: its outputs have the law Q on one data set and
-Q' on a neighbour. K trials are made independently, K is drawn from a law that depends on nothing (`TrialCount`), and
-the trial with the best score is released, without K. Ties are broken by independent uniform numbers.
+Q' on a neighbour. K trials are made independently, K is drawn from a law that depends on nothing (`TrialCount`),
+and the trial with the best score is released, without K. Ties are broken by independent uniform numbers.
 
 Privacy
 -------
@@ -11,44 +11,49 @@ density q phi'(s), with q the density of Q, and q' phi'(s') on the neighbour. Fo
 
     delta(epsilon) = integral of [q phi'(s) - e^epsilon q' phi'(s')]_+ .
 
-1. Of all events of probability s under Q, let t(s) be the least probability under Q'. So s' >= t(s). phi' increases,
-   hence phi'(s') >= phi'(t(s)).
+1. Of all events of probability s under Q, let t(s) be the least probability under Q'. So s' >= t(s), and
+   phi'(s') >= phi'(t(s)) because phi' increases.
 2. Let g(w) = max over s in [0, 1] of [phi'(s) - w phi'(t(s))]_+ . The integrand is at most q g(e^epsilon q'/q).
-3. g is a maximum of lines that fall in w, and of 0: convex, falling, and 0 from some w on. So it is a sum of hinges,
-   g(w) = sum_j a_j [1 - w / w_j]_+ with a_j > 0 and sum_j a_j = g(0) = E K. Hence
+3. g is a maximum of lines that fall in w, and of 0: convex, falling, and 0 from some w on. So it is a sum of
+   hinges, g(w) = sum_j a_j [1 - w / w_j]_+ with a_j > 0 and sum_j a_j = g(0) = E K. Hence
 
     delta(epsilon) <= sum_j a_j H(epsilon - log w_j),   H(x) = integral of [q - e^x q']_+ .
 
 H is the profile of one trial: any upper bound of it, at negative x too, gives an upper bound. t follows from the
-profile of the reverse direction, 1 - t <= e^x (1 - s) + H'(x) for every x. The same holds with Q and Q' exchanged, so
-a profile that is not symmetric needs both (`best_of_delta` takes one direction).
+profile of the reverse direction, 1 - t <= e^x (1 - s) + H'(x) for every x. The same holds with Q and Q'
+exchanged, so a profile that is not symmetric needs both (`best_of_delta` takes one direction).
 
-*mu-GDP trials*: H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu) and t(s) = Phi(Phi^-1(s) - mu), in both directions.
+*mu-GDP trials*: H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu) and t(s) = Phi(Phi^-1(s) - mu), in both
+directions.
 
 *(e, d)-DP trials*, of which nothing else is known: H is that of the pair that dominates them all (Kairouz, Oh and
 Viswanath 2015), namely d + (1 - d) (e^e - e^x)_+ / (1 + e^e) for x >= -e and 1 - (1 - d) e^x below. With
 u = 1 - s, 1 - t = min(e^e u + d, 1 - e^-e (1 - d - u), 1).
 
 *Errors of drawn noise.* Trials that are drawn agree with the exact ones up to a factor e^a, except for outputs of
-probability b that may not be drawn on the neighbour (see `skdp.privacy.budget.filters`). With q1 = min(q, e^a q_exact)
-on the outputs V of both, q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
-delta(epsilon) <= E K b + e^a sum_j a_j H(epsilon - 2 a - log w_j). An event of probability s has at least e^-a (s - b)
-under the exact Q within V, so s' >= e^-a t(e^-a (s - b)), and 1 - s' <= a + (1 - t) at u = 1 - s + a + b.
+probability b that may not be drawn on the neighbour (see `skdp.privacy.budget.filters`, with V the outputs of both).
+Let q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
 
-*Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down. Between two
-nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors have at the nodes.
-So it lies below two lines, and the corner where they meet is added to the nodes. The upper hull of all these points
-is above the curve, and a hinge is an edge of the hull: g is bounded from above, and nothing else is approximated.
-The error is of second order in the width of a cell. Sums are raised by 1e-9, far above their rounding.
+    delta(epsilon) <= b E K + e^a sum_j a_j H(epsilon - 2 a - log w_j).
 
-Why the coarser bound of Koskela, Redberg and Wang (2024), E K H(epsilon - log C) with C the largest w_j, is weaker:
-it moves all hinges to the largest w_j.
+An event of probability s has at least e^-a (s - b) within V under the exact Q, so s' >= e^-a t(e^-a (s - b)). Hence
+1 - s' is at most a + 1 - t, taken at 1 - s + a + b.
+
+*Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down. Between
+two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors have at the
+nodes. So it lies below two lines, and the corner where they meet is added to the nodes. The upper hull of all
+these points is above the curve, and a hinge is an edge of the hull: g is bounded from above, and nothing else is
+approximated. The error is of second order in the width of a cell. Sums are raised by 1e-9, far above their
+rounding.
+
+Why the coarser bound of Koskela, Redberg and Wang (2024), E K H(epsilon - log C) with C the largest w_j, is
+weaker: it moves all hinges to the largest w_j.
 
 References
 ----------
-Papernot and Steinke, "Hyperparameter tuning with Renyi differential privacy" (2022): the laws of K, and density and
-RDP of the released trial.
-Koskela, Redberg and Wang, "Privacy profiles for private selection" (2024).
+Papernot and Steinke, "Hyperparameter tuning with Renyi differential privacy" (2022): the laws of K, and density
+and RDP of the released trial.
+Koskela, Redberg and Wang, "Privacy profiles for private selection" (2024): the coarser bound.
 Kairouz, Oh and Viswanath, "The composition theorem for differential privacy" (2015).
 """
 
@@ -84,7 +89,10 @@ _UP = 1.0 + 1e-9
 _TAIL_ERROR = 1e-12
 # Nodes of the curve. A choice: more nodes lower the total by less than 1e-4 of itself from 0.05 to 10.
 _NODES = 2000
-_LOWEST, _HIGHEST = -37.5, 8.3  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
+_LOWEST, _HIGHEST = (
+    -37.5,
+    8.3,
+)  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
 _EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside that of the curve's logarithms
 _PER_PIECE = 600  # nodes of each linear piece of 1 - t
 
@@ -148,7 +156,9 @@ def _hull(x: list[float], y: list[float]) -> Hinges:
     return Hinges(rises, np.log(rises / runs))
 
 
-def best_of_delta(found: Hinges, profile: Profile, epsilon: float, *, error: Error = (0.0, 0.0)) -> float:
+def best_of_delta(
+    found: Hinges, profile: Profile, epsilon: float, *, error: Error = (0.0, 0.0)
+) -> float:
     """Upper bound of delta at ``epsilon`` in one direction.
 
     Parameters
@@ -277,6 +287,4 @@ def best_of_approximate(
     epsilon : float >= 0
     """
     found = approximate_hinges(trials, base_epsilon, base_delta)
-    return best_of_delta(
-        found, lambda x: approximate_profile(base_epsilon, base_delta, x), epsilon
-    )
+    return best_of_delta(found, lambda x: approximate_profile(base_epsilon, base_delta, x), epsilon)

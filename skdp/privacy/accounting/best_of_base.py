@@ -1,6 +1,7 @@
 """What one trial may cost, so that the best of a random number of trials costs a given (epsilon, delta).
 
-Two proofs are used, the pointwise bound of `skdp.privacy.accounting.best_of` and Renyi DP, and the smaller cost counts.
+Two proofs are used, the pointwise bound of `skdp.privacy.accounting.best_of` and Renyi DP, and the smaller cost
+counts.
 
 Privacy
 -------
@@ -8,11 +9,11 @@ Privacy
 
     integral of (q phi'(s))^a (q' phi'(s'))^(1-a) <= E K C^(a-1) integral of q^a q'^(1-a),
 
-because phi'(s)^a phi'(s')^(1-a) = phi'(s) (phi'(s) / phi'(s'))^(a-1) and phi'(s) <= E K. With u = 1 - s, v = 1 - s' and
-W(u) = g + (1 - g) u, C = sup (W(v) / W(u))^(shape+1). W(u) is the probability of an event of the output and a coin:
-the coin shows heads, with probability g, or the score is above y. So RDP of order c and value r(c) from Q' to Q gives
-W(v)^c W(u)^(1-c) <= e^((c-1) r(c)), hence W(v) <= (e^r W(u))^(1-1/c) <= e^(r (1-1/c)) g^(-1/c) W(u), as W(u) >= g.
-Together, for every order c > 1, the released trial has RDP of order a of at most
+because phi'(s)^a phi'(s')^(1-a) = phi'(s) (phi'(s) / phi'(s'))^(a-1) and phi'(s) <= E K. With u = 1 - s, v = 1 -
+s' and W(u) = g + (1 - g) u, C = sup (W(v) / W(u))^(shape+1). W(u) is the probability of an event of the output
+and a coin: the coin shows heads, with probability g, or the score is above y. So RDP of order c and value r(c)
+from Q' to Q gives W(v)^c W(u)^(1-c) <= e^((c-1) r(c)), hence W(v) <= (e^r W(u))^(1-1/c) <= e^(r (1-1/c)) g^(-1/c)
+W(u), as W(u) >= g. Together, for every order c > 1, the released trial has RDP of order a of at most
 
     r(a) + (shape + 1) ((1 - 1/c) r(c) + log(1/g) / c) + log(E K) / (a - 1).
 
@@ -45,8 +46,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-# A trial is a fit and a score, each a session of its own. A session's drawn noise differs from exact noise by at most
-# these parts of its epsilon and delta (`skdp.privacy.session.ledger`), half of the first on either side.
+# A trial is a fit and a score, each a session of its own. A session's drawn noise differs from exact noise by at
+# most these parts of its epsilon and delta (`skdp.privacy.session.ledger`), half of the first on either side.
 _LOG_ERROR, _MOST_LOG_ERROR, _TAIL = 1e-5, 1e-4, 1e-4
 # Relative width of the bracket in which a base is searched. The safe end is returned.
 _WIDTH = 1e-7

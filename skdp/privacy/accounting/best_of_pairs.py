@@ -1,15 +1,16 @@
 """The cost of the best of a random number of trials that a discrete dominating pair bounds.
 
-The pair (P, R) has losses on a grid, as `skdp.privacy.accounting.pairs.discretised` makes them: masses f(l) of P, the
-mass of P with infinite loss, and under R the masses f(l) e^-l and the rest, which P does not have.
+The pair (P, R) has losses on a grid, as `skdp.privacy.accounting.pairs.discretised` makes them: masses f(l) of P,
+the mass of P with infinite loss, and under R the masses f(l) e^-l and the rest, which P does not have.
 
 Privacy
 -------
-The bound is that of `skdp.privacy.accounting.best_of`, for the direction of the pair. The profile of a trial is at most
-that of the pair, H(x) = sum of f(l) [1 - e^(x - l)]_+ and the infinite mass. Of all events of probability s under P the
-one of the largest losses is the least likely under R (Neyman and Pearson 1933). So 1 - t as a function of u = 1 - s
-begins at u = 0 with what R has beside P, rises by e^-l for the losses from the lowest one on, and ends where only the
-infinite loss is left. It is concave and piecewise linear, and between two nodes of a piece its derivative is known.
+The bound is that of `skdp.privacy.accounting.best_of`, for the direction of the pair. The profile of a trial is
+at most that of the pair, H(x) = sum of f(l) [1 - e^(x - l)]_+ and the infinite mass. Of all events of probability
+s under P the one of the largest losses is the least likely under R (Neyman and Pearson 1933). So 1 - t as a
+function of u = 1 - s begins at u = 0 with what R has beside P, rises by e^-l for the losses from the lowest one
+on, and ends where only the infinite loss is left. It is concave and piecewise linear, and between two nodes of a
+piece its derivative is known.
 """
 
 import numpy as np
@@ -35,7 +36,9 @@ def pair_profile(loss: Array, masses: Array, infinite: float, x: Array) -> Array
     return np.asarray(np.clip(found, 0.0, 1.0) + infinite)
 
 
-def pair_hinges(trials: TrialCount, loss: Array, masses: Array, error: Error = (0.0, 0.0)) -> Hinges:
+def pair_hinges(
+    trials: TrialCount, loss: Array, masses: Array, error: Error = (0.0, 0.0)
+) -> Hinges:
     """The hinges of trials that the pair dominates; what is missing of 1 in ``masses`` has infinite loss."""
     slopes_of = np.exp(-loss)
     of_r = masses * slopes_of

@@ -130,7 +130,9 @@ def best_of(
         if plan is not ledger.best_of_plan:
             raise PrivacyBudgetExceeded("this plan belongs to another session, or is a copy")
         if ledger.best_of_used:
-            raise PrivacyBudgetExceeded("the trials of this session were made; nothing was released")
+            raise PrivacyBudgetExceeded(
+                "the trials of this session were made; nothing was released"
+            )
         ledger.best_of_used = True
         stream = parts.keys.commit()
         if not ledger.exact:
@@ -146,8 +148,8 @@ def best_of(
         result = None if best is None else best[1]
     if result is None:
         raise RuntimeError(
-            "every trial of the search failed; the budget is spent. Fit one candidate on data without privacy needs "
-            "to see why, for example on random numbers of the same shape"
+            "every trial of the search failed; the budget is spent. To see why, fit one candidate on data without "
+            "privacy needs, for example on random numbers of the same shape"
         )
     return result
 

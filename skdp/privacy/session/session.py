@@ -138,7 +138,9 @@ class PrivacySession:
             raise ValueError(f"record_is must be 'record' or 'window', got {record_is!r}")
         check_seed(random_state)
         if best_of and (set_aside or minibatches or delta == 0):
-            raise ValueError("best_of=True needs delta > 0, and no set_aside or minibatches beside it")
+            raise ValueError(
+                "best_of=True needs delta > 0, and no set_aside or minibatches beside it"
+            )
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator

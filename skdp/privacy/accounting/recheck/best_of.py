@@ -1,9 +1,9 @@
 """Delta of the best of a random number of trials from its ledger row, by other code than the calibration.
 
-The calibration adds hinges of an upper hull. Here the trials are two laws of one number: N(mu, 1) and N(0, 1), or the
-four answers of the pair that dominates everything (e, d)-DP. For each value z of it the largest of
-[phi'(s) - e^epsilon phi'(t(s)) / r(z)] is taken over a grid of s, r(z) the likelihood ratio, and integrated over z: a
-bound because both laws of a trial are one random function of z (Blackwell 1953). The grids make it less than the bound
+The calibration adds hinges of an upper hull. Here the trials are two laws of one number: N(mu, 1) and N(0, 1), or
+the four answers of the pair that dominates everything (e, d)-DP. For each value z of it the largest of [phi'(s) -
+e^epsilon phi'(t(s)) / r(z)] is taken over a grid of s, r(z) the likelihood ratio, and integrated over z: a bound
+because both laws of a trial are one random function of z (Blackwell 1953). The grids make it less than the bound
 of the calibration, by about 1 %, and never more.
 """
 

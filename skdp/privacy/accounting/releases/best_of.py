@@ -18,8 +18,8 @@ class BestOf(Release):
 
     Privacy
     -------
-    `skdp.privacy.accounting.best_of` has the bound. It gives one point of a curve and no mu, so the release is added
-    to others by basic composition.
+    `skdp.privacy.accounting.best_of` has the bound. It gives one point of a curve and no mu, so the release is
+    added to others by basic composition.
     """
 
     name = "best_of"
