@@ -26,18 +26,16 @@ exchanged, so a profile that is not symmetric needs both (`best_of_delta` takes 
 *mu-GDP trials*: H(x) = Phi(mu/2 - x/mu) - e^x Phi(-mu/2 - x/mu) and t(s) = Phi(Phi^-1(s) - mu), in both
 directions.
 
-*(e, d)-DP trials*, of which nothing else is known: H is that of the pair that dominates them all (Kairouz, Oh and
-Viswanath 2015), namely d + (1 - d) (e^e - e^x)_+ / (1 + e^e) for x >= -e and 1 - (1 - d) e^x below. With
-u = 1 - s, 1 - t = min(e^e u + d, 1 - e^-e (1 - d - u), 1).
+Trials of which only a dominating pair or (epsilon, delta) is known: `skdp.privacy.accounting.best_of_pairs`.
 
 *Errors of drawn noise.* Trials that are drawn agree with the exact ones up to a factor e^a, except for outputs of
-probability b that may not be drawn on the neighbour (see `skdp.privacy.budget.filters`, with V the outputs of both).
+probability b that may not be drawn on the neighbour (see `skdp.privacy.budget.filters`; V are the outputs of both).
 Let q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
 
     delta(epsilon) <= b E K + e^a sum_j a_j H(epsilon - 2 a - log w_j).
 
-An event of probability s has at least e^-a (s - b) within V under the exact Q, so s' >= e^-a t(e^-a (s - b)). Hence
-1 - s' is at most a + 1 - t, taken at 1 - s + a + b.
+An event of probability s has at least e^-a (s - b) within V under the exact Q, so s' >= e^-a t(e^-a (s - b)).
+Hence 1 - s' is at most a + 1 - t, taken at 1 - s + a + b.
 
 *Numbers.* With u = 1 - s and v = 1 - t, the points (phi'(t), phi'(s)) form a curve from (E K, E K) down. Between
 two nodes both coordinates fall, and the slope of the curve lies between the bounds that its factors have at the
@@ -54,7 +52,6 @@ References
 Papernot and Steinke, "Hyperparameter tuning with Renyi differential privacy" (2022): the laws of K, and density
 and RDP of the released trial.
 Koskela, Redberg and Wang, "Privacy profiles for private selection" (2024): the coarser bound.
-Kairouz, Oh and Viswanath, "The composition theorem for differential privacy" (2015).
 """
 
 import math
@@ -69,9 +66,6 @@ from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = [
     "Hinges",
-    "approximate_hinges",
-    "approximate_profile",
-    "best_of_approximate",
     "best_of_delta",
     "best_of_gaussian",
     "gaussian_hinges",
@@ -94,7 +88,6 @@ _LOWEST, _HIGHEST = (
     8.3,
 )  # normal quantiles of u at the outer nodes: u is then 0 or 1 in float64
 _EVEN = 0.02  # weight of the quantile itself in the distance of nodes, beside that of the curve's logarithms
-_PER_PIECE = 600  # nodes of each linear piece of 1 - t
 
 
 class Hinges(NamedTuple):
@@ -240,51 +233,3 @@ def best_of_gaussian(
     """
     found = gaussian_hinges(trials, mu, error)
     return best_of_delta(found, lambda x: gaussian_profile(mu, x), epsilon, error=error)
-
-
-# ---------------------------------------------------------------------- trials that are (epsilon, delta)-DP
-
-
-def approximate_profile(epsilon: float, delta: float, x: Array) -> Array:
-    """The profile of the pair that dominates everything that is (``epsilon``, ``delta``)-DP."""
-    below = 1.0 - (1.0 - delta) * np.exp(np.minimum(x, 0.0))
-    answer = 1.0 / (1.0 + math.exp(-epsilon))
-    within = delta + (1.0 - delta) * answer * -np.expm1(np.minimum(x - epsilon, 0.0))
-    return np.asarray(np.where(x < -epsilon, below, within))
-
-
-def approximate_hinges(trials: TrialCount, epsilon: float, delta: float) -> Hinges:
-    """The hinges of trials that are (``epsilon``, ``delta``)-DP."""
-    ratio = math.exp(epsilon)
-    kink, last = (1.0 - delta) / (1.0 + ratio), 1.0 - delta
-    g = trials.rate
-    steps = np.linspace(0.0, 1.0, _PER_PIECE)
-
-    def nodes(low: float, high: float) -> Array:
-        """Nodes between which the curve's height falls by a constant factor."""
-        ends = [math.log(g + (1.0 - g) * end) for end in (low, high)]
-        found = (np.exp(ends[0] + steps * (ends[1] - ends[0])) - g) / (1.0 - g)
-        found[0], found[-1] = low, high
-        return found
-
-    first, second = nodes(0.0, kink), nodes(kink, last)
-    u = np.concatenate([first, second[1:]])
-    v = np.concatenate([ratio * first + delta, 1.0 - (last - second[1:]) / ratio])
-    v = np.clip(v * (1.0 + 2.0**-50), 0.0, 1.0)
-    slopes = np.concatenate([np.full(_PER_PIECE - 1, ratio), np.full(_PER_PIECE - 1, 1.0 / ratio)])
-    return hinges(trials, u, v, slopes * (1.0 - 1e-12), slopes * (1.0 + 1e-12))
-
-
-def best_of_approximate(
-    trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float
-) -> float:
-    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP.
-
-    Parameters
-    ----------
-    trials : TrialCount
-    base_epsilon, base_delta : float
-    epsilon : float >= 0
-    """
-    found = approximate_hinges(trials, base_epsilon, base_delta)
-    return best_of_delta(found, lambda x: approximate_profile(base_epsilon, base_delta, x), epsilon)

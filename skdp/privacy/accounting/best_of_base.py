@@ -30,7 +30,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.privacy.accounting.best_of import best_of_approximate, best_of_gaussian
+from skdp.privacy.accounting.best_of import best_of_gaussian
+from skdp.privacy.accounting.best_of_pairs import best_of_approximate
 from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from skdp.privacy.accounting.rdp import ORDERS, epsilon_of
 from skdp.privacy.accounting.roots import last_safe

@@ -10,8 +10,17 @@ at most that of the pair, H(x) = sum of f(l) [1 - e^(x - l)]_+ and the infinite 
 s under P the one of the largest losses is the least likely under R (Neyman and Pearson 1933). So 1 - t as a
 function of u = 1 - s begins at u = 0 with what R has beside P, rises by e^-l for the losses from the lowest one
 on, and ends where only the infinite loss is left. It is concave and piecewise linear, and between two nodes of a
-piece its derivative is known.
+piece its derivative is known. Where it is long, nodes are put in between.
+
+Everything that is (e, d)-DP is dominated by one pair of four answers (Kairouz, Oh and Viswanath 2015): the loss is
+infinite with probability d, e with (1 - d) / (1 + e^-e), and -e with the rest of 1 - d.
+
+References
+----------
+Kairouz, Oh and Viswanath, "The composition theorem for differential privacy" (2015).
 """
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +28,13 @@ from numpy.typing import NDArray
 from skdp.privacy.accounting.best_of import Error, Hinges, best_of_delta, hinges
 from skdp.privacy.accounting.trials import TrialCount
 
-__all__ = ["best_of_pair", "pair_hinges", "pair_profile"]
+__all__ = ["best_of_approximate", "best_of_pair", "pair_hinges", "pair_profile"]
 
 Array = NDArray[np.float64]
 
 # Masses are known to a relative error far below this one, which is far below what the grid adds.
 _ROUNDING = 1e-11
+_STEP = 0.005  # most by which the logarithms of both coordinates of the curve fall in a cell together; a choice
 
 
 def pair_profile(loss: Array, masses: Array, infinite: float, x: Array) -> Array:
@@ -52,8 +62,22 @@ def pair_hinges(
     u, v, slopes = u[start:] - shift, v[start:] + a, slopes_of[start:]
     v[0] -= u[0] * slopes[0]  # the point of this piece at which u is 0
     u[0] = 0.0
-    u, v = np.clip(u, 0.0, 1.0), np.minimum(v, 1.0)
-    return hinges(trials, u, v, slopes * (1.0 - 1e-12), slopes * (1.0 + 1e-12))
+    u, v, slopes = _divided(trials, np.clip(u, 0.0, 1.0), np.minimum(v, 1.0), slopes)
+    return hinges(trials, u, v, slopes * (1.0 - 1e-9), slopes * (1.0 + 1e-9))
+
+
+def _divided(trials: TrialCount, u: Array, v: Array, slopes: Array) -> tuple[Array, Array, Array]:
+    """The same curve with nodes inside its long pieces, even in the weight of u."""
+    fall = np.diff(np.log(trials.weight(u)) + np.log(trials.weight(v)))
+    parts = np.maximum(1, np.ceil(fall / _STEP)).astype(np.int64)
+    of = np.repeat(np.arange(slopes.size), parts)
+    place = np.arange(of.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    low, high = np.log(trials.weight(u))[:-1][of], np.log(trials.weight(u))[1:][of]
+    weight = np.exp(low + (high - low) * place / parts[of])
+    inner = np.clip((weight - trials.rate) / (1.0 - trials.rate), u[:-1][of], u[1:][of])
+    inner = np.where(place == 0, u[:-1][of], inner)
+    height = np.minimum(v[:-1][of] + (inner - u[:-1][of]) * slopes[of], v[1:][of])
+    return np.append(inner, u[-1]), np.append(height, v[-1]), slopes[of]
 
 
 def best_of_pair(
@@ -79,3 +103,20 @@ def best_of_pair(
     return best_of_delta(
         found, lambda x: pair_profile(loss, masses, infinite, x), epsilon, error=error
     )
+
+
+def best_of_approximate(
+    trials: TrialCount, base_epsilon: float, base_delta: float, epsilon: float
+) -> float:
+    """Upper bound of delta at ``epsilon`` of the best of K trials that are each (base_epsilon, base_delta)-DP.
+
+    Parameters
+    ----------
+    trials : TrialCount
+    base_epsilon, base_delta : float
+    epsilon : float >= 0
+    """
+    likely = (1.0 - base_delta) / (1.0 + math.exp(-base_epsilon))
+    masses = np.array([(1.0 - base_delta) / (1.0 + math.exp(base_epsilon)), likely])
+    loss = np.array([-base_epsilon, base_epsilon])
+    return best_of_pair(trials, loss, masses, base_delta, epsilon)
