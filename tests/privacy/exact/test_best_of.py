@@ -1,4 +1,4 @@
-"""The cost of the best of a random number of trials: roads, finite mechanisms, an adversary, other code, the session."""
+"""The best of a random number of trials: roads, finite mechanisms, an adversary, other code, the session."""
 
 import copy
 import itertools

@@ -1,0 +1,3 @@
+# Written by tools/make_stubs.py.
+
+from skdp.model_selection.search import DPRandomizedSearch as DPRandomizedSearch
