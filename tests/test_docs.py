@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.model_selection
 import skdp.statistics
 from skdp import _docs
 from skdp._docs import REFERENCES, TEXTS, document
@@ -24,7 +25,8 @@ STATISTICS = {
     name: getattr(skdp.statistics, name) for name in ("mean", "quantile", "count", "histogram")
 }
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS}
+SEARCHES = {"DPRandomizedSearch": skdp.model_selection.DPRandomizedSearch}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **SEARCHES}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 
@@ -157,7 +159,7 @@ def test_attributes_are_those_of_a_fit(name, fitted):
     assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
 
 
-@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS}))
+@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS, **SEARCHES}))
 def test_attributes_are_annotated_for_type_checkers_and_absent_before_a_fit(name):
     cls = DOCUMENTED[name]
     annotated = set().union(*(inspect.get_annotations(base) for base in cls.__mro__))

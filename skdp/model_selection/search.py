@@ -97,8 +97,8 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         Candidates are drawn independently, with replacement, also from lists: so ten trials of 13 candidates miss
         the best one about half of the time.
     mean_trials : float, default=10
-        Expected number of trials, above 1 and at most 10,000. A larger one leaves less budget for each.
-    shape : {{0, 1}}, default=1
+        Expected number of trials, above 1 and at most 1000. A larger one leaves less budget for each.
+    shape : {0, 1}, default=1
         Of the law of their number: 1 is geometric; 0 is logarithmic, with more single trials and more long
         searches.
     scoring : str, default=None
@@ -160,18 +160,25 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     Examples
     --------
-    >>> from skdp import DPLogisticRegression
+    >>> import numpy as np
+    >>> from skdp import DPIGHTClassifier, DPLogisticRegression
     >>> from skdp.model_selection import DPRandomizedSearch
-    >>> search = DPRandomizedSearch(
-    ...     DPLogisticRegression(classes=(0, 1)),
-    ...     {{"C": [1.0, 0.1, 0.01], "fit_intercept": [True, False]}},
-    ...     epsilon=2.0,
-    ... )
-    >>> search.fit(X, y).best_params_  # doctest: +SKIP
-    {{'C': 0.1, 'fit_intercept': True}}
+    >>> X = np.random.default_rng(0).normal(size=(2000, 4))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> models = [DPLogisticRegression(classes=(0, 1)), DPIGHTClassifier(classes=(0, 1))]
+    >>> grids = [{"fit_intercept": [True, False]}, {"n_nonzero_coefs": [1, 2, 4]}]
+    >>> search = DPRandomizedSearch(models, grids, epsilon=2.0).fit(X, y)
+    >>> round(search.base_epsilon_, 2), search.privacy_.epsilon
+    (1.31, 2.0)
     """
 
     best_estimator_: Any
+    best_params_: dict[str, Any]
+    best_score_: float
+    best_score_noise_std_: float
+    base_epsilon_: float
+    classes_: np.ndarray
+    n_features_in_: int
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp.exceptions import UnsupportedAccounting
 from skdp.privacy.accounting.best_of import best_of_gaussian
 from skdp.privacy.accounting.best_of_pairs import best_of_approximate
 from skdp.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -120,6 +121,14 @@ def best_of_epsilon(trials: TrialCount, mu: float, delta: float) -> float:
     return min(found, best_of_rdp(trials, ORDERS * (0.5 * mu * mu), delta))
 
 
+def _refuse_too_small(base: float, delta: float) -> None:
+    """Refuse a search without an end: what rounding leaves of delta may hold no trial."""
+    if base < 1e-12:
+        raise UnsupportedAccounting(
+            f"delta={delta:g} is too small to compute what a trial may cost: use a larger delta"
+        )
+
+
 @functools.lru_cache(maxsize=64)
 def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[float, float]:
     """What one mu-GDP trial may cost.
@@ -162,6 +171,7 @@ def gaussian_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[flo
     least = most
     while pointwise(least) > 0.0:
         least *= 0.5
+        _refuse_too_small(least, delta)
     mu = last_safe(pointwise, least, most, _WIDTH * least)
     if trials.exact_mean * trial_error(epsilon, delta)[1] < 0.5 * delta and by_rdp(mu) < 0.0:
         mu = last_safe(by_rdp, mu, most, _WIDTH * mu)
@@ -199,4 +209,5 @@ def approximate_base(trials: TrialCount, epsilon: float, delta: float) -> tuple[
     least = epsilon / (trials.shape + 3.0)
     while excess(least) > 0.0:
         least *= 0.5
+        _refuse_too_small(least, delta)
     return last_safe(excess, least, epsilon, _WIDTH * least), part

@@ -11,8 +11,8 @@ __all__ = ["MOST_TRIALS", "SHAPES", "TrialCount"]
 Array = NDArray[np.float64]
 
 SHAPES = (0, 1)
-# Largest mean. With it two of all trials have the same 124 random bits with a probability below 2^-90.
-MOST_TRIALS = 10_000
+# Largest mean. What the tails of drawn noise miss counts once for each trial, and takes 20 % of delta with it.
+MOST_TRIALS = 1000
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TrialCount:
 
     Parameters
     ----------
-    mean : float in (1, 10000]
+    mean : float in (1, 1000]
         Expected number of trials.
     shape : {0, 1}, default=1
 
