@@ -142,11 +142,13 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
     never shown, costs (epsilon, delta) in all: `skdp.privacy.accounting.best_of` has the proof. Ties are broken
     at random, and a trial that fails has the worst score. There is no ``cv_results_``, no number of trials, and
     no line, warning or output of single trials, since any of them would show more than the proof allows. **The
-    running time shows about how many trials there were**, and is not protected.
+    running time shows about how many trials there were**, and is not protected; nor are files of compiled kernels,
+    where candidates need different ones.
 
     The search has no mu. An accountant takes it as the first fit of a ledger, or beside others of its kind. Where
     a candidate has no mu itself (it draws minibatches, or perturbs minima), nothing but its (epsilon, delta) is
-    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64.
+    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64. What is drawn from a
+    distribution is not known beforehand: if only such a candidate has no mu, its trials have no result.
 
     **When it pays.** A search costs about half of the records: one fifth is scored on, and a fit gets about two
     thirds of mu. Over tuned defaults it never paid where it was measured: in 0 of 42 cells (six data sets, three
@@ -172,6 +174,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
     (1.31, 2.0)
     """
 
+    _record_checks = "those of every candidate"
     best_estimator_: Any
     best_params_: dict[str, Any]
     best_score_: float

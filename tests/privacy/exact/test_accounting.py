@@ -338,6 +338,7 @@ def test_recheck_shares_no_code_with_the_calibration():
             modules.add(node.module)
     assert modules == {
         "math",
+        "dataclasses",
         "functools",
         "statistics",
         "dp_accounting",

@@ -428,9 +428,10 @@ def test_ties_are_broken_at_random():
     """Of trials with one score each is kept equally often; the first one is not. False alarm below 1e-9."""
     first = 0
     for _ in range(300):
-        count = itertools.count()
+        numbers = itertools.count(1)
         session = opened(accountant=False)
-        first += session.best_of(session.plan_best_of(50), lambda: (0.0, next(count) + 1)) == 1
+        plan = session.plan_best_of(50)
+        first += session.best_of(plan, lambda numbers=numbers: (0.0, next(numbers))) == 1
     assert first < 80  # with P(K = 1) = 1/50 and E 1/K = 0.08; 300 if the first were kept
 
 

@@ -7,7 +7,9 @@ because both laws of a trial are one random function of z (Blackwell 1953). The 
 of the calibration, by about 1 %, and never more.
 """
 
+import functools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +28,32 @@ def _upper(x: Array) -> Array:
     return np.array([0.5 * math.erfc(t / math.sqrt(2.0)) for t in x.ravel()]).reshape(x.shape)
 
 
-def _rate_and_mean(row: Row) -> tuple[float, float]:
-    """The parameter of the law of the number of trials, by Newton's method for shape 0, and its mean."""
-    mean, shape = number(row, "mean_trials"), number(row, "shape")
-    if shape not in (0.0, 1.0) or not mean > 1.0:
-        raise ValueError(f"The recheck knows no law with shape {shape!r} and mean {mean!r}.")
-    if shape:
-        return 1.0 / mean, mean
-    y = math.log(mean) + math.log(math.log(mean) + 1.0) + 1.0
-    for _ in range(100):  # (e^y - 1) / y = mean, convex in y, from the right
-        y -= (math.expm1(y) - mean * y) / (math.exp(y) - mean)
-    return math.exp(-y), math.expm1(y) / y
+@dataclass(frozen=True)
+class _Trials:
+    """The law of the number of trials."""
+
+    mean: float
+    shape: float
+
+    def mean_and_rate(self) -> tuple[float, float]:
+        """The mean, and the parameter of the law: for shape 0 by Newton's method."""
+        mean = self.mean
+        if self.shape not in (0.0, 1.0) or not mean > 1.0:
+            raise ValueError(
+                f"The recheck knows no law with shape {self.shape!r} and mean {mean!r}."
+            )
+        if self.shape:
+            return mean, 1.0 / mean
+        y = math.log(mean) + math.log(math.log(mean) + 1.0) + 1.0
+        for _ in range(100):  # (e^y - 1) / y = mean, convex in y, from the right
+            y -= (math.expm1(y) - mean * y) / (math.exp(y) - mean)
+        return math.expm1(y) / y, math.exp(-y)
+
+    def slope(self, rest: Array) -> Array:
+        """The derivative of the generating function at 1 - rest."""
+        mean, g = self.mean_and_rate()
+        found: Array = mean * (g / (g + (1.0 - g) * np.clip(rest, 0.0, 1.0))) ** (self.shape + 1.0)
+        return found
 
 
 def _largest(top: Array, low: Array, ratio: Array) -> Array:
@@ -61,30 +78,37 @@ def recheck_best_of(row: Row) -> float:
     -------
     float
     """
-    (g, mean), power = _rate_and_mean(row), number(row, "shape") + 1.0
-    a, b = number(row, "log_error"), number(row, "tail")
-    epsilon = number(row, "epsilon") - 2.0 * a
-
-    def slope(rest: Array) -> Array:
-        found: Array = mean * (g / (g + (1.0 - g) * np.clip(rest, 0.0, 1.0))) ** power
-        return found
-
+    log_error = number(row, "log_error")
+    trials = _Trials(number(row, "mean_trials"), number(row, "shape"))
+    epsilon = number(row, "epsilon") - 2.0 * log_error
     if "base_mu" in row:
-        mu = number(row, "base_mu")
-        x = np.linspace(-9.0 - mu, 9.0, _LEVELS)
-        top, low = slope(_upper(-x) - a - b), slope(_upper(-x - mu) + a)
-        # The largest value grows with z, so that of a cell's left end bounds the integral from below.
-        z = np.linspace(-9.0, 9.0, _CELLS + 1) + mu
-        cells = -np.diff(_upper(z - mu))
-        with np.errstate(over="ignore"):
-            ratio = np.exp(np.minimum(epsilon - mu * z[:-1] + 0.5 * mu * mu, 600.0))
-        exact = float(np.sum(cells * _largest(top, low, ratio)))
+        exact = _gaussian(trials, number(row, "base_mu"), epsilon, log_error, number(row, "tail"))
     else:
-        e, d = number(row, "base_epsilon"), number(row, "base_delta")
-        u = np.concatenate([np.linspace(0.0, 1.0, _LEVELS), [(1.0 - d) / (1.0 + math.exp(e))]])
-        v = np.minimum(math.exp(e) * u + d, 1.0 - math.exp(-e) * (1.0 - d - u))
-        likely = (1.0 - d) / (1.0 + math.exp(-e))
-        ratio = np.exp(np.array([epsilon - e, epsilon + e]))
-        values = _largest(slope(u), slope(v), ratio)
-        exact = mean * d + likely * float(values[0]) + math.exp(-e) * likely * float(values[1])
-    return min(1.0, math.exp(a) * exact + mean * b)
+        exact = _approximate(
+            trials, number(row, "base_epsilon"), number(row, "base_delta"), epsilon
+        )
+    return min(1.0, math.exp(log_error) * exact + trials.mean_and_rate()[0] * number(row, "tail"))
+
+
+@functools.lru_cache(maxsize=16)
+def _gaussian(trials: _Trials, mu: float, epsilon: float, a: float, b: float) -> float:
+    """Of trials that are mu-GDP; once for many searches with one budget."""
+    x = np.linspace(-9.0 - mu, 9.0, _LEVELS)
+    top, low = trials.slope(_upper(-x) - a - b), trials.slope(_upper(-x - mu) + a)
+    # The largest value grows with z, so that of a cell's left end bounds the integral from below.
+    z = np.linspace(-9.0, 9.0, _CELLS + 1) + mu
+    cells = -np.diff(_upper(z - mu))
+    with np.errstate(over="ignore"):
+        ratio = np.exp(np.minimum(epsilon - mu * z[:-1] + 0.5 * mu * mu, 600.0))
+    return float(np.sum(cells * _largest(top, low, ratio)))
+
+
+def _approximate(trials: _Trials, e: float, d: float, epsilon: float) -> float:
+    """Of trials that are (e, d)-DP."""
+    u = np.concatenate([np.linspace(0.0, 1.0, _LEVELS), [(1.0 - d) / (1.0 + math.exp(e))]])
+    v = np.minimum(math.exp(e) * u + d, 1.0 - math.exp(-e) * (1.0 - d - u))
+    likely = (1.0 - d) / (1.0 + math.exp(-e))
+    ratio = np.exp(np.array([epsilon - e, epsilon + e]))
+    values = _largest(trials.slope(u), trials.slope(v), ratio)
+    mean = trials.mean_and_rate()[0]
+    return mean * d + likely * float(values[0]) + math.exp(-e) * likely * float(values[1])
