@@ -147,8 +147,8 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     The search has no mu. An accountant takes it as the first fit of a ledger, or beside others of its kind. Where
     a candidate has no mu itself (it draws minibatches, or perturbs minima), nothing but its (epsilon, delta) is
-    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64. What is drawn from a
-    distribution is not known beforehand: if only such a candidate has no mu, its trials have no result.
+    used, and ``base_epsilon_`` is smaller: at epsilon = 1 and 10 trials 0.38 in place of 0.64. What is drawn from
+    a distribution is not known beforehand: if only such a candidate has no mu, its trials have no result.
 
     **When it pays.** A search costs about half of the records: one fifth is scored on, and a fit gets about two
     thirds of mu. Over tuned defaults it never paid where it was measured: in 0 of 42 cells (six data sets, three

@@ -1,10 +1,18 @@
 """The best of a random number of private trials, as a release."""
 
+import math
 from dataclasses import dataclass
 
+from skdp.privacy.accounting.best_of import best_of_gaussian
+from skdp.privacy.accounting.best_of_pairs import best_of_approximate
 from skdp.privacy.accounting.releases.base import Release, register
+from skdp.privacy.accounting.roots import last_safe
+from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = ["BestOf"]
+
+_MOST = 1000.0  # no claim is as large as this
+_WIDTH = 1e-7  # relative, of the bracket that is left
 
 
 @register
@@ -18,8 +26,8 @@ class BestOf(Release):
 
     Privacy
     -------
-    `skdp.privacy.accounting.best_of` has the bound. It gives one point of a curve and no mu, so the release is
-    added to others by basic composition.
+    `skdp.privacy.accounting.best_of` has the bound. It gives a curve and no mu, so the release is added to
+    others by basic composition.
     """
 
     name = "best_of"
@@ -39,3 +47,20 @@ class BestOf(Release):
 
     def mu(self) -> float:
         return 0.0 if self.count == 0 else super().mu()
+
+    def delta_at(self, epsilon: float) -> float:
+        """Delta of one release at another epsilon: the bound holds for all of them."""
+        trials = TrialCount(self.mean_trials, self.shape)
+        if self.base_mu is None:
+            return best_of_approximate(trials, self.base_epsilon, self.base_delta, epsilon)
+        error = (self.log_error, self.tail)
+        return best_of_gaussian(trials, self.base_mu, epsilon, error)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Smallest epsilon of one release at another delta; inf where errors of the noise leave none."""
+        high = self.epsilon
+        while self.delta_at(high) > delta:
+            high *= 2.0
+            if high > _MOST:
+                return math.inf
+        return last_safe(lambda e: self.delta_at(e) - delta, high, 0.0, _WIDTH * high)
