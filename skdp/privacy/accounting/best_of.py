@@ -29,8 +29,8 @@ directions.
 Trials of which only a dominating pair or (epsilon, delta) is known: `skdp.privacy.accounting.best_of_pairs`.
 
 *Errors of drawn noise.* Trials that are drawn agree with the exact ones up to a factor e^a, except for outputs of
-probability b that may not be drawn on the neighbour (`skdp.privacy.budget.filters`). V are the outputs of both. Let
-q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
+probability b that may not be drawn on the neighbour (`skdp.privacy.budget.filters`). Let V be the outputs of both,
+and q1 = min(q, e^a q_exact on V). Then q - q1 has mass at most b, and q' >= e^-a q'_exact on V. So
 
     delta(epsilon) <= b E K + e^a sum_j a_j H(epsilon - 2 a - log w_j).
 
