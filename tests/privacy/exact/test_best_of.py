@@ -129,6 +129,38 @@ def test_the_formula_and_a_discretised_pair_agree(shape, total):
     assert high == pytest.approx(best_of_epsilon(trials, mu, DELTA), rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("z", "expected", "renyi"),
+    [(1.5, (1.94, 2.05), (2.59, 3.08)), (4.0, (0.593, 0.628), (0.809, 0.985))],
+)
+def test_a_sampled_fit_is_bounded_by_its_two_pairs(z, expected, renyi):
+    """500 Poisson batches of rate 0.02, composed by dp-accounting; a record that leaves, and one that comes."""
+    from dp_accounting.pld import privacy_loss_distribution
+
+    one = privacy_loss_distribution.from_gaussian_mechanism(
+        z, value_discretization_interval=1e-3, log_mass_truncation_bound=-45, sampling_prob=0.02
+    )
+    whole = one.self_compose(500)
+    for shape, least, weaker in zip((0, 1), expected, renyi):
+        totals = []
+        for pmf in (whole._pmf_remove, whole._pmf_add):
+            dense = pmf.to_dense_pmf()
+            masses = np.maximum(dense._probs, 0.0)
+            loss = (dense._lower_loss + np.arange(masses.size)) * dense._discretization
+            low, high = 0.1, 6.0
+            for _ in range(20):
+                middle = 0.5 * (low + high)
+                delta = best_of_pair(
+                    TrialCount(10, shape), loss, masses, dense._infinity_mass, middle
+                )
+                low, high = (middle, high) if delta > DELTA else (low, middle)
+            totals.append(high)
+        # More than one fit, less than Renyi DP of dp-accounting (RepeatAndSelect, computed once).
+        assert max(totals) == pytest.approx(least, rel=5e-3)
+        assert whole.get_epsilon_for_delta(DELTA) < min(totals)
+        assert max(totals) < 0.8 * weaker
+
+
 def finite_cases(mechanisms, seed):
     """Bound and truth of finite trials, for the worst order of their outputs."""
     rng = np.random.default_rng(seed)
