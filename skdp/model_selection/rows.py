@@ -14,7 +14,7 @@ __all__ = ["PartSizes", "divided", "indexable", "part_sizes", "take_rows"]
 _STEPS = 2**53  # of the probability with which a unit is in the part to score on
 # Standard deviations of the number of units in a part, where each tosses a coin, below its mean. Searches for
 # bounds of values end far beyond them if there are fewer units than n_public. A choice.
-_DOUBT = 3.0
+_STDS_BELOW = 3.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,9 @@ def part_sizes(
     tossed = adjacency == "add-remove"
     spread = math.sqrt(n_public * test_size * (1.0 - test_size)) if tossed else 0.0
     fit, score = (1.0 - test_size) * n_public, test_size * n_public
-    found = [max(1, round(n)) for n in (fit - _DOUBT * spread, score, score - _DOUBT * spread)]
+    found = [
+        max(1, round(n)) for n in (fit - _STDS_BELOW * spread, score, score - _STDS_BELOW * spread)
+    ]
     return PartSizes(found[0], *found)
 
 

@@ -30,9 +30,8 @@ from skdp.model_selection.scores import (
     default_score,
     released_score,
 )
-from skdp.privacy import PrivacyReport, PrivacySession
-from skdp.privacy.accounting.trials import MOST_TRIALS, SHAPES
-from skdp.privacy.log import silent
+from skdp.privacy import PrivacyReport, PrivacySession, no_log_lines
+from skdp.privacy.accounting import TrialCount
 
 __all__ = ["DPRandomizedSearch"]
 
@@ -42,7 +41,7 @@ _SHOWN = ("verbose", "callback")  # what shows a fit while it runs, and so how m
 _SEEDS = 2**31 - 1
 # Standard deviations of its noise by which a score is lowered before trials are compared. Noise differs between
 # trials where bounds are released, and of equally good ones the noisiest would win. A choice, not tuned.
-_DOUBT = 3.0
+_STDS_BELOW = 3.0
 _CLAIM_ROUNDING = 1.0 + 1e-6  # of claims, which are rounded up
 
 
@@ -254,9 +253,9 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("mean_trials", self.mean_trials, Real, low=1, strict=True, high=MOST_TRIALS)
+        check_number("mean_trials", self.mean_trials, Real)
         check_number("shape", self.shape, Integral)
-        check_choice("shape", self.shape, SHAPES)  # type: ignore[arg-type]
+        TrialCount(self.mean_trials, self.shape)
         check_number("test_size", self.test_size, Real, low=0, strict=True)
         if not self.test_size < 1:
             raise ValueError(f"test_size must be between 0 and 1, got {self.test_size!r}")
@@ -398,7 +397,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             score, noise = released_score(
                 self._scoring, model, data.score_X, data.score_y, data.score_groups, terms
             )
-            return score - _DOUBT * noise, _Winner(candidate, model, score, noise)
+            return score - _STDS_BELOW * noise, _Winner(candidate, model, score, noise)
 
         winner = session.best_of(plan, trial)
         return Solution(np.empty(0), 1, self._of_winner(winner, plan.base_epsilon))
@@ -576,7 +575,7 @@ def _check_frame(estimator: Any) -> None:
         getattr(kind, name) is getattr(frame, name)
         for name in ("_session_epsilon", "_session_unit", "_record_is")
     )
-    if not same or kind is DPRandomizedSearch:
+    if not same or isinstance(estimator, DPRandomizedSearch):
         raise TypeError(
             f"{kind.__name__} cannot be searched: its budget or its unit is not that of one table's records"
         )
@@ -597,6 +596,6 @@ def _check_claim(report: PrivacyReport, limits: tuple[float, float, float | None
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """No log lines and no warnings: of checks that a user did not ask for."""
-    with silent(), warnings.catch_warnings():
+    with no_log_lines(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextvars import ContextVar
 
-__all__ = ["LOGGER", "silent"]
+__all__ = ["LOGGER", "no_log_lines"]
 
 LOGGER = logging.getLogger("skdp")
 LOGGER.addHandler(logging.NullHandler())
@@ -27,7 +27,7 @@ LOGGER.addFilter(_is_open)
 
 
 @contextlib.contextmanager
-def silent() -> Iterator[None]:
+def no_log_lines() -> Iterator[None]:
     """Write no line in this context: that of a trial would tell how many there are."""
     token = _SILENT.set(True)
     try:

@@ -259,19 +259,19 @@ def test_failing_candidates_score_lowest():
 
 
 def test_a_fit_that_claims_more_than_a_trial_may_cost_has_no_result():
-    class Dear(Toy):
+    class Costly(Toy):
         factor = 1.0
 
         def _open_session(self, n_units=None):
             twin = Toy(epsilon=self.factor * self.epsilon, delta=self.delta, accountant=False)
             return twin._open_session(n_units)
 
-    class TooDear(Dear):
+    class Costlier(Costly):
         factor = 1.01
 
-    assert search(Dear()).fit(X, Y).best_score_ > 0
+    assert search(Costly()).fit(X, Y).best_score_ > 0
     with pytest.raises(RuntimeError, match="every trial"):
-        search(TooDear()).fit(X, Y)
+        search(Costlier()).fit(X, Y)
 
 
 # ---------------------------------------------------------------------- neighbours

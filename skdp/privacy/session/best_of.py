@@ -12,7 +12,7 @@ from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base, trial_error
 from skdp.privacy.accounting.releases import BestOf
 from skdp.privacy.accounting.trials import TrialCount
-from skdp.privacy.log import silent
+from skdp.privacy.log import no_log_lines
 from skdp.privacy.noise.trials import TRIALS_ERROR, draw_trial_count, tie_break
 from skdp.privacy.session.parts import Parts
 
@@ -155,8 +155,8 @@ def best_of(
 
 
 def _attempt(trial: Callable[[], tuple[float, T]]) -> tuple[float, T | None]:
-    """One trial without a trace; a failed one has no result and the worst score."""
-    with silent(), warnings.catch_warnings(), np.errstate(all="ignore"):
+    """One trial, of which nothing is seen but what it returns; a failed one has no result and the worst score."""
+    with no_log_lines(), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             score, found = trial()

@@ -1,4 +1,4 @@
-"""The best of a random number of trials: roads, finite mechanisms, an adversary, other code, the session."""
+"""The best of a random number of trials: two formulas, finite mechanisms, an adversary, other code, the session."""
 
 import copy
 import itertools
@@ -261,7 +261,7 @@ def adversary(trials, mu, epsilon):
 
 
 @pytest.mark.parametrize(("shape", "total"), [(0, 1.0), (1, 1.0), (1, 4.0)])
-def test_an_adversary_reaches_three_quarters_of_the_claim_and_no_more_than_it(shape, total):
+def test_an_adversary_reaches_the_claim_but_for_3_percent_and_no_more_than_it(shape, total):
     """So does the twin that charges the winner's fit alone: it claims less than the adversary reaches."""
     trials = TrialCount(10, shape)
     mu, base = gaussian_base(trials, total, DELTA)
@@ -269,7 +269,7 @@ def test_an_adversary_reaches_three_quarters_of_the_claim_and_no_more_than_it(sh
     for _ in range(14):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if adversary(trials, mu, middle)[0] > DELTA else (low, middle)
-    assert 0.75 * total < low < total
+    assert 0.97 * total < low < total
     assert low > 1.1 * base
 
 
