@@ -1,4 +1,4 @@
-"""The best of a random number of trials: two formulas, finite mechanisms, an adversary, other code, the session."""
+"""The best of a random number of trials: formulas, finite mechanisms, an adversary, other code, the session."""
 
 import copy
 import itertools
