@@ -30,6 +30,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "kernels",
         "linear_model",
         "losses",
+        "metrics",
+        "model_selection",
         "multiparty",
         "nn",
         "preprocessing",

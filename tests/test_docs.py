@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.metrics
 import skdp.model_selection
 import skdp.statistics
 from skdp import _docs
@@ -22,11 +23,13 @@ from skdp._docs import REFERENCES, TEXTS, document
 ROOT = Path(skdp.__file__).parent
 ALL = dict(skdp.all_estimators())
 STATISTICS = {
-    name: getattr(skdp.statistics, name) for name in ("mean", "quantile", "count", "histogram")
+    name: getattr(skdp.statistics, name)
+    for name in ("count", "crosstab", "describe", "histogram", "mean", "quantile", "std", "var")
 }
+METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
 SEARCHES = {"DPRandomizedSearch": skdp.model_selection.DPRandomizedSearch}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **SEARCHES}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

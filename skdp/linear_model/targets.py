@@ -28,6 +28,7 @@ __all__ = [
     "TableModel",
     "check_class_weight",
     "expected_weight",
+    "finite_targets",
     "like",
     "numeric_targets",
     "relative_weights",
@@ -285,8 +286,8 @@ class LabelModel(TableModel, ClassifierMixin):
         -----
         **Not private.** Predictions are compared with the given labels without noise: on private rows the score
         is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
-        `skdp.statistics.mean`.
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
@@ -342,8 +343,8 @@ class NumberModel(TableModel, RegressorMixin):
         -----
         **Not private.** Predictions are compared with the given targets without noise: on private rows the score
         is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release the mean of bounded errors with noise by
-        `skdp.statistics.mean`.
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=sample_weight))
@@ -424,13 +425,18 @@ def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         y = _as_numbers(cells)
     missing = getattr(estimator, "_missing", False)
     X, y = validate_table(estimator, X, y, missing=missing)
+    return X, finite_targets(y)
+
+
+def finite_targets(y: Any) -> np.ndarray:
+    """Return y as finite float64, each target read by itself."""
     target = _as_numbers(y)
     if not np.isfinite(target).all():
         raise ValueError(
             "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
             "without one, or clip y to a public range"
         )
-    return X, target
+    return target
 
 
 def _as_numbers(y: Any) -> np.ndarray:

@@ -17,9 +17,11 @@ from skdp.privacy.rows import Rows, rows_from
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
 from skdp.privacy.statistics.cbow_gradient import cbow_gradient
+from skdp.privacy.statistics.cell_sums import cell_sums
 from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
+from skdp.privacy.statistics.column_moments import column_moments
 from skdp.privacy.statistics.column_sums import column_sums
 from skdp.privacy.statistics.gradient_sum import gradient_sum
 from skdp.privacy.statistics.histogram import histogram
@@ -37,6 +39,11 @@ from skdp.privacy.statistics.norm_counts import (
 )
 from skdp.privacy.statistics.perturbed import perturbed_minimizer
 from skdp.privacy.statistics.recursive_gradient import recursive_gradient
+from skdp.privacy.statistics.residual_moments import (
+    binned_residuals,
+    residual_moments,
+    residual_squares,
+)
 from skdp.privacy.statistics.step_scores import step_scores
 from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradient
 from skdp.privacy.statistics.votes import support_votes
@@ -222,6 +229,7 @@ class PrivateRecords:
     gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
     target_count = Delegated(target_count, "_rows")
     column_counts = Delegated(column_counts, "_rows")
+    column_moments = Delegated(column_moments, "_rows")
     column_sums = Delegated(column_sums, "_rows")
     histogram = Delegated(histogram, "_rows")
     second_moment = Delegated(second_moment, "_rows")
@@ -232,6 +240,10 @@ class PrivateRecords:
     gradient_sum = Delegated(gradient_sum, "_rows")
     cbow_gradient = Delegated(cbow_gradient, "_rows")
     class_counts = Delegated(class_counts, "_rows")
+    cell_sums = Delegated(cell_sums, "_rows")
+    residual_moments = Delegated(residual_moments, "_rows")
+    residual_squares = Delegated(residual_squares, "_rows")
+    binned_residuals = Delegated(binned_residuals, "_rows")
     magnitude_counts = Delegated(magnitude_counts, "_rows")
 
     # ---------------------------------------------------------------- other records

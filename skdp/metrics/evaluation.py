@@ -1,0 +1,133 @@
+"""What `skdp.metrics.evaluate` returns: a mapping from names to released scores, with a table as its text."""
+
+import html
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from skdp.metrics.released_score import ReleasedScore
+from skdp.privacy import PrivacyReport
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluation"]
+
+NAMES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "specificity": "specificity",
+    "f1": "F1",
+    "roc_auc": "ROC AUC",
+    "average_precision": "average precision",
+    "log_loss": "log loss",
+    "brier_score": "Brier score",
+    "r2": "R2",
+    "mean_squared_error": "MSE",
+    "root_mean_squared_error": "RMSE",
+    "mean_absolute_error": "MAE",
+    "mean_error": "mean error",
+}
+
+
+class Evaluation(Mapping[str, ReleasedScore]):
+    """Released scores of one model on one part of the records: a mapping from the name of a score to it.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyReport
+        What all scores together cost.
+    """
+
+    privacy_: PrivacyReport
+
+    @property
+    def _scores(self) -> dict[str, ReleasedScore]:
+        raise NotImplementedError
+
+    def __getitem__(self, name: str) -> ReleasedScore:
+        try:
+            return self._scores[name]
+        except KeyError:
+            raise KeyError(f"no score {name!r}; there are {', '.join(self._scores)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scores)
+
+    def __len__(self) -> int:
+        return len(self._scores)
+
+    def _about(self) -> str:
+        """One line on what was evaluated and how."""
+        raise NotImplementedError
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (
+                NAMES.get(name, name.replace("_", " ")),
+                _number(score.value),
+                _range(score.noise_interval),
+                _range(score.interval),
+            )
+            for name, score in self._scores.items()
+        ]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return the scores as a data frame; needs pandas.
+
+        Returns
+        -------
+        DataFrame
+            Index ``metric``; columns ``value``, ``noise_std``, ``noise_low``, ``noise_high``, ``low`` and
+            ``high``. Limits of intervals that are None are NaN.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        nothing = (float("nan"), float("nan"))
+        rows = {
+            name: (s.value, s.noise_std, *(s.noise_interval or nothing), *(s.interval or nothing))
+            for name, s in self._scores.items()
+        }
+        columns = ["value", "noise_std", "noise_low", "noise_high", "low", "high"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("metric")
+
+    def __repr__(self) -> str:
+        head = ("", "value", "noise interval", "interval")
+        rows = [head, *self._rows()]
+        wide = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = [
+            "  ".join(
+                [row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))]
+            )
+            for row in rows
+        ]
+        return "\n".join([*(line.rstrip() for line in lines), f"<{self._about()}>"])
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("", "value", "noise interval", "interval"))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        return (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+            f"<caption>{html.escape(self._about())}</caption></table>"
+        )
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def _range(interval: tuple[float, float] | None) -> str:
+    if interval is None:
+        return "not given"
+    return f"{_number(interval[0])} to {_number(interval[1])}"
+
+
+def claim_text(report: PrivacyReport) -> str:
+    """The claim of a report, in the words of a table's last line."""
+    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"

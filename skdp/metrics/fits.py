@@ -1,0 +1,277 @@
+"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private "
+"estimator."""
+
+import math
+import sys
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base.parameters import check_number
+from skdp.base.tables import encode_groups
+from skdp.metrics import workloads
+from skdp.metrics.inversion import NoisyTable
+from skdp.metrics.models import (
+    class_codes,
+    classes_of,
+    count_rows,
+    kind_of,
+    row_scores,
+    score_method,
+)
+from skdp.metrics.strategies import GRID, scaled, strategy
+from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
+from skdp.privacy import PrivacySession, PrivateRecords, accounting
+
+__all__ = ["Judgement", "TwoClassTable"]
+
+Array = NDArray[np.float64]
+
+# Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
+FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
+MOST_BINS = 256
+
+
+@dataclass(frozen=True)
+class EvaluationProblem(Problem):
+    """A validated evaluation: records of codes or numbers that the model and the labels made of each row."""
+
+    records: PrivateRecords
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Judgement(PrivateFit[EvaluationProblem]):
+    """What all evaluations share: the parameters of privacy, and what the claim rests on."""
+
+    model: Any
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    adjacency: str = "replace-one"
+    unit: str = "record"
+    n_public: int | None = None
+    accountant: Any = None
+    random_state: Any = None
+
+    answers_: Array = field(init=False)
+    noise_std_: Any = field(init=False)
+    total_: float | None = field(init=False)
+    units_: str = field(init=False)
+
+    _record_checks = "accepted by the model"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        refuse_scorer()
+
+    @property
+    def _ledger_name(self) -> str:
+        return f"evaluate({type(self.model).__name__})"
+
+    def _fixed(self) -> bool:
+        """Whether the number of rows is public."""
+        return self.unit == "record" and self.n_public is None
+
+    def _codes(self, columns: Array, groups: Any) -> PrivateRecords:
+        """Records of numbers of cells, with group labels as the user gave them."""
+        codes = None if groups is None else encode_groups(groups, len(columns))
+        return self._coded(columns, codes)
+
+    def _coded(self, columns: NDArray[Any], codes: NDArray[np.intp] | None) -> PrivateRecords:
+        table = np.ascontiguousarray(columns, dtype=np.float64)
+        return PrivateRecords(table, groups=codes, n_public=self.n_public)
+
+    def _total(self, records: PrivateRecords) -> float | None:
+        """The number of units that the counts add up to, where it is public."""
+        private = self.adjacency == "add-remove" or (
+            self.adjacency == "zero-out" and self.n_public is not None
+        )
+        return None if private else float(records.n_units)
+
+    def _solution(
+        self, records: PrivateRecords, answers: Array, noise: object, **more: object
+    ) -> Solution:
+        """What was released, the noise in it, and the public numbers that scores are made with."""
+        shown = {
+            "answers_": answers,
+            "noise_std_": noise,
+            "total_": self._total(records),
+            "units_": records.shape.counted(),
+        }
+        return Solution(answers, 1, {**shown, **more})
+
+    def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
+        return (
+            *super()._assumptions(problem),
+            "the model is released, or was fitted to other people: its own training rows are not protected here",
+            "the model scores each row by itself, to the last bit",
+            "model, bins and threshold were not chosen by looking at these rows without noise",
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TwoClassTable(Judgement):
+    """The table (score bin x label) of a model of two classes."""
+
+    bins: Any = "auto"
+    threshold: float | None = None
+
+    mass_: float = field(init=False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        method = self._check_model()
+        probability = method == "predict_proba"
+        if self.threshold is not None:
+            check_number("threshold", self.threshold, Real)
+            if probability and not 0 <= self.threshold <= 1:
+                raise ValueError(
+                    f"threshold must be a probability in [0, 1] for a model with predict_proba, got "
+                    f"{self.threshold!r}"
+                )
+        if isinstance(self.bins, str):
+            if self.bins != "auto":
+                raise ValueError(
+                    f"bins must be 'auto', an even int, or public edges, got {self.bins!r}"
+                )
+            if not probability:
+                raise ValueError(
+                    f"{type(self.model).__name__} has no predict_proba: give bins= as public edges of its "
+                    "decision_function, for example numpy.linspace(-4, 4, 63)"
+                )
+        elif isinstance(self.bins, Integral):
+            check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
+            if self.bins % 2 or not probability:
+                raise ValueError(
+                    f"bins must be even, so that one edge is at .5, and a model without predict_proba needs "
+                    f"edges; "
+                    f"got {self.bins!r}"
+                )
+        else:
+            self._edges(probability)
+
+    def _check_model(self) -> str:
+        """Check the model, and return the method that gives its scores."""
+        kind_of(self.model)
+        return score_method(self.model)
+
+    def _labels(self) -> NDArray[Any]:
+        return classes_of(self.model)
+
+    def _scores(self, X: object) -> Array:
+        """The score of each row."""
+        method = self._check_model()
+        n_outputs = 2 if method == "predict_proba" else 1
+        return row_scores(self.model, method, X, n_outputs, fixed=self._fixed())[:, -1]
+
+    def _edges(self, probability: bool) -> Array:
+        """Given edges, checked."""
+        try:
+            edges = np.asarray(self.bins, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.empty(0)
+        inside = not probability or bool(((edges > 0) & (edges < 1)).all())
+        if (
+            edges.ndim != 1
+            or not 1 <= edges.size < MOST_BINS
+            or not (np.isfinite(edges).all() and (np.diff(edges) > 0).all() and inside)
+        ):
+            raise ValueError(
+                f"bins must be 'auto', an even int, or 1 to {MOST_BINS - 1} public inner edges that increase "
+                "(probabilities strictly between 0 and 1 for a model with predict_proba)"
+            )
+        return edges
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Find the cell of each row by its score and its label; it is what the record is from here on."""
+        count_rows(X, y)
+        second = class_codes(y, self._labels()) == 1
+        scores = self._scores(X)
+        codes = None if groups is None else encode_groups(cast("list[object]", groups), len(scores))
+        units = len(scores) if codes is None else int(codes.max()) + 1
+        mass = self._mass(units if self.n_public is None else self.n_public)
+        grid, _ = self._grid(mass)
+        place = np.searchsorted(grid.edges, scores, side="right")
+        place[np.isnan(scores)] = 0
+        place += grid.n_bins * ~second
+        return EvaluationProblem(self._coded(place[:, None], codes), {"mass_": mass}, ())
+
+    def _mass(self, n_units: int) -> float:
+        """Public number of units times the mu of the budget."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        return n_units * accounting.gaussian_mu(self.epsilon, self.delta)
+
+    def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
+        """The bins, and the first one above the threshold; from public numbers."""
+        if self._check_model() != "predict_proba":
+            edges = self._edges(False)
+            wide = np.concatenate(([2 * edges[0] - edges[-1]], edges, [2 * edges[-1] - edges[0]]))
+            grid = ScoreGrid(edges, False, 0.5 * (wide[1:] + wide[:-1]))
+            at = 0.0 if self.threshold is None else float(self.threshold)
+            return grid, grid.nearest(at)
+        at = 0.5 if self.threshold is None else float(self.threshold)
+        if isinstance(self.bins, str | Integral):
+            n_bins = int(self.bins) if isinstance(self.bins, Integral) else 0
+            n_bins = n_bins or next(b for least, b in FINER if mass >= least)
+            logits = workloads.logit_edges(n_bins)
+            edges = 1.0 / (1.0 + np.exp(-logits))
+            edges[n_bins // 2 - 1] = 0.5
+        else:
+            edges = self._edges(True)
+            logits = np.log(edges) - np.log1p(-edges)
+        grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
+        first = grid.nearest(at)
+        if 0 < at < 1 and isinstance(self.bins, str | Integral):
+            edges = edges.copy()
+            edges[first - 1] = (
+                at  # the nearest edge moves to the threshold, so that its counts are exact
+            )
+            logits = np.log(edges) - np.log1p(-edges)
+            grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
+        return grid, first
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release the strategy's answers about the table, and solve them for it."""
+        records, matrix = problem.records, self._matrix(problem.fitted["mass_"])
+        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="score table")
+        answers = session.gaussian(sums, plan)
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrix(self, mass: Any) -> NDArray[np.int64]:
+        return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
+
+    def evaluation(self) -> ClassificationEvaluation:
+        """What the fitted release says."""
+        grid, first = self._grid(self.mass_)
+        matrix = scaled(self._matrix(self.mass_))
+        noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
+        return ClassificationEvaluation(
+            noisy,
+            grid,
+            first,
+            self._labels(),
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
+        )
+
+
+def refuse_scorer() -> None:
+    """Refuse a call by scikit-learn's scorers: each call would be a charge, and a search would show many of "
+    "them."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
+            raise TypeError(
+                "skdp.metrics has no scorers: every call would be charged, and a search would publish one "
+                "score for each "
+                "candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, which "
+                "plan and charge "
+                "all of it once"
+            )
+        frame = frame.f_back  # type: ignore[assignment]

@@ -1,0 +1,48 @@
+"""What a released score is: a number, what its noise may have done to it, and what it says of the population."""
+
+from dataclasses import dataclass
+
+from skdp.metrics.inversion import CONFIDENCE
+from skdp.statistics.released import Released
+
+__all__ = ["ReleasedScore"]
+
+
+@dataclass(frozen=True, repr=False)
+class ReleasedScore(Released):
+    """A released score of a model.
+
+    Attributes
+    ----------
+    value : float
+        The score of the evaluated records, with noise. It is held in the score's range.
+    noise_std : float
+        Standard deviation of the noise in ``value``, a public number. Of a quotient of noisy numbers: half of the
+        length of ``noise_interval``, over 1.96.
+    privacy_ : PrivacyReport
+        What the release cost: the same for all scores of one evaluation.
+    noise_interval : (float, float) or None
+        With probability ``confidence_level`` over the noise it covers the score of the evaluated records. None
+        where the threshold was chosen by looking at the released table.
+    interval : (float, float) or None
+        With this probability over noise and records it covers the score of the population that the records (or
+        groups) were drawn from, independently. None as above.
+    confidence_level : float
+        0.95.
+    """
+
+    value: float
+    noise_std: float
+    noise_interval: tuple[float, float] | None = None
+    interval: tuple[float, float] | None = None
+    confidence_level: float = CONFIDENCE
+
+    def __repr__(self) -> str:
+        ends = (
+            "None" if pair is None else f"({pair[0]:.6g}, {pair[1]:.6g})"
+            for pair in (self.noise_interval, self.interval)
+        )
+        return (
+            f"ReleasedScore(value={self.value:.6g}, noise_std={self.noise_std:.3g}, "
+            "noise_interval={}, interval={})".format(*ends)
+        )

@@ -1,0 +1,104 @@
+"""Linear answers about tables of counts: a public matrix times the number of units in each cell."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.privacy.bounded import Bounded
+from skdp.privacy.cell_matrices import columns_moved
+from skdp.privacy.rows import Rows
+from skdp.privacy.statistics.column_counts import host_only
+
+__all__ = ["cell_sums"]
+
+Integers = NDArray[np.int64]
+
+# A group's shares of the cells are rounded down to multiples of the inverse of this number.
+_SHARES = 2**30
+
+
+def cell_sums(rows: Rows, matrices: Sequence[Integers], grid: float, *, adjacency: str) -> Bounded:
+    """Answer linear questions about the cells of one or more tables.
+
+    Feature j of a record is the number of its cell in table j, an integer from 0. Any other number is in no cell.
+    The answers of table j are ``grid * matrices[j] @ counts``, with the number of units in each cell. A group
+    counts in each cell by the share of its rows. Sample weights and the intercept take no part.
+
+    Parameters
+    ----------
+    matrices : sequence of ndarray of int64 of shape (n_answers, n_cells) or (n_cells,)
+        One for each feature. Public. A vector stands for a diagonal matrix.
+    grid : float
+        > 0: the unit of their entries. Public.
+    adjacency : {"replace-one", "zero-out", "add-remove"}
+        The session's.
+
+    Returns
+    -------
+    Bounded
+        Of shape (total number of answers,).
+
+    Notes
+    -----
+    **Privacy.** A record adds the column of its cell, of each table, or 0. A group of r rows, m_c of them in
+    cell c, adds the sum of w_c a_c with w_c = floor(H m_c / r) / H and H = 2**30: the weights are not negative
+    and add up to at most 1. So a unit adds a point of the convex hull of the columns and 0. The distance of two
+    points is a convex function of each of them. So it is largest at corners: two units differ by at most the
+    largest distance of two columns, or of a column and 0, which is what a replaced unit moves the answers by. A
+    unit that comes or goes moves them by at most the longest column. Both are computed from the integer matrix
+    itself (`columns_moved`). Tables are released together, and the squares of what a unit moves them by add up.
+
+    The counts are integers, and so is their product with a matrix: it is computed without rounding. Then the
+    answers are rounded to the nearest multiples of the release's unit, exactly, by integers of any length. Two
+    roundings of numbers that are x apart are at most x + 1 apart: this is the one rounding that the session adds
+    for each answer. Which cell a record counts in follows from its own feature, see `skdp.kernels.counts`. An
+    empty group adds 0.
+    """
+    d = rows.shape.n_features
+    if len(matrices) != d or any(m.dtype != np.int64 or m.ndim not in (1, 2) for m in matrices):
+        raise ValueError(f"give one matrix of int64 for each of the {d} features")
+    if not (math.isfinite(grid) and grid > 0):
+        raise ValueError("grid must be finite and > 0")
+    host_only(rows)
+    tables = [np.array(matrix) for matrix in matrices]
+    moved = math.fsum(columns_moved(table, adjacency) ** 2 for table in tables)
+    largest = max(int(np.abs(table).max()) for table in tables)
+    size = sum(len(table) for table in tables)
+
+    def exact() -> list[int]:
+        """The answers in units of grid / H."""
+        from skdp.kernels.counts.places import bin_counts
+
+        found: list[int] = []
+        members = rows.members()
+        columns = np.asarray(rows.matrix)  # codes are never sparse: most are not 0
+        for j, table in enumerate(tables):
+            edges = np.arange(table.shape[-1] + 1.0)
+            # A code of [c, c + 1) is cell c; the last bin would hold its right edge too.
+            edges[-1] = math.nextafter(edges[-1], 0.0)
+            counts = bin_counts(columns[:, j : j + 1], members, edges[None], _SHARES)[0]
+            high, low = np.divmod(counts, _SHARES)
+            two = (table * high, table * low) if table.ndim == 1 else (table @ high, table @ low)
+            found += [int(a) * _SHARES + int(b) for a, b in zip(*two, strict=True)]
+        return found
+
+    def on_grid(unit: float) -> Integers:
+        scale = Fraction(grid) / (Fraction(unit) * _SHARES)
+        top, bottom = scale.numerator, scale.denominator
+        nearest = ((2 * top * answer + bottom) // (2 * bottom) for answer in exact())
+        # Sums of more units than they are laid out for wrap around modulo 2**64, see `Source.usual`.
+        wrapped = ((number + 2**63) % 2**64 - 2**63 for number in nearest)
+        return np.fromiter(wrapped, dtype=np.int64, count=size)
+
+    def plain() -> NDArray[np.float64]:
+        return np.array([answer * (grid / _SHARES) for answer in exact()])
+
+    return Bounded.from_source(
+        rows.source(on_grid, plain, contribution=grid * largest, roundings=1),
+        (size,),
+        l2=grid * math.sqrt(moved) * (1 + 2.0**-50),
+        adjacency=adjacency,
+    )
