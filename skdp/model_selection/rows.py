@@ -1,15 +1,14 @@
-"""Rows of a user's containers, and the random division of units into a part to fit on and one to score on."""
+"""The random division of units into a part to fit on and one to score on."""
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy import PrivacySession
 
-__all__ = ["PartSizes", "divided", "indexable", "part_sizes", "take_rows"]
+__all__ = ["PartSizes", "divided", "part_sizes"]
 
 _STEPS = 2**53  # of the probability with which a unit is in the part to score on
 # Standard deviations of the number of units in a part, where each tosses a coin, below its mean. Searches for
@@ -36,23 +35,6 @@ class PartSizes:
     fit_public: int | None = None
     score_public: int | None = None
     score_least: int | None = None
-
-
-def indexable(values: Any) -> Any:
-    """A container that `take_rows` takes rows of; others become arrays."""
-    known = isinstance(values, list | tuple) or hasattr(values, "iloc") or hasattr(values, "tocsr")
-    return values if known or hasattr(values, "__getitem__") else np.asarray(values)
-
-
-def take_rows(values: Any, rows: NDArray[np.int64]) -> Any:
-    """The rows of a table, a column or a sequence, in a container of the same kind."""
-    if hasattr(values, "iloc"):
-        return values.iloc[rows]
-    if hasattr(values, "tocsr"):
-        return values.tocsr()[rows]
-    if hasattr(values, "shape"):
-        return values[rows]
-    return [values[row] for row in rows.tolist()]
 
 
 def _scored(count: int, test_size: float) -> int:

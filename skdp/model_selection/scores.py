@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
 from skdp.kernels import on_host
-from skdp.model_selection.rows import take_rows
 from skdp.privacy import PrivacySession, PrivateRecords
 from skdp.statistics import mean
 
@@ -154,7 +154,7 @@ def _by_rows(predict: Callable[[Any], Any], X: Any) -> Any:
         found = []
         for row in range(X.shape[0] if hasattr(X, "shape") else len(X)):
             try:
-                found.append(on_host(predict(take_rows(X, np.array([row]))))[0])
+                found.append(on_host(predict(_safe_indexing(X, np.array([row]))))[0])
             except Exception:
                 found.append(None)
         return found

@@ -13,7 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import (  # all are in scikit-learn's API reference
+    _safe_indexing,
+    get_tags,
+    indexable,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,7 +26,7 @@ from skdp.base.fit import PrivateFit, Problem, Solution
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.tables import encode_groups
 from skdp.model_selection.candidates import Candidate, Candidates
-from skdp.model_selection.rows import PartSizes, divided, indexable, part_sizes, take_rows
+from skdp.model_selection.rows import PartSizes, divided, part_sizes
 from skdp.model_selection.scores import (
     CLASSIFIER_SCORES,
     REGRESSOR_SCORES,
@@ -349,8 +353,8 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
                 raise ValueError("the estimators have different classes: give all the same")
             classes = found
         assert problem is not None
-        X, y = indexable(X), indexable(y)
-        count = len(y) if isinstance(y, list | tuple) else y.shape[0]
+        X, y = indexable(X, y)
+        count = y.shape[0] if hasattr(y, "shape") else len(y)
         units = np.arange(count) if groups is None else encode_groups(groups, count)
         if self.adjacency != "add-remove" and (units.size == 0 or units.max() < 1):
             got = f", got n_samples = {count}" if self.unit == "record" else ""
@@ -559,11 +563,11 @@ class _Data:
         """Take the rows of both parts once for all trials."""
         grouped = unit == "group"
         return cls(
-            take_rows(problem.X, first),
-            take_rows(problem.y, first),
+            _safe_indexing(problem.X, first),
+            _safe_indexing(problem.y, first),
             {"groups": problem.units[first]} if grouped else {},
-            take_rows(problem.X, second),
-            take_rows(problem.y, second),
+            _safe_indexing(problem.X, second),
+            _safe_indexing(problem.y, second),
             np.unique(problem.units[second], return_inverse=True)[1] if grouped else None,
         )
 
