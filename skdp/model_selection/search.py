@@ -4,27 +4,19 @@ The number of trials is drawn and stays secret; only the best model leaves. `skd
 proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
-import contextlib
-import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
-from sklearn.utils import (  # all are in scikit-learn's API reference
-    _safe_indexing,
-    get_tags,
-    indexable,
-)
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import get_tags, indexable
 
 from skdp._docs import document
-from skdp.base.fit import PrivateFit, Problem, Solution
+from skdp.base.fit import PrivateFit, Solution
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.tables import encode_groups
+from skdp.model_selection.best import BestEstimatorMixin
 from skdp.model_selection.candidates import Candidate, Candidates
 from skdp.model_selection.rows import PartSizes, divided, part_sizes
 from skdp.model_selection.scores import (
@@ -34,7 +26,15 @@ from skdp.model_selection.scores import (
     default_score,
     released_score,
 )
-from skdp.privacy import PrivacyReport, PrivacySession, no_log_lines
+from skdp.model_selection.trial import (
+    Parts,
+    SearchProblem,
+    Winner,
+    check_claim,
+    check_frame,
+    quiet,
+)
+from skdp.privacy import PrivacyReport, PrivacySession
 from skdp.privacy.accounting import TrialCount
 
 __all__ = ["DPRandomizedSearch"]
@@ -46,43 +46,10 @@ _SEEDS = 2**31 - 1
 # Standard deviations of its noise by which a score is lowered before trials are compared. Noise differs between
 # trials where bounds are released, and of equally good ones the noisiest would win. A choice, not tuned.
 _STDS_BELOW = 3.0
-_CLAIM_ROUNDING = 1.0 + 1e-6  # of claims, which are rounded up
-
-
-@dataclass(frozen=True)
-class _SearchProblem(Problem):
-    """The validated data, and the unit of each row."""
-
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    units: Any = field(repr=False)
-
-
-@dataclass(frozen=True)
-class _Winner:
-    """What leaves of the best trial."""
-
-    candidate: Candidate
-    model: Any
-    score: float
-    noise_std: float
-
-
-def _has(method: str) -> Any:
-    """Whether the best estimator has a method, or before a fit the estimators that are searched."""
-
-    def check(self: "DPRandomizedSearch") -> bool:
-        if hasattr(self, "best_estimator_"):
-            getattr(self.best_estimator_, method)  # its AttributeError is the one to show
-        else:
-            getattr(self._first, method)
-        return True
-
-    return check
 
 
 @document()
-class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
+class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[SearchProblem]):
     """Choose among private models by a random number of trials, ``mean_trials`` on the average.
 
     A trial draws a candidate, fits it to one part of the records and scores it on the other part, with noise. Only
@@ -272,7 +239,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             check_choice("scoring", self.scoring, tuple(known))
         needed = known[self._scoring].needs
         for each in candidates.estimators:
-            _check_frame(each)
+            check_frame(each)
             if not hasattr(each, needed):
                 raise ValueError(
                     f"scoring={self._scoring!r} needs {needed}, which {type(each).__name__} does not have"
@@ -292,7 +259,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             raise ValueError(
                 f"{shown[0]}= of a candidate would show how many trials there are, which is secret: leave it out"
             )
-        with _quiet():
+        with quiet():
             model._check_before_data(groups=() if self.unit == "group" else None)
         if model._unproven:
             raise ValueError(
@@ -336,7 +303,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     # ---------------------------------------------------------------- the data
 
-    def read(self, X: Any, y: Any = None, groups: Any = None) -> _SearchProblem:
+    def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
         """Check the data as every estimator of the search does."""
         problem, leaks = None, list[str]()
         classes = None
@@ -363,9 +330,9 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             )
         kept = ("classes_", "n_features_in_", "feature_names_in_")
         fitted = {name: problem.fitted[name] for name in kept if name in problem.fitted}
-        return _SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
+        return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
 
-    def solve(self, session: PrivacySession, problem: _SearchProblem) -> Solution:
+    def solve(self, session: PrivacySession, problem: SearchProblem) -> Solution:
         """Make the trials; release the best."""
         counts = self.unit == "record" and self.adjacency != "add-remove"
         parts = part_sizes(
@@ -377,19 +344,19 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         limits = (plan.base_epsilon, plan.base_delta, plan.base_mu)
         candidates = Candidates(self.estimator, self.param_distributions)
         drawn = np.random.RandomState(session.integers(2**32, 8).astype(np.uint32))
-        data = _Data.of(problem, *divided(session, problem.units, self.test_size), self.unit)
+        data = Parts.of(problem, *divided(session, problem.units, self.test_size), self.unit)
         classes = problem.fitted.get("classes_")
 
         def seed() -> int | None:
             return None if self.random_state is None else int(session.integers(_SEEDS, 1)[0])
 
-        def trial() -> tuple[float, _Winner]:
+        def trial() -> tuple[float, Winner]:
             candidate = candidates.draw(drawn)
             model = self._prepared(candidate, *limits[:2], parts.fit_public, seed())
             if classes is not None:
                 model.set_params(classes=classes)
             model.fit(data.fit_X, data.fit_y, **data.fit_groups)
-            _check_claim(model.privacy_, limits)
+            check_claim(model.privacy_, limits)
             terms = Terms(
                 *limits[:2],
                 self.adjacency,
@@ -401,7 +368,7 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
             score, noise = released_score(
                 self._scoring, model, data.score_X, data.score_y, data.score_groups, terms
             )
-            return score - _STDS_BELOW * noise, _Winner(candidate, model, score, noise)
+            return score - _STDS_BELOW * noise, Winner(candidate, model, score, noise)
 
         winner = session.best_of(plan, trial)
         return Solution(np.empty(0), 1, self._of_winner(winner, plan.base_epsilon))
@@ -410,12 +377,12 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         """Whether the fits of all candidates that are checked are Gaussian-DP; from public numbers."""
         for candidate in Candidates(self.estimator, self.param_distributions).to_check():
             model = self._prepared(candidate, self.epsilon, self.delta, parts.fit_public, None)
-            with _quiet(), model._open_session(parts.n_units) as session:
+            with quiet(), model._open_session(parts.n_units) as session:
                 if not session.has_mu:
                     return False
         return True
 
-    def _of_winner(self, winner: _Winner, base_epsilon: float) -> dict[str, Any]:
+    def _of_winner(self, winner: Winner, base_epsilon: float) -> dict[str, Any]:
         model, given = winner.model, winner.candidate.estimator.get_params(deep=False)
         # A later fit of a copy is a fit of its own: it is charged, and draws its own key.
         later = {"accountant": given.get("accountant"), "random_state": given.get("random_state")}
@@ -430,13 +397,13 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
 
     # ---------------------------------------------------------------- report and attributes
 
-    def _fitted(self, problem: _SearchProblem, solution: Solution) -> dict[str, object]:
+    def _fitted(self, problem: SearchProblem, solution: Solution) -> dict[str, object]:
         return {**problem.fitted, **solution.attributes}
 
-    def _public_facts(self, problem: _SearchProblem) -> dict[str, object]:
+    def _public_facts(self, problem: SearchProblem) -> dict[str, object]:
         return {"test_size": float(self.test_size), "scoring": self._scoring}
 
-    def _assumptions(self, problem: _SearchProblem) -> tuple[str, ...]:
+    def _assumptions(self, problem: SearchProblem) -> tuple[str, ...]:
         lines: tuple[str, ...] = (
             "how long the search took is not known: it shows the number of trials",
             "a prediction for a row does not depend on the other rows that are predicted with it",
@@ -448,15 +415,13 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         return (*super()._assumptions(problem), *lines)
 
     def _report(
-        self, session: PrivacySession, problem: _SearchProblem, solution: Solution
+        self, session: PrivacySession, problem: SearchProblem, solution: Solution
     ) -> PrivacyReport:
         report = super()._report(session, problem, solution)
         # The winner's own claim is not what it cost: it was chosen.
         attributes: Mapping[str, Any] = solution.attributes
         attributes["best_estimator_"].privacy_ = report
         return report
-
-    # ---------------------------------------------------------------- the best estimator
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(self._first)
@@ -469,137 +434,3 @@ class DPRandomizedSearch(MetaEstimatorMixin, PrivateFit[_SearchProblem]):
         ):
             setattr(tags, name, getattr(own, name))
         return tags
-
-    def _best(self) -> Any:
-        check_is_fitted(self, "best_estimator_")
-        return self.best_estimator_
-
-    @available_if(_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predictions of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self._best().predict(X)
-
-    @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Class probabilities of the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return self._best().predict_proba(X)
-
-    @available_if(_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of `predict_proba`.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return self._best().predict_log_proba(X)
-
-    @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Scores of the classes by the best estimator.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        return self._best().decision_function(X)
-
-    @available_if(_has("score"))
-    def score(self, X: Any, y: Any) -> float:
-        """Accuracy or R^2 of the best estimator; on private rows it is not private.
-
-        Parameters
-        ----------
-        X : array-like or CSR matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        float
-        """
-        found: float = self._best().score(X, y)
-        return found
-
-
-@dataclass(frozen=True)
-class _Data:
-    """The two parts of the data, as a trial takes them."""
-
-    fit_X: Any
-    fit_y: Any
-    fit_groups: dict[str, Any]
-    score_X: Any
-    score_y: Any
-    score_groups: Any
-
-    @classmethod
-    def of(cls, problem: _SearchProblem, first: Any, second: Any, unit: str) -> "_Data":
-        """Take the rows of both parts once for all trials."""
-        grouped = unit == "group"
-        return cls(
-            _safe_indexing(problem.X, first),
-            _safe_indexing(problem.y, first),
-            {"groups": problem.units[first]} if grouped else {},
-            _safe_indexing(problem.X, second),
-            _safe_indexing(problem.y, second),
-            np.unique(problem.units[second], return_inverse=True)[1] if grouped else None,
-        )
-
-
-def _check_frame(estimator: Any) -> None:
-    """Refuse estimators whose fit is not the one that the proof is about."""
-    frame, kind = PrivateFit, type(estimator)
-    same = all(
-        getattr(kind, name) is getattr(frame, name)
-        for name in ("_session_epsilon", "_session_unit", "_record_is")
-    )
-    if not same or isinstance(estimator, DPRandomizedSearch):
-        raise TypeError(
-            f"{kind.__name__} cannot be searched: its budget or its unit is not that of one table's records"
-        )
-
-
-def _check_claim(report: PrivacyReport, limits: tuple[float, float, float | None]) -> None:
-    """Let a trial fail whose fit claims more than a trial may cost, by public numbers."""
-    epsilon, delta, mu = limits
-    if epsilon == float("inf"):
-        return
-    within = report.epsilon <= epsilon * _CLAIM_ROUNDING and report.delta <= delta * _CLAIM_ROUNDING
-    if mu is not None:
-        within = within and report.mu <= mu * _CLAIM_ROUNDING
-    if not within or report.guarantee != "proven":
-        raise RuntimeError("the fit of a trial claims more than its budget")
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No log lines and no warnings: of checks that a user did not ask for."""
-    with no_log_lines(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
