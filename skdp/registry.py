@@ -77,10 +77,12 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
-# What estimators hold as parameters or after a fit: classes, and rooms of which they may hold any class.
+# What estimators hold as parameters or after a fit, and what holds estimators: classes, and rooms of which they
+# may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
     "CategoryBlock": "skdp.preprocessing.blocks",
+    "DPRandomizedSearch": "skdp.model_selection",
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
     "PrivacyReport": "skdp.privacy",

@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 
 import skdp
 import skdp.metrics
+import skdp.model_selection
 import skdp.statistics
 from skdp import _docs
 from skdp._docs import REFERENCES, TEXTS, document
@@ -27,7 +28,8 @@ STATISTICS = {
 }
 METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS}
+SEARCHES = {"DPRandomizedSearch": skdp.model_selection.DPRandomizedSearch}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 
@@ -160,7 +162,7 @@ def test_attributes_are_those_of_a_fit(name, fitted):
     assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
 
 
-@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS}))
+@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS, **SEARCHES}))
 def test_attributes_are_annotated_for_type_checkers_and_absent_before_a_fit(name):
     cls = DOCUMENTED[name]
     annotated = set().union(*(inspect.get_annotations(base) for base in cls.__mro__))
