@@ -154,7 +154,7 @@ def _by_rows(predict: Callable[[Any], Any], X: Any) -> Any:
         found = []
         for row in range(X.shape[0] if hasattr(X, "shape") else len(X)):
             try:
-                found.append(on_host(predict(_safe_indexing(X, np.array([row]))))[0])
+                found.append(on_host(predict(_safe_indexing(X, np.array([row, row]))))[0])
             except Exception:
                 found.append(None)
         return found

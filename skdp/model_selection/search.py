@@ -4,9 +4,8 @@ The number of trials is drawn and stays secret; only the best model leaves. `skd
 proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
-from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, is_classifier
@@ -16,6 +15,7 @@ from skdp._docs import document
 from skdp.base.fit import PrivateFit, Solution
 from skdp.base.parameters import check_choice, check_number
 from skdp.base.tables import encode_groups
+from skdp.metrics import ReleasedScore
 from skdp.model_selection.best import BestEstimatorMixin
 from skdp.model_selection.candidates import Candidate, Candidates
 from skdp.model_selection.rows import PartSizes, divided, part_sizes
@@ -86,11 +86,9 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` is that of the search.
     best_params_ : dict
         The parameters that were drawn for it.
-    best_score_ : float
-        Its released score. The best of several noisy scores is too good (the winner's curse): it is no estimate of
-        the error on new records.
-    best_score_noise_std_ : float
-        Standard deviation of the noise in the score of one trial.
+    best_score_ : skdp.metrics.ReleasedScore
+        Its released score, without intervals: the best of several noisy scores is too good (the winner's curse), and
+        no estimate of the error on new records.
     base_epsilon_ : float
         What a fit or a score of one trial costs.
     classes_ : ndarray of shape (n_classes,)
@@ -147,8 +145,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     _record_checks = "those of every candidate"
     best_estimator_: Any
     best_params_: dict[str, Any]
-    best_score_: float
-    best_score_noise_std_: float
+    best_score_: ReleasedScore
     base_epsilon_: float
     classes_: np.ndarray
     n_features_in_: int
@@ -390,8 +387,7 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         return {
             "best_estimator_": model,
             "best_params_": winner.candidate.params,
-            "best_score_": winner.score,
-            "best_score_noise_std_": winner.noise_std,
+            "best_score_": (winner.score, winner.noise_std),  # `_report` adds what it cost
             "base_epsilon_": base_epsilon,
         }
 
@@ -418,9 +414,11 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         self, session: PrivacySession, problem: SearchProblem, solution: Solution
     ) -> PrivacyReport:
         report = super()._report(session, problem, solution)
-        # The winner's own claim is not what it cost: it was chosen.
-        attributes: Mapping[str, Any] = solution.attributes
+        # The winner's own claim is not what it cost: it was chosen. So its score has no intervals.
+        attributes = cast("dict[str, Any]", solution.attributes)
         attributes["best_estimator_"].privacy_ = report
+        score, noise = attributes["best_score_"]
+        attributes["best_score_"] = ReleasedScore(score, noise, report)
         return report
 
     def __sklearn_tags__(self) -> Any:

@@ -46,7 +46,7 @@ X = RNG.normal(size=(N, 3))
 Y = (X @ [2.0, -1.0, 0.0] + 0.3 * RNG.normal(size=N) > 0).astype(int)
 TARGETS = X @ [2.0, -1.0, 0.0] + 0.3 * RNG.normal(size=N)
 ATTRIBUTES = {
-    "best_estimator_", "best_params_", "best_score_", "best_score_noise_std_", "base_epsilon_", "privacy_",
+    "best_estimator_", "best_params_", "best_score_", "base_epsilon_", "privacy_",
     "classes_", "n_features_in_",
 }  # fmt: skip
 
@@ -190,7 +190,7 @@ def test_only_the_best_trial_leaves_and_the_claim_is_the_searchs():
     assert best.accountant is accountant  # a fit of a copy is charged
     assert best.C == made.best_params_["C"]
     # Noise of a count of one over the rows that are scored on.
-    assert made.best_score_noise_std_ == pytest.approx(1 / (0.2 * N * mu), rel=1e-3)
+    assert made.best_score_.noise_std == pytest.approx(1 / (0.2 * N * mu), rel=1e-3)
     np.testing.assert_array_equal(made.predict(X), best.predict(X))
     assert made.score(X, Y) == best.score(X, Y) > 0.7
 
@@ -230,7 +230,7 @@ def test_a_search_in_another_process_charges_once():
     with accountant, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         made = search(DPLogisticRegression(classes=(0, 1)), {"C": [1.0, 0.1]}, mean_trials=10)
         found = pool.submit(made.fit, X, Y).result(300)
-    assert found.best_score_ > 0
+    assert found.best_score_.value > 0
     assert [row["estimator"] for row in accountant.ledger()] == ["DPRandomizedSearch"]
     assert accountant.spent() == (2.0, 1e-5)
 
@@ -269,7 +269,7 @@ def test_a_fit_that_claims_more_than_a_trial_may_cost_has_no_result():
     class Costlier(Costly):
         factor = 1.01
 
-    assert search(Costly()).fit(X, Y).best_score_ > 0
+    assert search(Costly()).fit(X, Y).best_score_.value > 0
     with pytest.raises(RuntimeError, match="every trial"):
         search(Costlier()).fit(X, Y)
 
@@ -460,8 +460,8 @@ def test_a_regression_is_searched(scoring):
     assert not hasattr(made, "predict_proba")
     assert made.score(X, TARGETS) > 0.8
     errors = np.abs(made.predict(X) - TARGETS) ** (2 if "squared" in scoring else 1)
-    assert -made.best_score_ == pytest.approx(
-        errors.mean(), abs=0.1 + 5 * made.best_score_noise_std_
+    assert -made.best_score_.value == pytest.approx(
+        errors.mean(), abs=0.1 + 5 * made.best_score_.noise_std
     )
 
 
@@ -506,7 +506,7 @@ def test_fits_without_mu_are_paid_by_epsilon_and_delta_alone():
 def test_epsilon_inf_searches_without_noise():
     made = search(params={"level": [0.0]}, epsilon=math.inf).fit(X, Y)
     assert made.base_epsilon_ == math.inf
-    assert made.best_score_noise_std_ == 0
+    assert made.best_score_.noise_std == 0
     assert made.privacy_.guarantee == "none"
 
 
