@@ -87,8 +87,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     best_params_ : dict
         The parameters that were drawn for it.
     best_score_ : skdp.metrics.ReleasedScore
-        Its released score, without intervals: the best of several noisy scores is too good (the winner's curse), and
-        no estimate of the error on new records.
+        Its released score, without intervals: the best of several noisy scores is too good (the winner's curse),
+        and no estimate of the error on new records.
     base_epsilon_ : float
         What a fit or a score of one trial costs.
     classes_ : ndarray of shape (n_classes,)

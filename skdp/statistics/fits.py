@@ -40,7 +40,9 @@ BEND = 5.0  # of a line that is finer in its middle: by 15 there, and as fine as
 SPARE = 16  # points of a line for each level that its noise can tell apart
 EXTRA_QUESTIONS = 2  # of a search for several levels, beyond a bisection of its line
 CAUTION = 2.0  # standard deviations by which a window's search takes fewer values than were counted
-COUNT_SHARE = 0.05  # of mu^2, for the number of values that are there, with ``skipna``
+COUNT_SHARE = (
+    0.05  # of mu^2, for the number of values that are there, with ``skipna`` or under add-remove
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,8 +86,12 @@ class Statistic(ColumnFit):
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
     ) -> tuple[Counted | None, float]:
-        """Release the numbers of values that are there, with ``skipna``; return also the share that is left."""
-        if not self.skipna:
+        """Release the numbers of values that are there, where they are private; return also the share that is left.
+
+        Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a column
+        would not find one: it would end at the end of its grid.
+        """
+        if not self.skipna and session.adjacency != "add-remove":
             return None, 1.0
         return released_counts(session, records, COUNT_SHARE), 1.0 - COUNT_SHARE
 
@@ -116,7 +122,8 @@ class Mean(Statistic):
         records = problem.records
         if self.skipna:
             return self._of_moments(session, records)
-        window, left = self._window(session, records)
+        counted, left = self._counted(session, records) if self.bounds is None else (None, 1.0)
+        window, left = self._window(session, records, counted, left)
         sums = records.column_sums(window.center, window.reach)
         plan = session.plan_gaussian(1, left, purpose="means")
         mean = np.clip(session.gaussian(sums, plan) / records.n_units, -1.0, 1.0)
@@ -304,7 +311,9 @@ class Histogram(Statistic):
     def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
         """Release the counts of all bins of all columns together."""
         records = problem.records
-        counted, left = self._counted(session, records)
+        counted, left = None, 1.0
+        if self.skipna or self._searches():
+            counted, left = self._counted(session, records)
         if isinstance(self.bins, Integral):
             window, left = self._window(session, records, counted, left)
             low, high = window.bounds

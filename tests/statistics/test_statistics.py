@@ -477,3 +477,16 @@ def test_a_released_window_holds_the_values():
             assert np.all(low < np.quantile(x, 0.25, axis=0))
             assert np.all(high > np.quantile(x, 0.75, axis=0))
             assert np.all(high - low < 1e4)
+
+
+def test_under_add_remove_n_public_may_be_off():
+    """A search that took n_public for the number of rows ended at the end of its grid, at 1e12 or so."""
+    rows = RNG.normal(50, 10, size=1900)
+    private = dict(adjacency="add-remove", n_public=2000, epsilon=4.0)
+    for _ in range(5):
+        found = mean(rows, **private)
+        assert found.bounds[1] - found.bounds[0] < 300
+        assert abs(found.value - 50 * 0.95 - 0.05 * np.mean(found.bounds)) < 5
+        assert abs(quantile(rows, 0.9, **private).value - 62.8) < 6
+        edges = histogram(rows, 5, **private).bin_edges
+        assert edges[-1] - edges[0] < 300
