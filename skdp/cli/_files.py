@@ -95,6 +95,10 @@ def ledger(arguments: argparse.Namespace) -> None:
     print(
         f"left       epsilon {rounded_down(left[0])}, delta {left[1]:g}  (the largest single fit)"
     )
+    for name, part in book["parts"].items():
+        costs = [f"epsilon {rounded_up(part['spent'][0])}, delta {part['spent'][1]:g}"]
+        costs += [f"epsilon {rounded_down(part['remaining'][0])}, delta {part['remaining'][1]:g}"]
+        print(f"part       {name}: spent {costs[0]}; left {costs[1]}")
     if not book["fits"]:
         print("\nNo fit was charged.")
         return
@@ -107,6 +111,9 @@ def ledger(arguments: argparse.Namespace) -> None:
             [fit["time"], fit["user"], fit["pid"], fit["estimator"]]
             + [rounded_up(fit["epsilon"]), f"{fit['delta']:g}", fit["state"]]
         )
+    if book["parts"]:
+        shown = ["part", *("all" if fit["part"] is None else fit["part"] for fit in book["fits"])]
+        rows = [[*row[:4], name, *row[4:]] for row, name in zip(rows, shown)]
     print("\n" + table(rows))
     print(
         '\n"reserved": running, or its process was killed; it stays charged. "returned": not charged.'

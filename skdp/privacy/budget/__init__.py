@@ -2,13 +2,14 @@
 
 from skdp.privacy.budget.accountant import (
     BudgetAccountant,
-    Reservation,
     _handle,  # noqa: F401  (pickles of an accountant name it here)
     check_accountant,
-    read_ledger,
 )
 from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
+from skdp.privacy.budget.parts import part_assumption
 from skdp.privacy.budget.plans import PlanRunsOnce
+from skdp.privacy.budget.reservation import Reservation
+from skdp.privacy.budget.summary import read_ledger
 
 __all__ = [
     "AmbientAccountantMixin",
@@ -17,6 +18,7 @@ __all__ = [
     "Reservation",
     "check_accountant",
     "current_accountant",
+    "part_assumption",
     "payer",
     "read_ledger",
 ]

@@ -16,10 +16,10 @@ import html
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import NoReturn, NotRequired, Self, TypedDict, Unpack
+from typing import NotRequired, Self, TypedDict, Unpack
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.budget.blocks import enter_block, leave_block
@@ -27,20 +27,20 @@ from skdp.privacy.budget.display import accountant_html, accountant_text
 from skdp.privacy.budget.filters import (
     Ceiling,
     Charge,
-    admits,
+    Sequences,
+    admits_all,
     check_charge,
     check_delta,
     check_number,
     refusal,
-    remaining_after,
-    spent_by,
+    remaining_after_all,
+    spent_by_worst,
 )
 from skdp.privacy.budget.ledger_file import (
     LOCK,
     FitRow,
     Write,
     add_write,
-    charged_fits,
     check_kind,
     check_seen,
     fit_rows,
@@ -49,110 +49,35 @@ from skdp.privacy.budget.ledger_file import (
     open_or_create,
     read_ceiling,
     remember,
-    returned_state,
     seen_writes,
     set_seen,
     user_name,
     visit,
 )
+from skdp.privacy.budget.parts import (
+    Kind,
+    Part,
+    add_parts,
+    check_names,
+    check_part,
+    find_parts,
+    refuse_nested,
+    returned_state,
+    sequences,
+)
 from skdp.privacy.budget.plans import check_once, hand_back_dead, labelled
+from skdp.privacy.budget.reservation import Reservation
 from skdp.privacy.log import LOGGER
 
-__all__ = ["BudgetAccountant", "Reservation", "check_accountant", "read_ledger"]
+__all__ = ["BudgetAccountant", "check_accountant"]
 
 _PACKAGE = "skdp.privacy.budget"  # pickles and files of skops name the package, not this file
 
-_HANDLES: dict[tuple[str, str], "BudgetAccountant"] = {}
+# By path, identity and part of a ledger.
+_HANDLES: dict[tuple[str, str, Part | None], "BudgetAccountant"] = {}
 
 # By identity of a ledger: the rows that this process reserved.
 _MADE_HERE: dict[str, set[int]] = {}
-
-
-class LedgerSummary(TypedDict):
-    """What `read_ledger` finds in a file."""
-
-    path: str
-    epsilon: float
-    delta: float
-    spent: tuple[float, float]
-    remaining: tuple[float, float]
-    kept: bool
-    writes: int
-    fits: list[FitRow]
-
-
-class Reservation:
-    """The charge of one fit, made by `BudgetAccountant.reserve`.
-
-    Call `commit` before the first release, or `release` if nothing was released. A `with` block commits at its
-    end. If it fails before `commit`, it hands the charge back.
-    """
-
-    def __init__(self, accountant: "BudgetAccountant", number: int) -> None:
-        self._accountant = accountant
-        self._number = number
-        self._pid = os.getpid()
-        self._state = "reserved"
-        self._marked = False
-
-    @property
-    def state(self) -> str:
-        """`"reserved"`, `"spent"` or `"returned"`."""
-        return self._state
-
-    def commit(self) -> None:
-        """Mark the charge as spent. It cannot be handed back from now on."""
-        with (
-            LOCK
-        ):  # two threads may end one fit; the state here and that in the file change together
-            if self._state == "returned":
-                raise RuntimeError(
-                    "This reservation was handed back: reserve again before a release."
-                )
-            if not self._marked:
-                # First the state here: if the visit to the file is interrupted, the charge stays.
-                self._state = "spent"
-                self._accountant._mark(self._number, "spent")
-                self._marked = True
-
-    def release(self) -> None:
-        """Hand the charge back. This is right only if nothing was released.
-
-        If the first fit of a ledger has no mu, it stays charged once other fits are. Its state then is "spent".
-        The rule by which the ledger adds up must not change (`skdp.privacy.budget.filters`).
-
-        Raises
-        ------
-        RuntimeError
-            After `commit`, and in a forked child, whose parent may be using the reservation.
-        """
-        with LOCK:
-            if self._state == "spent" or self._pid != os.getpid():
-                raise RuntimeError(
-                    "Something was released under this reservation: it stays charged."
-                )
-            if self._state == "reserved":
-                self._state = self._accountant._hand_back(self._number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.commit()
-        elif self._state == "reserved":
-            self.release()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("A Reservation belongs to the process that made it; it does not pickle.")
-
-    def __repr__(self) -> str:
-        return f"<Reservation {self._number} of {self._accountant.path}: {self._state}>"
 
 
 class _Terms(TypedDict):
@@ -207,7 +132,7 @@ class BudgetAccountant:
     -----
     One ledger holds one adjacency and one unit. The total is also valid if later fits depend on earlier results
     (proof in `skdp.privacy.budget.filters`). It does not cover the scores and the choices of a search on private
-    rows. Two handles are equal if they charge the same ledger.
+    rows. Two handles are equal if they charge the same ledger, and the same part of it (`disjoint`).
 
     Examples
     --------
@@ -225,6 +150,8 @@ class BudgetAccountant:
     """
 
     __module__ = _PACKAGE
+
+    _part: Part | None = None
 
     def __init__(
         self,
@@ -245,12 +172,17 @@ class BudgetAccountant:
         kept = path is not None
         self._id = open_or_create(where, epsilon, delta, kept=kept, allow_seeded=allow_seeded)
         with LOCK:
-            _HANDLES.setdefault((where, self._id), self)
+            _HANDLES.setdefault((where, self._id, None), self)
 
     @property
     def path(self) -> str:
         """Absolute path of the ledger file."""
         return self._path
+
+    @property
+    def part(self) -> str | None:
+        """Name of the part that this handle charges; None for the whole ledger."""
+        return None if self._part is None else self._part.name
 
     @property
     def epsilon(self) -> float:
@@ -261,6 +193,109 @@ class BudgetAccountant:
     def delta(self) -> float:
         """Ceiling of delta, as the file has it."""
         return self._read()[0].delta
+
+    def disjoint(self, *names: str) -> tuple["BudgetAccountant", ...]:
+        """Handles for parts of the records: each part has the whole ceiling, and the dearest one counts.
+
+        A fit under a handle is charged to its part; a fit under this accountant is charged to all parts. The rules
+        of the ledger hold for each part by itself, so a fit without a mu may stand in one part and Gaussian fits
+        in another. A handle is an accountant in all other respects.
+
+        Parameters
+        ----------
+        *names : str
+            Names of the parts: at most 64 letters, digits, ".", "_" and "-" each. The file keeps them. Names that
+            it has already give handles of the same parts; new names beside them must be given together with all of
+            them.
+
+        Returns
+        -------
+        tuple of BudgetAccountant
+            One handle for each name.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a name is not as described, if new names leave out parts that are there, or if this is a handle of a
+            part.
+        PrivacyBudgetExceeded
+            If the ledger is gone or an older copy.
+
+        Notes
+        -----
+        **Privacy.** No accountant sees which rows are fitted under it, so the parts are your promise, and the
+        report of each fit names it: no record, and with ``unit="group"`` no group, is in two parts. Neighbouring tables
+        must differ in one part only:
+
+        * Under replace-one this holds for a split by position from fresh randomness, or by any rule that reads no
+          record: `skdp.model_selection.train_test_split`. It does not hold for a split by value (date, site,
+          label): a replaced record may leave one part and enter another, and pays in both.
+        * Under zero-out and add-remove a split by value is sound as well. The absent record of zero-out stays in
+          its part, so the number of records of each part is public. Under add-remove it is private, as is the
+          number of groups: give fits of the part a public ``n_public``.
+
+        Then what other parts release has the same law on both tables, given all that came before. It is public
+        randomness of the process that reads the one part, and the filter of that process applies
+        (`skdp.privacy.budget.filters` has the proof). Records outside all parts pay for the fits of no part.
+
+        Examples
+        --------
+        >>> from skdp.privacy import BudgetAccountant
+        >>> from skdp.privacy.accounting import gaussian_mu
+        >>> accountant = BudgetAccountant(1.0, 1e-5)
+        >>> train, test = accountant.disjoint("train", "test")
+        >>> for part in (train, test):
+        ...     part.reserve(estimator="Mean", epsilon=0.9, delta=1e-5, unit="record",
+        ...                  adjacency="replace-one", mu=gaussian_mu(0.9, 1e-5)).commit()
+        >>> round(train.spent()[0], 6), round(accountant.spent()[0], 6)
+        (0.9, 0.9)
+        >>> [row["part"] for row in accountant.ledger()]
+        ['train', 'test']
+        """
+        check_names(names)
+        if self._part is not None:
+            refuse_nested(self._part)
+        with self._transaction("it has no parts") as (connection, _):
+            found = find_parts(connection, names)
+        if found is None:
+            with self._transaction("it gets no parts", write=True) as (connection, _):
+                found = add_parts(connection, names)
+        return self._handles(found)
+
+    def split_afresh(
+        self, *names: str, adjacency: str, unit: str
+    ) -> tuple["BudgetAccountant", ...]:
+        """Handles for the parts of a split that was drawn just now; for `skdp.model_selection`.
+
+        Parameters
+        ----------
+        *names : str
+            As for `disjoint`.
+        adjacency : {"replace-one", "zero-out", "add-remove"}
+        unit : {"record", "group"}
+            What was split, and under which adjacency the split is sound. The parts refuse other fits.
+
+        Returns
+        -------
+        tuple of BudgetAccountant
+
+        Raises
+        ------
+        PrivacyBudgetExceeded
+            If the ledger has parts of another split, or if something is charged to one: the new parts would have
+            records in common with them.
+        ValueError
+            If this is a handle of a part.
+        """
+        check_names(names)
+        if self._part is not None:
+            refuse_nested(self._part)
+        with self._transaction("it gets no parts", write=True) as (connection, _):
+            found = add_parts(connection, names, Kind(adjacency, unit))
+        return self._handles(found)
+
+    def _handles(self, parts: list[Part]) -> tuple["BudgetAccountant", ...]:
+        return tuple(_handle(self._path, self._id, (), (part.number, part.name)) for part in parts)
 
     def reserve(
         self,
@@ -306,8 +341,8 @@ class BudgetAccountant:
         ------
         PrivacyBudgetExceeded
             If the ceiling does not hold this fit, if epsilon is infinite, if the ledger has
-            another adjacency or unit, if the fit is seeded and the ledger is not for tests, or if
-            its file is gone or an older copy. Nothing is charged.
+            another adjacency or unit, or the part was split for another, if the fit is seeded and the ledger is
+            not for tests, or if its file is gone or an older copy. Nothing is charged.
         """
         return self._reserve(
             estimator, plan, epsilon=epsilon, delta=delta, adjacency=adjacency, unit=unit, mu=mu,
@@ -339,7 +374,9 @@ class BudgetAccountant:
             self._check_admitted(connection, ceiling, estimator, fit, adjacency, unit, plan)
             if only_asked:
                 raise _OnlyAsked
-            row = (estimator, *fit, adjacency, unit, now, os.getpid(), user_name(), "reserved")
+            part = None if self._part is None else self._part.number
+            who = (os.getpid(), user_name())
+            row = (estimator, *fit, adjacency, unit, now, *who, "reserved", part)
             marks = ", ".join("?" * len(row))
             cursor = connection.execute(f"INSERT INTO fits VALUES (NULL, {marks})", row)
             number = cursor.lastrowid
@@ -347,7 +384,7 @@ class BudgetAccountant:
             _MADE_HERE.setdefault(self._id, set()).add(number)
         LOGGER.info(
             "charge: fit %d, %s, epsilon=%.6g, delta=%.6g, reserved in %s",
-            number, estimator, epsilon, delta, self._path,
+            number, estimator, epsilon, delta, self._place,
         )  # fmt: skip
         return Reservation(self, number)
 
@@ -383,8 +420,10 @@ class BudgetAccountant:
             hand_back_dead(connection, _MADE_HERE.get(self._id, ()))
             check_once(connection, plan)
         check_kind(connection, adjacency, unit)
-        charged = charged_fits(connection)
-        if not admits([*charged, fit], ceiling):
+        if self._part is not None:
+            check_part(connection, self._part, adjacency, unit)
+        charged = sequences(connection, self._part)
+        if not admits_all(charged, fit, ceiling):
             raise PrivacyBudgetExceeded(refusal(estimator, fit, charged, ceiling))
 
     def spent(self) -> tuple[float, float]:
@@ -394,7 +433,8 @@ class BudgetAccountant:
         -------
         (epsilon, delta)
             (0.0, 0.0) if nothing is charged. Else the smallest epsilon of the charged fits together, with its
-            delta: 0 for a sum of pure fits, the fit's own for a single fit, and else the ceiling's.
+            delta: 0 for a sum of pure fits, the fit's own for a single fit, and else the ceiling's. With parts:
+            the largest epsilon and the largest delta of any part; of a handle, those of its part.
 
         Notes
         -----
@@ -405,8 +445,8 @@ class BudgetAccountant:
         little: for 400 fits of mu = 0.1 that stop at a lucky one, the real delta is about 7 times the stated 0.001
         (simulated).
         """
-        ceiling, fits, _ = self._read()
-        return spent_by(fits, ceiling)
+        ceiling, charged, _ = self._read()
+        return spent_by_worst(charged, ceiling)
 
     def remaining(self) -> tuple[float, float]:
         """The largest single fit that would still be admitted.
@@ -414,39 +454,50 @@ class BudgetAccountant:
         Returns
         -------
         (epsilon, delta)
-            A Gaussian fit of this epsilon at the ceiling's delta would be admitted. If everything charged is pure
-            and this gives more, it is a pure fit (delta 0). (0.0, 0.0) if nothing is left. Two fits may hold more
-            than this together, because mu^2 adds up and not epsilon.
+            A Gaussian fit of this epsilon at the ceiling's delta would be admitted; of the accountant of a ledger
+            with parts, a fit that every part admits. If a pure fit may have a larger epsilon, it is a pure fit
+            (delta 0). (0.0, 0.0) if nothing is left. Two fits may hold more than this together, because mu^2 adds
+            up and not epsilon.
         """
-        ceiling, fits, _ = self._read()
-        return remaining_after(fits, ceiling)
+        ceiling, charged, _ = self._read()
+        return remaining_after_all(charged, ceiling)
 
     def ledger(self) -> list[FitRow]:
-        """All reservations in order of time, also those handed back.
+        """All reservations in order of time, also those handed back; of a handle, those that count for its part.
 
         Returns
         -------
         list of dict
-            Keys estimator, epsilon, delta, adjacency, unit, time (ISO 8601, UTC), pid, user and
-            state: "reserved" (charged: running, or its process was killed), "spent" or "returned".
+            Keys estimator, epsilon, delta, adjacency, unit, time (ISO 8601, UTC), pid, user,
+            state: "reserved" (charged: running, or its process was killed), "spent" or "returned", and part: a
+            name, or None where the fit counts for all parts.
         """
         return self._read()[2]
 
-    def _read(self) -> tuple[Ceiling, list[Charge], list[FitRow]]:
+    def _read(self) -> tuple[Ceiling, Sequences, list[FitRow]]:
         with self._transaction("it cannot be read") as (connection, ceiling):
-            return ceiling, charged_fits(connection), fit_rows(connection)
+            rows = fit_rows(connection)
+            if self._part is not None:
+                check_part(connection, self._part)
+                rows = [row for row in rows if row["part"] in (None, self._part.name)]
+            return ceiling, sequences(connection, self._part), rows
+
+    @property
+    def _place(self) -> str:
+        """Where charges go, for the log."""
+        return self._path if self._part is None else f"{self._path}, part {self._part.name}"
 
     def _hand_back(self, number: int) -> str:
         with self._transaction("nothing is handed back", write=True) as (connection, _):
             state = returned_state(connection, number)
             self._change(connection, number, state)
-        LOGGER.info("charge: fit %d is %s in %s", number, state, self._path)
+        LOGGER.info("charge: fit %d is %s in %s", number, state, self._place)
         return state
 
     def _mark(self, number: int, state: str) -> None:
         with self._transaction("nothing may be released", write=True) as (connection, _):
             self._change(connection, number, state)
-        LOGGER.info("charge: fit %d is %s in %s", number, state, self._path)
+        LOGGER.info("charge: fit %d is %s in %s", number, state, self._place)
 
     @staticmethod
     def _change(connection: sqlite3.Connection, number: int, state: str) -> None:
@@ -506,32 +557,32 @@ class BudgetAccountant:
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self
 
-    def __reduce__(
-        self,
-    ) -> tuple[
-        Callable[[str, str, tuple[Write, ...]], "BudgetAccountant"],
-        tuple[str, str, tuple[Write, ...]],
-    ]:
-        return _handle, (self._path, self._id, seen_writes(self._id))
+    def __reduce__(self) -> tuple[object, ...]:
+        # Pickles of the whole ledger are those of earlier versions.
+        part = () if self._part is None else (tuple(self._part),)
+        return _handle, (self._path, self._id, seen_writes(self._id), *part)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BudgetAccountant):
             return NotImplemented
-        return (self._path, self._id) == (other._path, other._id)
+        return self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self._path, self._id))
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[str, str, Part | None]:
+        return self._path, self._id, self._part
 
     def __repr__(self) -> str:
         try:
-            ceiling, fits, _ = self._read()
+            return accountant_text(*self._read(), self._path, self.part)
         except ValueError as error:
             return f"<BudgetAccountant without a ledger: {error}>"
-        return accountant_text(ceiling, fits, self._path)
 
     def _repr_html_(self) -> str:
         try:
-            return accountant_html(*self._read(), self._path)
+            return accountant_html(*self._read(), self._path, self.part)
         except ValueError:
             return f"<pre>{html.escape(repr(self))}</pre>"
 
@@ -548,18 +599,21 @@ def _seeded_name(estimator: str, ceiling: Ceiling) -> str:
     return f"{estimator} (seeded, for testing only)"
 
 
-def _handle(path: str, identity: str, seen: tuple[Write, ...]) -> BudgetAccountant:
-    """The handle of a pickle: the process's own object if there is one, else a new one.
+def _handle(
+    path: str, identity: str, seen: tuple[Write, ...], part: tuple[int, str] | None = None
+) -> BudgetAccountant:
+    """The handle of a pickle or of a part: the process's own object if there is one, else a new one.
 
     It does not open the file, so that a model without its ledger still loads and predicts.
     """
+    key = path, identity, None if part is None else Part(*part)
     with LOCK:
         remember(identity, seen)
-        if (path, identity) not in _HANDLES:
+        if key not in _HANDLES:
             handle = BudgetAccountant.__new__(BudgetAccountant)
-            handle._path, handle._id = path, identity
-            _HANDLES[path, identity] = handle
-        return _HANDLES[path, identity]
+            handle._path, handle._id, handle._part = key
+            _HANDLES[key] = handle
+        return _HANDLES[key]
 
 
 _handle.__module__ = _PACKAGE
@@ -571,55 +625,3 @@ def check_accountant(accountant: object) -> None:
         return
     got = "True" if accountant is True else type(accountant).__name__
     raise TypeError(f"accountant must be a BudgetAccountant, None or False, got {got}")
-
-
-def read_ledger(path: str | os.PathLike[str]) -> LedgerSummary:
-    """Summary of a ledger file, without knowing its ceiling. The file is only read.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Returns
-    -------
-    dict
-        path, epsilon and delta (the ceiling), spent and remaining (pairs as in
-        `BudgetAccountant`), kept (False for a temporary ledger), writes (the number of transactions that
-        wrote to it, which only grows: note it to recognise a restored copy) and fits (list of dict).
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is not a ledger of skdp.
-
-    Examples
-    --------
-    >>> from skdp.privacy import BudgetAccountant
-    >>> from skdp.privacy.budget import read_ledger
-    >>> read_ledger(BudgetAccountant(1.0, 1e-5).path)["spent"]
-    (0.0, 0.0)
-    """
-    where = os.path.abspath(os.fspath(path))
-    if not os.path.isfile(where):
-        raise FileNotFoundError(f"There is no ledger file {where}.")
-    try:
-        with visit(where) as connection:
-            ceiling = read_ceiling(connection, where)
-            if ceiling is None:
-                raise ValueError(f"{where} is empty, not a ledger of skdp.")
-            fits, rows = charged_fits(connection), fit_rows(connection)
-            writes = last_write(connection)[0]
-    except sqlite3.Error as error:
-        raise ValueError(f"{where} is not a ledger of skdp: {error}.") from error
-    return {
-        "path": where,
-        "epsilon": ceiling.epsilon,
-        "delta": ceiling.delta,
-        "spent": spent_by(fits, ceiling),
-        "remaining": remaining_after(fits, ceiling),
-        "kept": ceiling.kept,
-        "writes": writes,
-        "fits": rows,
-    }

@@ -3,7 +3,12 @@
 import html
 from collections.abc import Mapping, Sequence
 
-from skdp.privacy.budget.filters import Ceiling, Charge, remaining_after, spent_by
+from skdp.privacy.budget.filters import (
+    Ceiling,
+    Sequences,
+    remaining_after_all,
+    spent_by_worst,
+)
 
 __all__ = ["CLAIM", "accountant_html", "accountant_text"]
 
@@ -11,31 +16,64 @@ CLAIM = "claim the ceiling, unless number and cost of the fits were fixed before
 _COLUMNS = ("time", "user", "estimator", "epsilon", "delta", "unit", "adjacency", "state")
 
 
-def accountant_text(ceiling: Ceiling, fits: list[Charge], path: str) -> str:
+def accountant_text(
+    ceiling: Ceiling,
+    charged: Sequences,
+    rows: Sequence[Mapping[str, object]],
+    path: str,
+    part: str | None,
+) -> str:
     """One line for a terminal."""
-    cost = spent_by(fits, ceiling)
+    cost = spent_by_worst(charged, ceiling)
+    count = sum(row["state"] != "returned" for row in rows)
     return (
         f"<BudgetAccountant epsilon={ceiling.epsilon:g}, delta={ceiling.delta:g}:"
-        f" {len(fits)} fits charged, spent ({cost[0]:.6g}, {cost[1]:g}; {CLAIM}), ledger {path}>"
+        f" {count} fits charged, spent ({cost[0]:.6g}, {cost[1]:g}; {CLAIM}),"
+        f"{_parts_text(charged, ceiling, part)} ledger {path}>"
     )
 
 
+def _parts_text(charged: Sequences, ceiling: Ceiling, part: str | None) -> str:
+    """The part of a handle, or what each part has spent; nothing where there is none."""
+    if part is not None:
+        return f" part {part},"
+    names = [name for name in charged if name is not None]
+    costs = (spent_by_worst({name: charged[name]}, ceiling) for name in names)
+    texts = [f"{name} ({cost[0]:.6g}, {cost[1]:g})" for name, cost in zip(names, costs)]
+    return f" parts {', '.join(texts)}," if texts else ""
+
+
 def accountant_html(
-    ceiling: Ceiling, fits: list[Charge], rows: Sequence[Mapping[str, object]], path: str
+    ceiling: Ceiling,
+    charged: Sequences,
+    rows: Sequence[Mapping[str, object]],
+    path: str,
+    part: str | None,
 ) -> str:
     """Two tables for a notebook: the budget, and the fits where there are any."""
-    spent, left = spent_by(fits, ceiling), remaining_after(fits, ceiling)
+    spent, left = spent_by_worst(charged, ceiling), remaining_after_all(charged, ceiling)
     lines = {
         "ceiling": f"epsilon {ceiling.epsilon:g}, delta {ceiling.delta:g}",
         "spent": f"epsilon {spent[0]:.6g}, delta {spent[1]:g} ({CLAIM})",
         "left": f"epsilon {left[0]:.6g}, delta {left[1]:g} (the largest single fit)",
         "ledger": path,
     }
+    if part is not None:
+        lines["part"] = part
+    else:
+        for name in charged:
+            if name is not None:
+                cost = spent_by_worst({name: charged[name]}, ceiling)
+                lines[f"spent in {name}"] = f"epsilon {cost[0]:.6g}, delta {cost[1]:g}"
     body = "".join(f"<tr>{_head(name)}{_cell(text)}</tr>" for name, text in lines.items())
     parts = [f"<table><caption>BudgetAccountant</caption>{body}</table>"]
     if rows:
-        head = "".join(map(_head, _COLUMNS))
-        cells = ("".join(_cell(row[name]) for name in _COLUMNS) for row in rows)
+        columns = _COLUMNS if list(charged) == [None] else (*_COLUMNS, "part")
+        head = "".join(map(_head, columns))
+        cells = (
+            "".join(_cell("" if row[name] is None else row[name]) for name in columns)
+            for row in rows
+        )
         fitted = "".join(f"<tr>{line}</tr>" for line in cells)
         parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{fitted}</tbody></table>")
     return "<div>" + "".join(parts) + "</div>"

@@ -55,6 +55,37 @@ before, p(S) <= e^a P(S and V) + b and q(S) >= e^-a Q(S and V). Step by step ove
 b add up, and p(S) <= e^a P(S and V) + b <= e^a (e^E' Q(S and V) + D') + b <= e^(E' + 2a) q(S) + e^a D' + b.
 So B uses the M of E' = E - 2a and D' = e^-a (D - b).
 
+*Parts.* A ledger may name parts whose records have no record, and no group, in common
+(`BudgetAccountant.disjoint`). A fit of a part reads its records only; a fit of no part may read all. The sequence
+of a part holds the fits of no part and its own, in order of time; the records outside all parts have the fits of
+no part alone. A fit is admitted if rules A to D admit it at the end of each sequence that it enters: of one, if it
+belongs to a part, and of all, if it belongs to none. Then everything released under the ledger is (E, D)-DP:
+
+Two neighbouring tables differ in one part p only, or outside all parts. Whatever was released before, a fit of
+another part reads the same records on both, so its output has the same law on both. In the likelihood ratio of a
+history its factor is 1: it is a coin of the adaptive process of sequence p. This process may choose its next fit
+by looking at it, as by any coin, so the proof above holds for sequence p word for word. "The first fit" is the
+first one of the sequence, and it is chosen before anything of p was released: what other parts released before it
+are coins. So one part may go by rule D and another by A to C. A fit of no part that is charged after a fit of p
+comes after it in sequence p, whatever comes first in other sequences. The error of drawn noise is that of sequence
+p: of another part the drawn laws are equal on both tables, which adds nothing to a or b. Parts that run at the
+same time are interactive mechanisms on data that the two tables share; an adversary that knows all other records
+can run them itself, so concurrent composition is that of sequence p.
+
+A row that is handed back leaves every sequence that it is in. A fit without mu that comes first in one of them
+stays charged once that sequence holds others (`skdp.privacy.budget.parts.returned_state`).
+
+*What the parts must be.* The proof needs that neighbouring tables differ in one part. Let every record have its
+part by its position, from coins that read no record. Condition on the coins: a replaced or zeroed record stays in
+its part, the tables of all other parts are equal, and those of its own part are neighbours. A mixture over coins
+of (E, D)-DP pairs is (E, D)-DP. Under add-remove each record (or group) needs a secret coin of its own: couple the
+two tables such that those who are in both have equal coins; the one who comes or goes then is in one part, and
+nobody else moves. A split by value (by date, site or label) is sound under zero-out, where the absent record stays
+in its part, and under add-remove. Under replace-one it is not: the record may leave one part and enter another,
+which pays in both. A split by labels of groups from fresh coins is sound, also if the replaced group has another
+label or another number of rows: exchanging the old label and the new one in a uniform choice of labels gives a
+uniform one.
+
 For Gaussian fits this is never worse than the sum of zCDP (rho = mu^2 / 2), because mu-GDP is converted exactly. A
 filter is proven for mu^2. None is proven for privacy loss distributions that are chosen by looking at results.
 
@@ -76,7 +107,10 @@ interactive differential privacy with adaptive privacy-loss parameters, CCS 2023
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from scipy.special import log_ndtr
 
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, pure_mu
@@ -84,13 +118,17 @@ from skdp.privacy.accounting import compose_mu, gaussian_epsilon, gaussian_mu, p
 __all__ = [
     "Ceiling",
     "Charge",
+    "Sequences",
     "admits",
+    "admits_all",
     "check_charge",
     "check_delta",
     "check_number",
     "refusal",
     "remaining_after",
+    "remaining_after_all",
     "spent_by",
+    "spent_by_worst",
 ]
 
 _TOLERANCE_MU, _TOLERANCE_PURE = 9.5e-11, 1e-12  # relative, of rules B and A; see the docstring
@@ -123,6 +161,10 @@ class Charge(NamedTuple):
     def approximate(self) -> bool:
         """Whether the fit is (epsilon, delta)-DP only."""
         return self.mu == math.inf
+
+
+# By name of a part: what is charged to its records, in order of time. None stands for the records of no part.
+Sequences: TypeAlias = Mapping[str | None, list[Charge]]
 
 
 @functools.lru_cache(maxsize=64)
@@ -192,24 +234,74 @@ def spent_by(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
     return min(candidates)
 
 
+def admits_all(sequences: Sequences, fit: Charge, ceiling: Ceiling) -> bool:
+    """Whether `fit` is admitted at the end of every one of these sequences."""
+    return all(admits([*charged, fit], ceiling) for charged in sequences.values())
+
+
+def spent_by_worst(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float]:
+    """Smallest (epsilon, delta) that holds for every part; each sequence as in `spent_by`.
+
+    The largest epsilon may be of one part and the largest delta of another.
+    """
+    costs = [spent_by(charged, ceiling) for charged in sequences.values()]
+    return max(epsilon for epsilon, _ in costs), max(delta for _, delta in costs)
+
+
 def remaining_after(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
     """Largest epsilon of one further fit that would be admitted, and its delta."""
+    return remaining_after_all({None: fits}, ceiling)
+
+
+def remaining_after_all(sequences: Sequences, ceiling: Ceiling) -> tuple[float, float]:
+    """As `remaining_after`, of a fit that every one of these sequences admits.
+
+    A Gaussian fit of a smaller epsilon or delta has a smaller mu. So the smallest numbers of all sequences are
+    admitted by each of them; likewise for pure fits.
+    """
+    lefts = [_gaussian_left(charged, ceiling) for charged in sequences.values()]
+    gauss = min(epsilon for epsilon, _ in lefts), min(delta for _, delta in lefts)
+    pure = min(_pure_left(charged, ceiling) for charged in sequences.values())
+    if gauss[0] >= pure and gauss[1] > 0.0:
+        return gauss if gauss[0] > 0.0 else (0.0, 0.0)
+    return max(pure, 0.0), 0.0
+
+
+def _mu_left(fits: list[Charge], ceiling: Ceiling) -> float:
+    """What rule B leaves: without cancellation, and a little less, so that a fit of this size is admitted."""
+    allowed, used = _allowed_mu(fits, ceiling), _total_mu(fits)
+    return math.sqrt((allowed - used) * (allowed + used)) * (1.0 - 1e-9) if allowed > used else 0.0
+
+
+def _basic_point(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
+    """What rule D leaves, a little less."""
+    epsilon, delta = _basic_left(fits, ceiling) or (0.0, 0.0)
+    epsilon = max(0.0, epsilon - 2e-12 * ceiling.epsilon)
+    return (epsilon, max(0.0, delta - 2e-12 * ceiling.delta)) if epsilon else (0.0, 0.0)
+
+
+def _gaussian_left(fits: list[Charge], ceiling: Ceiling) -> tuple[float, float]:
+    """(epsilon, delta) of the largest further Gaussian fit; under rule D of a fit of any kind."""
     if not fits:
         return ceiling.epsilon, ceiling.delta
     if fits[0].approximate:
-        epsilon, delta = _basic_left(fits, ceiling) or (0.0, 0.0)
-        epsilon = max(0.0, epsilon - 2e-12 * ceiling.epsilon)
-        return (epsilon, max(0.0, delta - 2e-12 * ceiling.delta)) if epsilon else (0.0, 0.0)
-    allowed, used = _allowed_mu(fits, ceiling), _total_mu(fits)
-    pure = max(0.0, ceiling.epsilon - _pure_sum(fits))
-    gauss = 0.0
-    if allowed > used:
-        # Without cancellation, and a little less, so that a fit of this size is admitted.
-        left = math.sqrt((allowed - used) * (allowed + used)) * (1.0 - 1e-9)
-        gauss = min(gaussian_epsilon(left, ceiling.delta), ceiling.epsilon) * (1.0 - 1e-9)
-    if gauss >= pure:
-        return (gauss, ceiling.delta) if gauss > 0.0 else (0.0, 0.0)
-    return pure, 0.0
+        return _basic_point(fits, ceiling)
+    left = _mu_left(fits, ceiling)
+    if not left:
+        return 0.0, ceiling.delta
+    return min(gaussian_epsilon(left, ceiling.delta), ceiling.epsilon) * (1.0 - 1e-9), ceiling.delta
+
+
+def _pure_left(fits: list[Charge], ceiling: Ceiling) -> float:
+    """Epsilon of the largest further pure fit."""
+    if not fits:
+        return ceiling.epsilon
+    if fits[0].approximate:
+        return _basic_point(fits, ceiling)[0]
+    # Rule B admits a pure fit up to this mu, and mu = 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+    half = _mu_left(fits, ceiling) / 2.0
+    by_mu = (log_ndtr(half) - log_ndtr(-half)) * (1.0 - 1e-9)
+    return max(0.0, ceiling.epsilon - _pure_sum(fits), float(by_mu))
 
 
 def check_number(name: str, value: float, low: float, high: float, what: str) -> float:
@@ -262,20 +354,26 @@ def check_charge(
     return Charge(epsilon, delta, mu, False, error, tail)
 
 
-def refusal(estimator: str, fit: Charge, charged: list[Charge], ceiling: Ceiling) -> str:
-    """Message for a fit that is not admitted."""
+def refusal(estimator: str, fit: Charge, sequences: Sequences, ceiling: Ceiling) -> str:
+    """Message for a fit that is not admitted, about the first sequence that refuses it."""
+    part, charged = next(
+        (name, each) for name, each in sequences.items() if not admits([*each, fit], ceiling)
+    )
+    inside = "" if part is None else f" in the part {part!r}"
     if fit.approximate and charged and not charged[0].approximate:
         return (
-            f"{estimator} was refused before it read a value: it has no proven mu, and this ledger, which began "
-            "with another kind of fit, adds up mu^2 or pure epsilons. A fit has no mu if it draws minibatches or "
-            "perturbs minima (AMP, second_stage='amp'). Use full batches (batch_size of at least the number of "
-            "records), or give the fit an accountant of its own, or one in which such a fit comes first: all is "
-            "then added by basic composition."
+            f"{estimator} was refused before it read a value: it has no proven mu, and this ledger, which began"
+            f"{inside} with another kind of fit, adds up mu^2 or pure epsilons. A fit has no mu if it draws "
+            "minibatches or perturbs minima (AMP, second_stage='amp'). Use full batches (batch_size of at least "
+            "the number of records), or give the fit an accountant of its own, or one in which such a fit comes "
+            "first: all is then added by basic composition. If it has records of its own, they can be a part of "
+            "the ledger, with a rule of its own (BudgetAccountant.disjoint)."
         )
-    spent, left = spent_by(charged, ceiling), remaining_after(charged, ceiling)
+    spent = spent_by(charged, ceiling)
+    left = remaining_after_all(sequences, ceiling)
     return (
         f"{estimator} was refused before it read a value: ({fit.epsilon:g}, {fit.delta:g}) on top"
-        f" of ({spent[0]:.6g}, {spent[1]:g}) spent by {len(charged)} fits would pass the ceiling"
+        f" of ({spent[0]:.6g}, {spent[1]:g}) spent by {len(charged)} fits{inside} would pass the ceiling"
         f" ({ceiling.epsilon:g}, {ceiling.delta:g}). The largest fit that is still admitted costs"
         f" ({left[0]:.6g}, {left[1]:g}).{_of_mixed_kinds(fit, charged, ceiling)}"
     )

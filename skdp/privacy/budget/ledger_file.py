@@ -3,6 +3,10 @@
 Each transaction that writes adds a row of the table `writes`: its number and a random token. A process remembers
 the last write that it saw of each ledger. A file that lacks this write, or has another token for it, is not a
 later state of the file that was seen. It is a restored copy, or one of two copies that were both used.
+
+Versions of the file: 2 added `writes` and `allow_seeded`, 3 the parts of `skdp.privacy.budget.parts`.
+`BudgetAccountant` upgrades an older file when it opens it. Nothing else does, and older versions of skdp refuse a
+newer file.
 """
 
 import atexit
@@ -19,14 +23,13 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy.budget.filters import Ceiling, Charge
+from skdp.privacy.budget.filters import Ceiling
 
 __all__ = [
     "LOCK",
     "FitRow",
     "Write",
     "add_write",
-    "charged_fits",
     "check_kind",
     "check_seen",
     "fit_rows",
@@ -35,7 +38,6 @@ __all__ = [
     "open_or_create",
     "read_ceiling",
     "remember",
-    "returned_state",
     "seen_writes",
     "set_seen",
     "user_name",
@@ -57,25 +59,33 @@ class FitRow(TypedDict):
     pid: int
     user: str
     state: str
+    part: str | None
 
 
 _APPLICATION_ID = 0x736B6470  # "skdp", in the header of the file
-_VERSION = 2
-_UNCOUNTED = 1  # the version before `writes`
+_VERSION = 3
 _BUSY_SECONDS = 60.0  # longest wait for another process's transaction; a choice, not tuned
 _COLUMNS = tuple(FitRow.__annotations__)
-_SINCE_VERSION_2 = (
-    f"PRAGMA user_version = {_VERSION}",
-    "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
-    "ALTER TABLE ceiling ADD COLUMN allow_seeded INTEGER DEFAULT 0",
-)
+# By version: the statements that make it of the version before. A part is never deleted, so no number is used
+# again.
+_SINCE = {
+    2: (
+        "CREATE TABLE writes (number INTEGER PRIMARY KEY, token TEXT)",
+        "ALTER TABLE ceiling ADD COLUMN allow_seeded INTEGER DEFAULT 0",
+    ),
+    3: (
+        "CREATE TABLE parts (number INTEGER PRIMARY KEY, name TEXT, adjacency TEXT, unit TEXT,"
+        " retired INTEGER DEFAULT 0)",
+        "ALTER TABLE fits ADD COLUMN part INTEGER DEFAULT NULL",
+    ),
+}
+_ADDED = {1: "does not count its writes", 2: "has no parts"}  # what an older version lacks
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION_ID}",
     "CREATE TABLE ceiling (id TEXT, epsilon REAL, delta REAL, kept INTEGER)",
     "CREATE TABLE fits (number INTEGER PRIMARY KEY, estimator TEXT, epsilon REAL, delta REAL,"
     " mu REAL, pure INTEGER, log_error REAL, tail REAL, adjacency TEXT, unit TEXT, time TEXT,"
     " pid INTEGER, user TEXT, state TEXT)",
-    *_SINCE_VERSION_2,
 )
 
 # One visit at a time in a process. A fork waits for its end (see `skdp.privacy.budget.blocks`): a child born in
@@ -120,24 +130,24 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def read_ceiling(
-    connection: sqlite3.Connection, path: str, *, uncounted: bool = False
+    connection: sqlite3.Connection, path: str, *, older: bool = False
 ) -> Ceiling | None:
     """Ceiling in the file, None for an empty file; ValueError for another program's file.
 
-    A file of version 1, which does not count its writes, is read only if `uncounted`.
+    A file of an older version is read only if `older`.
     """
     mark = connection.execute("PRAGMA application_id").fetchone()[0]
     version = _version(connection)
     if mark == _APPLICATION_ID and version != _VERSION:
-        if version != _UNCOUNTED:
+        if version not in _ADDED:
             raise ValueError(
-                f"{path} is a ledger of version {version}; this skdp reads {_VERSION}."
+                f"{path} is a ledger of version {version}; this skdp reads {_VERSION}. Use the skdp that wrote it,"
+                " or a newer one."
             )
-        if not uncounted:
+        if not older:
             raise ValueError(
-                f"{path} is a ledger of version {version}, which does not count its writes; this skdp"
-                f" reads {_VERSION}. BudgetAccountant(epsilon, delta, path=...) with the file's ceiling"
-                " upgrades it."
+                f"{path} is a ledger of version {version}, which {_ADDED[version]}; this skdp reads {_VERSION}."
+                " BudgetAccountant(epsilon, delta, path=...) with the file's ceiling upgrades it."
             )
     if mark == _APPLICATION_ID:
         row = connection.execute("SELECT * FROM ceiling").fetchone()
@@ -146,6 +156,13 @@ def read_ceiling(
     elif not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         return None
     raise ValueError(f"{path} is not a ledger of skdp.")
+
+
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """Make a file of this version one of today's; in a transaction that writes."""
+    for newer in range(version + 1, _VERSION + 1):
+        _execute(connection, _SINCE[newer])
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def last_write(connection: sqlite3.Connection) -> Write:
@@ -197,44 +214,28 @@ def check_seen(connection: sqlite3.Connection, path: str, identity: str, consequ
         )
 
 
-def charged_fits(connection: sqlite3.Connection) -> list[Charge]:
-    """All rows but those handed back."""
-    rows = connection.execute(
-        "SELECT epsilon, delta, mu, pure, log_error, tail FROM fits WHERE state <> 'returned'"
-        " ORDER BY number"
-    )
-    return [Charge(row[0], row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows]
-
-
-def returned_state(connection: sqlite3.Connection, number: int) -> str:
-    """The state of a row that is handed back.
-
-    If the first fit of a ledger has no mu, it stays charged once other fits are.
-    """
-    (first,) = connection.execute(
-        "SELECT min(number) FROM fits WHERE state <> 'returned'"
-    ).fetchone()
-    fits = charged_fits(connection)
-    return "spent" if first == number and fits[0].approximate and fits[1:] else "returned"
-
-
 def fit_rows(connection: sqlite3.Connection) -> list[FitRow]:
     """All rows, for people to read."""
-    rows = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM fits ORDER BY number")
+    names = ["parts.name" if name == "part" else f"fits.{name}" for name in _COLUMNS]
+    rows = connection.execute(
+        f"SELECT {', '.join(names)} FROM fits LEFT JOIN parts ON fits.part = parts.number"
+        " ORDER BY fits.number"
+    )
     return [cast("FitRow", dict(zip(_COLUMNS, row))) for row in rows]
 
 
 def open_or_create(
     path: str, epsilon: float, delta: float, *, kept: bool, allow_seeded: bool = False
 ) -> str:
-    """Identity of the ledger at `path`, made if there is none, and upgraded if it is of version 1."""
+    """Identity of the ledger at `path`, made if there is none, and upgraded if it is of an older version."""
     try:
         with LOCK:
             with visit(path, write=True, create=True) as connection:
-                ceiling = read_ceiling(connection, path, uncounted=True)
+                ceiling = read_ceiling(connection, path, older=True)
                 if ceiling is None:
                     ceiling = Ceiling(secrets.token_hex(16), epsilon, delta, kept, allow_seeded)
                     _execute(connection, _SCHEMA)
+                    _upgrade(connection, 1)
                     connection.execute("INSERT INTO ceiling VALUES (?, ?, ?, ?, ?)", ceiling)
                     add_write(connection)
                 if (ceiling.epsilon, ceiling.delta) != (epsilon, delta):
@@ -249,8 +250,9 @@ def open_or_create(
                         f" made with allow_seeded={ceiling.allow_seeded!r}. Tests need a ledger of their"
                         " own."
                     )
-                if _version(connection) == _UNCOUNTED:
-                    _execute(connection, _SINCE_VERSION_2)
+                version = _version(connection)
+                if version != _VERSION:
+                    _upgrade(connection, version)
                     add_write(connection)
                 check_seen(connection, path, ceiling.identity, "it is not opened")
                 last = last_write(connection)

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Collection
 
 from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.privacy.budget.ledger_file import returned_state
+from skdp.privacy.budget.parts import returned_state
 
 __all__ = ["PlanRunsOnce", "check_once", "hand_back_dead", "labelled"]
 

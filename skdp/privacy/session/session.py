@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from skdp._compat import warn_user
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy.adjacency import check_adjacency, check_unit
-from skdp.privacy.budget import BudgetAccountant, Reservation, check_accountant, payer
+from skdp.privacy.budget import (
+    BudgetAccountant,
+    Reservation,
+    check_accountant,
+    part_assumption,
+    payer,
+)
 from skdp.privacy.log import LOGGER
 from skdp.privacy.methods import Delegated
 from skdp.privacy.noise.keystream import check_seed
@@ -348,6 +354,10 @@ class PrivacySession:
         ledger = self._ledger
         gaussian = self.delta > 0 and not ledger.set_aside and not ledger.minibatches
         errors = (ledger.epsilon_slack / 2, ledger.delta_slack)
+        if charged.part is not None:
+            ledger.assumptions.append(
+                part_assumption(charged.part, ledger.protects, self.adjacency)
+            )
         return charged.reserve(
             estimator=self._estimator,
             epsilon=self.epsilon,

@@ -107,7 +107,8 @@ def test_rows_say_who_and_when(accountant, monkeypatch):
     dummy.gauss(accountant, 1.0)
     first, second = accountant.ledger()
     assert set(first) == {
-        *("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state")
+        *("estimator", "epsilon", "delta", "adjacency", "unit", "time", "pid", "user", "state"),
+        "part",
     }
     assert first["pid"] == os.getpid()
     assert first["time"].endswith("+00:00")
@@ -195,6 +196,7 @@ def test_read_ledger(tmp_path):
         "delta": 1e-5,
         "spent": accountant.spent(),
         "remaining": accountant.remaining(),
+        "parts": {},
         "kept": True,
         "writes": 3,  # made, reserved, committed
         "fits": accountant.ledger(),

@@ -229,8 +229,10 @@ def test_writes_count_transactions_and_only_grow(path):
 
 
 def older(path):
-    """Make the file what the version before had written."""
+    """Make the file what version 1 had written."""
     connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE parts")
+    connection.execute("ALTER TABLE fits DROP COLUMN part")
     connection.execute("DROP TABLE writes")
     connection.execute("ALTER TABLE ceiling DROP COLUMN allow_seeded")
     connection.execute("PRAGMA user_version = 1")
