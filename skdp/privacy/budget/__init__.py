@@ -7,6 +7,7 @@ from skdp.privacy.budget.accountant import (
 )
 from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
 from skdp.privacy.budget.parts import part_assumption
+from skdp.privacy.budget.inner import InnerAccountant, InnerCharge, asked_charge
 from skdp.privacy.budget.plans import PlanRunsOnce
 from skdp.privacy.budget.reservation import Reservation
 from skdp.privacy.budget.summary import read_ledger
@@ -14,6 +15,9 @@ from skdp.privacy.budget.summary import read_ledger
 __all__ = [
     "AmbientAccountantMixin",
     "BudgetAccountant",
+    "InnerAccountant",
+    "InnerCharge",
+    "asked_charge",
     "PlanRunsOnce",
     "Reservation",
     "check_accountant",

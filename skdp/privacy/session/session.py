@@ -141,7 +141,7 @@ class PrivacySession:
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
-        self._ledger = ledger = Ledger(
+        self._ledger = ledger = self._new_ledger(
             epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
         )
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
@@ -336,6 +336,20 @@ class PrivacySession:
         return (
             f"PrivacySession(epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"adjacency={self.adjacency!r}, unit={self.unit!r})"
+        )
+
+    def _new_ledger(
+        self,
+        epsilon: float,
+        delta: float,
+        adjacency: str,
+        unit: str,
+        *,
+        set_aside: float,
+        minibatches: bool,
+    ) -> Ledger:
+        return Ledger(
+            epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
         )
 
     def _reserve(

@@ -1,0 +1,13 @@
+"""Splits of a table, and what is chosen or judged with them, for one charge."""
+
+from skdp._lazy import lazy_exports
+
+__getattr__, __dir__, __all__ = lazy_exports(
+    __name__,
+    {
+        "Comparison": "skdp.model_selection.comparison",
+        "DPTunedThresholdClassifier": "skdp.model_selection.threshold",
+        "compare": "skdp.model_selection.comparison",
+        "cross_validate": "skdp.model_selection.cross_validation",
+    },
+)
