@@ -6,6 +6,7 @@ from skdp import exceptions as exceptions
 from skdp import kernels as kernels
 from skdp import linear_model as linear_model
 from skdp import losses as losses
+from skdp import metrics as metrics
 from skdp import multiparty as multiparty
 from skdp import nn as nn
 from skdp import preprocessing as preprocessing

@@ -89,7 +89,11 @@ class TwoClassTable(Judgement):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         kind_of(self.model)
-        self._method = score_method(self.model)
+        self._check_bins(score_method(self.model))
+
+    def _check_bins(self, method: str) -> None:
+        """Check threshold and bins for a model with this method; also for one that is not fitted yet."""
+        self._method = method
         probability = self._method == "predict_proba"
         if self.threshold is not None:
             check_number("threshold", self.threshold, Real)
@@ -102,7 +106,7 @@ class TwoClassTable(Judgement):
                 raise ValueError(f"bins must be 'auto', an even int, or public edges, got {self.bins!r}")
             if not probability:
                 raise ValueError(
-                    f"{type(self.model).__name__} has no predict_proba: give bins= as public edges of its "
+                    "a model without predict_proba needs bins= as public edges of its "
                     "decision_function, for example numpy.linspace(-4, 4, 63)"
                 )
         elif isinstance(self.bins, Integral):

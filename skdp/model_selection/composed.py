@@ -2,6 +2,7 @@
 
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -20,7 +21,7 @@ from skdp.metrics.evaluation import NAMES, Evaluation
 from skdp.metrics.fits import MODEL_IS_PUBLIC
 from skdp.metrics.functions import evaluate
 from skdp.metrics.models import count_rows
-from skdp.model_selection.candidates import Candidate, Terms
+from skdp.model_selection.inner import InnerEstimator, Terms
 from skdp.privacy import ComposedSession, InnerFits, PrivacySession, PublicShape, seed_context
 
 __all__ = ["ComposedFit", "Rows", "Table", "check_scoring", "check_share"]
@@ -63,7 +64,9 @@ class Table:
     def rows(self, chosen: NDArray[np.bool_]) -> "Table":
         """Chosen units with all their rows, in the order of the table."""
         at = np.flatnonzero(chosen[self.units])
-        parts = [None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)]
+        parts = [
+            None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)
+        ]
         return replace(self, X=parts[0], y=parts[1], groups=parts[2], units=self.units[at])
 
 
@@ -105,7 +108,7 @@ class ComposedFit(PrivateFit[Rows]):
     _called: str | None = None  # the function of the user, for the ledger and the report
 
     @abstractmethod
-    def _candidates(self) -> tuple[Candidate, ...]:
+    def _candidates(self) -> tuple[InnerEstimator, ...]:
         """The estimators that are fitted inside; none where fitted models are evaluated."""
 
     @abstractmethod
@@ -114,7 +117,7 @@ class ComposedFit(PrivateFit[Rows]):
 
     @abstractmethod
     def _fitted_with(self, index: int) -> int:
-        """The number of the fit inside whose budget candidate ``index`` gets, and of the first if it gets several."""
+        """The number of the fit inside whose budget estimator ``index`` gets; of its first one if it has several."""
 
     @abstractmethod
     def _part_of_fits(self) -> float:
@@ -145,7 +148,7 @@ class ComposedFit(PrivateFit[Rows]):
         )
 
     def _asked(self, n_units: int | None) -> InnerFits:
-        """The fits inside, by mu^2 if all have a mu and else by basic composition; each was asked for its charge."""
+        """The fits inside, by mu^2 if all have a mu, else by basic composition; each was asked for its charge."""
         inner = self._inner()
         if np.isinf(self.epsilon):
             return inner
@@ -157,13 +160,14 @@ class ComposedFit(PrivateFit[Rows]):
                 inner.budget(self._fitted_with(i), self.epsilon, self.delta)
                 for i in range(len(self._candidates()))
             ]
-            return any(
-                [c.has_no_mu(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
-            )
+            found = [c.has_no_mu(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
+            return any(found)  # all were asked, as each checks its parameters
 
         if without(inner):
             inner = replace(inner, basic=True)
-            without(inner)  # parameters that hang on (epsilon, delta) are checked at what the fits get
+            without(
+                inner
+            )  # parameters that hang on (epsilon, delta) are checked at what the fits get
         return inner
 
     # ---------------------------------------------------------------- the data
@@ -215,7 +219,12 @@ class ComposedFit(PrivateFit[Rows]):
         raise RuntimeError(FAILED)
 
     def _fit_inside(
-        self, session: ComposedSession, index: int, candidate: Candidate, table: Table, share: float
+        self,
+        session: ComposedSession,
+        index: int,
+        candidate: InnerEstimator,
+        table: Table,
+        share: float,
     ) -> Any:
         """Fit a copy of a candidate as fit ``index``."""
         budget, terms = session.budget(index), self._terms(share)
@@ -254,6 +263,16 @@ class ComposedFit(PrivateFit[Rows]):
         return found
 
     # ---------------------------------------------------------------- report
+
+    def _public_facts(self, problem: Rows) -> dict[str, object]:
+        inner = self._inner()
+        places = [Counter(inner.purposes[i] for i in place) for place in inner.places]
+        words = [
+            " and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in places
+        ]
+        each = " or in ".join(dict.fromkeys(words))
+        listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
+        return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)

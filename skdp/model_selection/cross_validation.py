@@ -11,8 +11,8 @@ from skdp.base.fit import Solution
 from skdp.base.parameters import check_flag, check_number
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.released_score import ReleasedScore
-from skdp.model_selection.candidates import Candidate
 from skdp.model_selection.composed import ComposedFit, Rows, check_scoring, check_share
+from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits
 
 __all__ = ["cross_validate"]
@@ -39,8 +39,8 @@ class CrossValidation(ComposedFit):
 
     _called = "cross_validate"
 
-    def _candidates(self) -> tuple[Candidate, ...]:
-        return (Candidate("estimator", self.estimator),)
+    def _candidates(self) -> tuple[InnerEstimator, ...]:
+        return (InnerEstimator("estimator", self.estimator),)
 
     def _inner(self) -> InnerFits:
         """Fits 0 .. k - 1 are on all folds but this one; number k + j evaluates on fold j."""
@@ -66,7 +66,9 @@ class CrossValidation(ComposedFit):
         super()._check_parameters()
         self._names = check_scoring(self.scoring, [self.estimator])
         if self.n_public is not None and self.n_public < self.cv:
-            raise ValueError(f"n_public={self.n_public} is less than the number of folds, cv={self.cv}")
+            raise ValueError(
+                f"n_public={self.n_public} is less than the number of folds, cv={self.cv}"
+            )
 
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         problem = super().read(X, y, groups)
@@ -83,9 +85,7 @@ class CrossValidation(ComposedFit):
         for j in range(k):
             train, test = table.rows(fold != j), table.rows(fold == j)
             models.append(self._fit_inside(session, j, candidate, train, self._part_of_fits()))
-            evaluations.append(
-                self._evaluate_inside(session, k + j, models[-1], test, 1.0 / k)
-            )
+            evaluations.append(self._evaluate_inside(session, k + j, models[-1], test, 1.0 / k))
         return Solution(np.empty(0), k, {"models_": models, "evaluations_": evaluations})
 
     def result(self) -> dict[str, Any]:
@@ -127,14 +127,14 @@ def cross_validate(
 ) -> dict[str, Any]:
     """Fit and evaluate a private estimator on the folds of a table, for one charge.
 
-    A hold-out is nearly always better: of five folds each fit gets .447 mu of the budget, since a record takes part in
-    four of them, and a fit on the training part of `train_test_split` gets all of it.
+    A hold-out is nearly always better: of five folds each fit gets .447 mu of the budget, since a record takes
+    part in four of them, and a fit on the training part of `train_test_split` gets all of it.
 
     Parameters
     ----------
     estimator : private classifier or regressor, or a Pipeline that ends in one
-        Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are replaced
-        by those of the folds.
+        Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
+        replaced by those of the folds.
     X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
         Not changed.
     y : array-like of shape (n_samples,)
@@ -162,13 +162,14 @@ def cross_validate(
     Returns
     -------
     dict
-        * ``test_<score>`` and ``test_<score>_noise_std``: ndarray of shape (cv,), released scores of the folds and the
-          standard deviations of their noise. NaN where an evaluation does not have the score.
-        * ``mean``: dict from names to `ReleasedScore`, the means over the folds. They have no intervals: models that
-          share training rows depend on each other in an unknown way.
+        * ``test_<score>`` and ``test_<score>_noise_std``: ndarray of shape (cv,), released scores of the folds and
+          the standard deviations of their noise. NaN where an evaluation does not have the score.
+        * ``mean``: dict from names to `ReleasedScore`, the means over the folds. They have no intervals: models
+          that share training rows depend on each other in an unknown way.
         * ``evaluation``: list of `skdp.metrics.Evaluation`, one a fold, with intervals and curves.
         * ``estimator``: list of fitted models.
-        * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost alone.
+        * ``privacy``: `PrivacyReport` of it all. Reports of single models and evaluations say what they cost
+          alone.
 
     Raises
     ------
@@ -192,13 +193,13 @@ def cross_validate(
     ``mu^2 = (k - 1) mu_f^2 + mu_e^2`` [Dong2022]_. With ``evaluation_share`` s, ``mu_e^2 = s mu^2`` and
     ``mu_f^2 = (1 - s) mu^2 / (k - 1)``. It is charged at once, before a value is read.
 
-    Why a record counts in one fold. *Replace-one, zero-out:* the number of records (or groups) is public, and folds are
-    pieces of a uniformly random order, of public sizes. Match the record that is replaced with its successor, and a
-    group with the one in its stead, whatever its label and its number of rows: the image of a uniform order is
-    uniform, so both have the same fold, and all others theirs. Fit j is then on equal rows, and releases with the same
-    law on both tables: it is public randomness of the rest. *Add-remove:* each record (or group) draws its fold for
-    itself, and who is in both tables has the same fold in both. Sizes of folds are private, so fits and
-    evaluations get ``n_public`` times their share. Rows keep their order in the parts.
+    Why a record counts in one fold. *Replace-one, zero-out:* the number of records (or groups) is public, and
+    folds are pieces of a uniformly random order, of public sizes. Match the record that is replaced with its
+    successor, and a group with the one in its stead, whatever its label and its number of rows: the image of a
+    uniform order is uniform, so both have the same fold, and all others theirs. Fit j is then on equal rows, and
+    releases with the same law on both tables: it is public randomness of the rest. *Add-remove:* each record (or
+    group) draws its fold for itself, and who is in both tables has the same fold in both. Sizes of folds are
+    private, so fits and evaluations get ``n_public`` times their share. Rows keep their order in the parts.
 
     If a fit has no mu (minibatches, perturbed minima), (epsilon, delta) are divided in the same shares and add up
     (basic composition), and the accountant is charged without a mu.

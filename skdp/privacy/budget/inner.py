@@ -40,9 +40,7 @@ class InnerReservation(Reservation):
     def release(self) -> None:
         """Hand the charge back: the inner fit released nothing."""
         if self._state == "spent":
-            raise RuntimeError(
-                "Something was released under this reservation: it stays charged."
-            )
+            raise RuntimeError("Something was released under this reservation: it stays charged.")
         if self._state == "reserved":
             self._state = "returned"
             self._give_back()
@@ -115,7 +113,8 @@ def asked_charge(fit: Callable[[BudgetAccountant], object]) -> InnerCharge | Non
     Parameters
     ----------
     fit : callable
-        Takes an accountant and fits with it. It ends where the fit asks for its reservation, before a value is read.
+        Takes an accountant and fits with it. It ends where the fit asks for its reservation, before a value is
+        read.
 
     Returns
     -------

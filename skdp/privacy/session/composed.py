@@ -1,38 +1,41 @@
 """A session that pays once for fits inside it, each with a session of its own.
 
-Every unit of the data lies at one *place*, and each fit reads the units of some places: those of a cross-validation
-read all folds but one. A unit pays for the fits that read its place, and the dearest place is claimed.
+Every unit of the data lies at one *place*, and each fit reads the units of some places: those of a
+cross-validation read all folds but one. A unit pays for the fits that read its place, and the dearest place is
+claimed.
 
 Privacy
 -------
 *Claim.* Let fit i be mu_i-GDP with exact noise, whatever was released before. If the place of each unit is chosen
-without reading values (by position, from coins), the fits together are mu-GDP with mu^2 the largest sum of mu_i^2 over
-the fits that read one place.
+without reading values (by position, from coins), the fits together are mu-GDP with mu^2 the largest sum of mu_i^2
+over the fits that read one place.
 
 *Proof.* Couple the choice of places on the two neighbouring data sets such that the unit that differs has the same
-place p on both, and all others theirs (below). Condition on it. Take the fits in their order of time. Given what was
-released before, a fit that does not read p gets the same rows on both data sets, so it releases with the same law: it
-is public randomness of the process that consists of the others. Those are mu_i-GDP, given what was released before.
-So together they are an adaptive composition of mu_i-GDP mechanisms, which is (sum of mu_i^2)^(1/2)-GDP (Dong, Roth and
-Su 2022). A mixture over places, whose law is the same on both, is as private as the dearest: the trade-off function
-of the pair (place, releases) is at least that of the dearest place, and the place can be forgotten.
+place p on both, and all others theirs (below). Condition on it. Take the fits in their order of time. Given what
+was released before, a fit that does not read p gets the same rows on both data sets, so it releases with the same
+law: it is public randomness of the process that consists of the others. Those are mu_i-GDP, given what was
+released before. So together they are an adaptive composition of mu_i-GDP mechanisms, which is (sum of
+mu_i^2)^(1/2)-GDP (Dong, Roth and Su 2022). A mixture over places, whose law is the same on both, is as private as
+the dearest: the trade-off function of the pair (place, releases) is at least that of the dearest place, and the
+place can be forgotten.
 
-*The coupling.* Under replace-one and zero-out the number n of units is public, and a uniformly random order of them is
-cut at public sizes. Match the unit that is replaced with the one in its place (a group may have another label and
-another number of rows), all others with themselves: the image of a uniform order is uniform. Under add-remove every
-unit draws its place by a coin of its own; who is in both data sets has the same coin in both. The sizes of places
-are then private, and fits need public numbers in their stead.
+*The coupling.* Under replace-one and zero-out the number n of units is public, and a uniformly random order of
+them is cut at public sizes. Match the unit that is replaced with the one in its place (a group may have another
+label and another number of rows), all others with themselves: the image of a uniform order is uniform. Under
+add-remove every unit draws its place by a coin of its own; who is in both data sets has the same coin in both. The
+sizes of places are then private, and fits need public numbers in their stead.
 
-*Without a mu.* If a fit has none (it draws minibatches, or perturbs a minimum), each fit i is (e_i, d_i)-DP, and the
-sums over one place are claimed: basic composition (Dwork et al. 2006), by the same conditioning.
+*Without a mu.* If a fit has none (it draws minibatches, or perturbs a minimum), each fit i is (e_i, d_i)-DP, and
+the sums over one place are claimed: basic composition (Dwork et al. 2006), by the same conditioning.
 
-*Rounded noise.* Fit i differs from its exact form by a_i and b_i (`skdp.privacy.budget.filters`), which add up at each
-place. The session keeps a part of (epsilon, delta) that holds their sums: `ComposedLedger.epsilon_slack`.
+*Rounded noise.* Fit i differs from its exact form by a_i and b_i (`skdp.privacy.budget.filters`), which add up at
+each place. The session keeps a part of (epsilon, delta) that holds their sums: `ComposedLedger.epsilon_slack`.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,15 +107,20 @@ class InnerFits:
         if self.basic:
             return epsilon * share, delta * share
         own = delta / self.most
-        mu = math.sqrt(share) * math.sqrt(ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2)
+        mu = math.sqrt(share) * math.sqrt(
+            ComposedLedger(epsilon, delta, "zero-out", "record", self).mu2
+        )
         found = 0.0
-        for _ in range(4):  # slack and epsilon depend on each other, by a part of 1e-5: a few rounds find both
+        for _ in range(
+            4
+        ):  # slack and epsilon depend on each other, by a part of 1e-5: a few rounds find both
             slack = Ledger(max(found, 1e-300), own, "zero-out", "record").epsilon_slack
             ideal = own * (1.0 - 1e-4) * math.exp(-slack)
             found = (accounting.gaussian_epsilon(mu, ideal) + slack) * _DOWN
         if not 0.0 < found < math.inf:
             raise ValueError(
-                f"epsilon={epsilon:g} and delta={delta:g} cannot be divided among {self.most} fits: use a larger epsilon"
+                f"epsilon={epsilon:g} and delta={delta:g} cannot be divided among {self.most} fits: use a larger "
+                "epsilon"
             )
         return found, own
 
@@ -171,7 +179,7 @@ class ComposedSession(PrivacySession):
             random_state=random_state,  # type: ignore[arg-type]
             estimator=estimator, context=context,
         )  # fmt: skip
-        # A stream beside that of `keys`, whose first number spends the reservation: a choice of places is no release.
+        # Beside the stream of `keys`, whose first number spends the reservation: a choice of places is no release.
         self._choices = noise.KeyStream(
             random_state,  # type: ignore[arg-type]
             info=b"places" + context,
@@ -201,8 +209,8 @@ class ComposedSession(PrivacySession):
         Returns
         -------
         ndarray of shape (n_units,)
-            Under replace-one and zero-out the sizes are public: the cumulated shares, rounded down, and at least one unit
-            at each place if there are enough. Under add-remove every unit draws its place for itself.
+            Under replace-one and zero-out the sizes are public: the cumulated shares, rounded down, and at least
+            one unit at each place if there are enough. Under add-remove every unit draws its place for itself.
         """
         ends = np.cumsum(np.asarray(shares, dtype=np.float64))
         if self.adjacency == "add-remove":
@@ -230,7 +238,9 @@ class ComposedSession(PrivacySession):
         """Whether a fit inside may have released something, so that the budget is spent."""
         return self._keys.stream is not None
 
-    def _admit(self, index: int, charge: InnerCharge) -> tuple[Callable[[], None], Callable[[], None]]:
+    def _admit(
+        self, index: int, charge: InnerCharge
+    ) -> tuple[Callable[[], None], Callable[[], None]]:
         with self._parts.door.lock:
             self._parts.door.check()
             if (charge.adjacency, charge.unit) != (self.adjacency, self._ledger.protects):
@@ -304,8 +314,8 @@ class ComposedSession(PrivacySession):
             fine &= (report.adjacency, report.unit) == (self.adjacency, self._ledger.protects)
         if not fine:
             raise PrivacyAccountingError(
-                "the reports of a fit inside this one are not those of what it was charged: this is a bug in skdp or "
-                "in an estimator, please report it. The result is discarded"
+                "the reports of a fit inside this one are not those of what it was charged: this is a bug in skdp "
+                "or in an estimator, please report it. The result is discarded"
             )
         self._reports[index] = list(reports)
 
@@ -383,7 +393,7 @@ class ComposedSession(PrivacySession):
 
 
 def public_cuts(n_units: int, shares: Sequence[float]) -> list[int]:
-    """Public numbers of units at places with these shares: cuts are rounded down; at least 1 each if there are enough units."""
+    """Public numbers of units at places: cuts are rounded down, and each has a unit if there are enough."""
     # The last place gets what is rounded up, as the test part of scikit-learn; 1e-9 is for sums such as 0.7 + 0.1.
     inner = [math.floor(end * n_units + 1e-9) for end in np.cumsum(shares)[:-1].tolist()]
     ends = [0, *inner, n_units]
@@ -392,4 +402,4 @@ def public_cuts(n_units: int, shares: Sequence[float]) -> list[int]:
         ends[i] = max(ends[i], ends[i - 1] + least)
     for i in range(len(shares) - 1, 0, -1):
         ends[i] = min(ends[i], ends[i + 1] - least)
-    return [high - low for low, high in zip(ends, ends[1:])]
+    return [high - low for low, high in pairwise(ends)]

@@ -348,9 +348,7 @@ class PrivacySession:
         set_aside: float,
         minibatches: bool,
     ) -> Ledger:
-        return Ledger(
-            epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
-        )
+        return Ledger(epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches)
 
     def _reserve(
         self, accountant: BudgetAccountant | Literal[False] | None, *, seeded: bool

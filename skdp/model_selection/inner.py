@@ -1,4 +1,4 @@
-"""Estimators that are fitted inside another fit: what of them is private, and how they get their part of a budget."""
+"""Estimators that are fitted inside another fit: what of them is private, and how they get a part of its budget."""
 
 import warnings
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from skdp.base.fit import PrivateFit
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, asked_charge
 
-__all__ = ["Candidate", "Terms"]
+__all__ = ["InnerEstimator", "Terms"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class InnerEstimator:
     """An unfitted private estimator, or a Pipeline that has one; it is never changed.
 
     Attributes
@@ -51,8 +51,8 @@ class Candidate:
             raise TypeError(f"{self.name} must be an estimator, got the class {model.__name__}")
         if not isinstance(model, PrivateFit | Pipeline) or not self.parts:
             raise TypeError(
-                f"{self.name} must be a private estimator of skdp, or a Pipeline that has one, got {kind}: what it "
-                "learns from these records would be covered by no epsilon"
+                f"{self.name} must be a private estimator of skdp, or a Pipeline that has one, got {kind}: what "
+                "it learns from these records would be covered by no epsilon"
             )
         if is_classifier(model):
             if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
@@ -66,13 +66,15 @@ class Candidate:
         given, kind = part.get_params(deep=False), type(part).__name__
         if isinstance(given.get("accountant"), BudgetAccountant):
             raise ValueError(
-                f"{self.name} has an accountant of its own in {kind}: leave it out there, and give accountant= to what "
-                "fits it, which pays for all"
+                f"{self.name} has an accountant of its own in {kind}: leave it out there, and give accountant= to "
+                "what fits it, which pays for all"
             )
         for word, usual in (("adjacency", "replace-one"), ("unit", "record"), ("n_public", None)):
             wanted = getattr(terms, word)
             if word not in given and wanted != usual:
-                raise ValueError(f"{kind} in {self.name} has no parameter {word}, so it cannot take {wanted!r}")
+                raise ValueError(
+                    f"{kind} in {self.name} has no parameter {word}, so it cannot take {wanted!r}"
+                )
 
     @cached_property
     def parts(self) -> dict[str, Any]:
@@ -97,8 +99,12 @@ class Candidate:
         if not isinstance(self.estimator, Pipeline):
             return []
         steps = [step for _, step in self.estimator.steps]
-        holds = [i for i, step in enumerate(steps) if any(step is part for part in self.parts.values())]
-        before = [step for step in steps[: max(holds, default=0)] if not isinstance(step, PrivateFit)]
+        holds = [
+            i for i, step in enumerate(steps) if any(step is part for part in self.parts.values())
+        ]
+        before = [
+            step for step in steps[: max(holds, default=0)] if not isinstance(step, PrivateFit)
+        ]
         lines = list(about_steps(before, sparse))
         for line in lines:
             warn_user(f"{line}; the report says so", PrivacyLeakWarning)
@@ -163,9 +169,9 @@ class Candidate:
         groups = np.zeros(n_rows) if terms.unit == "group" else None
         found = False
         for part in self.parts.values():
-            alone = Candidate(self.name, part)
+            alone = InnerEstimator(self.name, part)
 
-            def ask(accountant: BudgetAccountant, alone: "Candidate" = alone) -> object:
+            def ask(accountant: BudgetAccountant, alone: "InnerEstimator" = alone) -> object:
                 return alone.fit(alone.paid(budget, terms, accountant), X, y, groups)
 
             with warnings.catch_warnings():  # a warning about this fit comes where it runs
@@ -173,7 +179,7 @@ class Candidate:
                 charge = asked_charge(ask)
             if charge is None:
                 raise TypeError(
-                    f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is not known"
+                    f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is unknown"
                 )
             found = found or charge.terms.approximate
         return found
@@ -196,7 +202,7 @@ class Candidate:
                 with np.errstate(all="ignore"):
                     return step.read(X, y, groups).fitted
             if step not in (None, "passthrough"):
-                if Candidate("", step).holds_private():
+                if InnerEstimator("", step).holds_private():
                     return {}
                 X = step.fit_transform(X, y)
         return {}
