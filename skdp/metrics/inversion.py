@@ -140,6 +140,8 @@ class NoisyTable:
         if not total > 0.0:
             return np.zeros_like(self.counts)
         scale = float(np.sqrt(np.diag(self.covariance).max()))
+        if scale == 0.0:  # without privacy counts are exact but for the rounding of the solution
+            return np.maximum(self.counts, 0.0)
         k = len(self.counts)
         values, vectors = np.linalg.eigh(self.covariance / scale**2)
         root = np.where(values > 1e-9, 1.0 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
