@@ -31,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "linear_model",
         "losses",
         "metrics",
+        "model_selection",
         "multiparty",
         "nn",
         "preprocessing",

@@ -7,6 +7,7 @@ from skdp import kernels as kernels
 from skdp import linear_model as linear_model
 from skdp import losses as losses
 from skdp import metrics as metrics
+from skdp import model_selection as model_selection
 from skdp import multiparty as multiparty
 from skdp import nn as nn
 from skdp import preprocessing as preprocessing

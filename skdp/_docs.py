@@ -291,6 +291,17 @@ input_range : tuple of (low, high), default=None
 input_range : tuple of (low, high), default=None
     Public numbers, such as (0, 255), or ``([low, ...], [high, ...])`` for each column or channel: values are
     clipped to them and scaled to [-1, 1]. None takes values as they are.""",
+    "C.front": """\
+C : float or "auto", default=inf
+    Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n the
+    public number of records (or groups). With ``solver="moments"`` the coefficients are those of the standardized
+    columns. inf is no penalty: coefficients are shrunk by what is known of their noise. "auto", for
+    ``solver="moments"``, chooses the strength of this shrinkage by Stein's unbiased estimate of the risk as well,
+    from the same releases: it costs no budget.""",
+    "C_.front": """\
+C_ : float
+    ``C``; with ``C="auto"`` the one whose penalty is most like the shrinkage of the first step, or 0 where only a
+    constant was released.""",
     "feature_bounds": """\
 feature_bounds : tuple of (low, high) or dict, default=None
     Public ends of the columns, for ``solver="moments"``: (low, high), each a number or one a column, infinite

@@ -84,6 +84,7 @@ PARTS = {
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
     "PrivacyReport": "skdp.privacy",
+    "Part": "skdp.privacy.budget.parts",  # of an accountant's ledger
     "_Stamp": "skdp.privacy.budget.ambient",  # of a fit inside ``with accountant:``
 }
 PARTS_OF = ("skdp.losses", "skdp.nn")

@@ -21,7 +21,8 @@ from skdp._docs import REFERENCES, TEXTS, document
 ROOT = Path(skdp.__file__).parent
 ALL = dict(skdp.all_estimators())
 STATISTICS = {
-    name: getattr(skdp.statistics, name) for name in ("mean", "quantile", "count", "histogram")
+    name: getattr(skdp.statistics, name)
+    for name in ("count", "crosstab", "describe", "histogram", "mean", "quantile", "std", "var")
 }
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
 DOCUMENTED = {**ALL, **OTHERS, **STATISTICS}

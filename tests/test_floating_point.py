@@ -104,7 +104,7 @@ def test_one_extreme_record_changes_no_warning_of_a_step_before_a_fit(name):
         assert "RuntimeWarning" not in {kind for kind, _ in usual}
 
 
-@pytest.mark.parametrize("name", ["mean", "quantile", "histogram", "count"])
+@pytest.mark.parametrize("name", ["mean", "quantile", "histogram", "count", "std", "describe"])
 def test_one_extreme_record_changes_no_warning_of_a_statistic(name):
     def release(value):
         X = table(value)

@@ -65,6 +65,9 @@ def special():
         "layers": skdp.DPNetworkClassifier(network=nn.Sequential(layers, frozen=[0]), **NET),
         "images": skdp.DPNetworkClassifier(network=nn.Sequential(image), image_shape=(2, 2), **NET),
         "loss": skdp.DPSparseERM(loss=HuberLoss(1.0), max_iter=2),
+        "part of a ledger": skdp.DPIGHTClassifier(
+            classes=(0, 1), accountant=skdp.BudgetAccountant(10.0, 1e-3).disjoint("train")[0], **CLIP
+        ),
         "accountant": skdp.DPIGHTClassifier(
             classes=(0, 1), accountant=skdp.BudgetAccountant(10.0, 1e-3), **CLIP
         ),

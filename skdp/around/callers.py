@@ -194,7 +194,8 @@ _WORDS: Kinds[str] = Kinds(
     }
 )
 _SEARCH = (
-    "hyper-parameters chosen by non-private scores on the same data: no epsilon covers the choice"
+    "hyper-parameters chosen by non-private scores on the same data: no epsilon covers the choice; "
+    "skdp.model_selection.DPRandomizedSearch pays for it"
 )
 
 
@@ -212,7 +213,9 @@ def _words(caller: Any) -> Finding:
     if what is None and _searches(caller):
         return _SEARCH, (
             f"{name}, a search, chooses hyper-parameters by scores on these records, which no epsilon covers; the "
-            "report says so"
+            "report says so. skdp.model_selection.DPRandomizedSearch pays for the choice. To see the scores of "
+            "a few candidates, split by skdp.model_selection.train_test_split and pay for each by "
+            "skdp.metrics.evaluate"
         )
     if what is None:
         what = (

@@ -9,6 +9,9 @@ groups, one changed record moves others from fold to fold, and a fold's fit sees
   are. It numbers the sorted labels, so with a seed a changed label would move others. Splitters of positions are
   not safe: a group may have another number of rows, which shifts the rows behind it.
 * Add-remove: none is safe. A removed record shifts the positions of all behind it.
+
+Scores of the held-out rows are unpaid whatever the splitter. `skdp.model_selection` and `skdp.metrics` pay for
+them.
 """
 
 import numbers
@@ -77,7 +80,8 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
     if adjacency == "add-remove":
         yield (
             f"{name} splits by positions, and under add-remove a record less shifts the others, so one record "
-            "moves others from fold to fold: no epsilon covers that; use adjacency='replace-one' or 'zero-out'"
+            "moves others from fold to fold: no epsilon covers that; use adjacency='replace-one' or 'zero-out', "
+            "or one split by skdp.model_selection.train_test_split(adjacency='add-remove')"
         )
     elif unit == "record" and reads == "":
         return
@@ -85,7 +89,7 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
         if cv.random_state is not None:
             yield (
                 f"{name} with a seed numbers the sorted labels of groups, so a changed label moves other groups: "
-                "no epsilon covers that; use random_state=None"
+                "no epsilon covers that; use random_state=None, or skdp.model_selection.train_test_split(groups=)"
             )
     else:
         known = "is not known to split by positions" if reads is None else f"reads {reads}"
@@ -95,5 +99,6 @@ def about_splitter(cv: Any, *, classifies: bool, unit: str, adjacency: str) -> I
             "KFold or ShuffleSplit" if unit == "record" else "GroupShuffleSplit(random_state=None)"
         )
         yield (
-            f"{name} {known}, so one {unit} {moves} others from fold to fold: no epsilon covers that; use {repair}"
+            f"{name} {known}, so one {unit} {moves} others from fold to fold: no epsilon covers that; use "
+            f"{repair}, or skdp.model_selection.cross_validate, which pays for the scores too"
         )

@@ -31,16 +31,20 @@ class ColumnFit(PrivateFit[ColumnProblem]):
     """The fit of statistics of columns; a subclass gives `solve`, and may refine `_read_shape`."""
 
     bounds: object = None
+    skipna: bool = False  # whether NaN is a missing value; without it NaN is refused
     _finite_bounds = True
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
         check_bounds(self.bounds, finite=self._finite_bounds)
 
     def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
-        """Check the table: finite numbers. Targets are not looked at."""
+        """Check the table: finite numbers, and NaN with ``skipna``. Targets are not looked at."""
         scratch = type(self)(**self.get_params(deep=False))
-        table = validate_table(scratch, cast("ArrayLike", X))  # it checks what X is
+        table = validate_table(scratch, cast("ArrayLike", X), missing=self.skipna)
         codes = (
             None if groups is None else encode_groups(cast("list[object]", groups), table.shape[0])
         )
@@ -57,16 +61,24 @@ class ColumnFit(PrivateFit[ColumnProblem]):
         """Whether the fit searches for the scale of the columns."""
         return self.bounds is None
 
+    def _searches_in(self, problem: ColumnProblem) -> bool:
+        """The same, where it depends on what is public of the table."""
+        return self._searches()
+
     def _values_per_column(self) -> int:
         """Most numbers that the fit releases for one column."""
         return MOST_VALUES
+
+    def _released_values(self, problem: ColumnProblem) -> int:
+        """Most numbers that the fit releases; public."""
+        return problem.records.n_features * self._values_per_column()
 
     def _warn_before(self, session: PrivacySession, problem: ColumnProblem) -> None:
         super()._warn_before(session, problem)
         shape = problem.records.shape
         # Refused before the first release, not after the searches.
-        session.require_feasible(shape.n_features * self._values_per_column(), 1, 1.0)
-        if session.exact or not self._searches():
+        session.require_feasible(self._released_values(problem), 1, 1.0)
+        if session.exact or not self._searches_in(problem):
             return
         mass = shape.n_units * accounting.gaussian_mu(self.epsilon, self.delta)
         if mass < FEW * shape.n_features**0.5:

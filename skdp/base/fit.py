@@ -207,6 +207,11 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         return "record"
 
     @property
+    def _ledger_name(self) -> str:
+        """Name of what is released, for the report and the accountant's ledger."""
+        return type(self).__name__
+
+    @property
     def _session_epsilon(self) -> float:
         """The epsilon of the whole fit, where the parameter means a part of it."""
         return self.epsilon
@@ -261,7 +266,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
             record_is=self._record_is,
             accountant=self._payer(),
             random_state=self.random_state,
-            estimator=type(self).__name__,
+            estimator=self._ledger_name,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
             set_aside=self._share_aside(n_units),
             minibatches=self._samples(n_units),

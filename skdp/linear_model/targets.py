@@ -285,8 +285,8 @@ class LabelModel(TableModel, ClassifierMixin):
         -----
         **Not private.** Predictions are compared with the given labels without noise: on private rows the score
         is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release the share of right predictions with noise by
-        `skdp.statistics.mean`.
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(accuracy_score(y, found, sample_weight=sample_weight))
@@ -342,8 +342,8 @@ class NumberModel(TableModel, RegressorMixin):
         -----
         **Not private.** Predictions are compared with the given targets without noise: on private rows the score
         is a release that no epsilon covers, and so are ``cross_val_score``, ``permutation_importance`` and
-        ``partial_dependence``. Score on public rows, or release the mean of bounded errors with noise by
-        `skdp.statistics.mean`.
+        ``partial_dependence``. Score on public rows, or release scores with noise by
+        `skdp.metrics.evaluate`.
         """
         y, found, sample_weight = map(on_host, (y, self.predict(X), sample_weight))
         return float(r2_score(y, found, sample_weight=sample_weight))

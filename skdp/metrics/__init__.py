@@ -10,6 +10,12 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "Evaluation": "skdp.metrics.evaluation",
         "ReleasedScore": "skdp.metrics.released_score",
+        "accuracy_score": "skdp.metrics.label_functions",
+        "balanced_accuracy_score": "skdp.metrics.label_functions",
+        "brier_score_loss": "skdp.metrics.label_functions",
+        "confusion_matrix": "skdp.metrics.label_functions",
         "evaluate": "skdp.metrics.functions",
+        "log_loss": "skdp.metrics.label_functions",
+        "roc_auc_score": "skdp.metrics.label_functions",
     },
 )

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
@@ -24,7 +24,6 @@ NAMES = {
     "log_loss": "log loss",
     "brier_score": "Brier score",
     "r2": "R2",
-    "neg_mean_squared_error": "MSE",
     "mean_squared_error": "MSE",
     "mean_absolute_error": "MAE",
     "mean_error": "mean error",
@@ -41,7 +40,10 @@ class Evaluation(Mapping[str, ReleasedScore]):
     """
 
     privacy_: PrivacyReport
-    _scores: dict[str, ReleasedScore]
+
+    @property
+    def _scores(self) -> dict[str, ReleasedScore]:
+        raise NotImplementedError
 
     def __getitem__(self, name: str) -> ReleasedScore:
         try:
@@ -64,8 +66,8 @@ class Evaluation(Mapping[str, ReleasedScore]):
             (
                 NAMES.get(name, name.replace("_", " ")),
                 _number(score.value),
-                _range(score.noise_interval, score.noise_std),
-                _range(score.interval, score.noise_std),
+                _range(score.noise_interval),
+                _range(score.interval),
             )
             for name, score in self._scores.items()
         ]
@@ -96,7 +98,9 @@ class Evaluation(Mapping[str, ReleasedScore]):
         rows = [head, *self._rows()]
         wide = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
-            "  ".join([row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))])
+            "  ".join(
+                [row[0].ljust(wide[0]), *(cell.rjust(w) for cell, w in zip(row[1:], wide[1:]))]
+            )
             for row in rows
         ]
         return "\n".join([*(line.rstrip() for line in lines), f"<{self._about()}>"])
@@ -113,18 +117,16 @@ class Evaluation(Mapping[str, ReleasedScore]):
         )
 
 
-def _number(value: float, like: float = 0.0) -> str:
+def _number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:.6g}"
 
 
-def _range(interval: tuple[float, float] | None, noise: float) -> str:
+def _range(interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "not given"
     return f"{_number(interval[0])} to {_number(interval[1])}"
 
 
-def claim_text(report: Any) -> str:
+def claim_text(report: PrivacyReport) -> str:
     """The claim of a report, in the words of a table's last line."""
-    return (
-        f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"
-    )
+    return f"epsilon={report.epsilon:.6g}, delta={report.delta:g}, {report.adjacency}, unit {report.unit}"

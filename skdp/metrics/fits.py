@@ -1,9 +1,11 @@
-"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private estimator."""
+"""The fits behind `skdp.metrics`: each releases what its scores need through a session, as any private "
+"estimator."""
 
 import math
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +15,15 @@ from skdp.base.parameters import check_number
 from skdp.base.tables import encode_groups
 from skdp.metrics import workloads
 from skdp.metrics.inversion import NoisyTable
-from skdp.metrics.models import class_codes, classes_of, count_rows, kind_of, row_scores, score_method
-from skdp.metrics.strategies import GRID, strategy
+from skdp.metrics.models import (
+    class_codes,
+    classes_of,
+    count_rows,
+    kind_of,
+    row_scores,
+    score_method,
+)
+from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
@@ -22,7 +31,7 @@ __all__ = ["Judgement", "TwoClassTable"]
 
 Array = NDArray[np.float64]
 
-# Public n * mu from which a table has 128 and 256 bins: the error of rounding scores to fewer would pass the noise.
+# Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 256
 MODEL_IS_PUBLIC = "the model is released, or was fitted to other people: its own training rows are not protected here"
@@ -48,17 +57,33 @@ class Judgement(PrivateFit[EvaluationProblem]):
     accountant: Any = None
     random_state: Any = None
 
+    answers_: Array = field(init=False)
+    noise_std_: Any = field(init=False)
+    total_: float | None = field(init=False)
+    units_: str = field(init=False)
+
     _record_checks = "accepted by the model"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        refuse_scorer()
+
+    @property
+    def _ledger_name(self) -> str:
+        return f"evaluate({type(self.model).__name__})"
 
     def _fixed(self) -> bool:
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None
 
     def _codes(self, columns: Array, groups: Any) -> PrivateRecords:
+        """Records of numbers of cells, with group labels as the user gave them."""
         codes = None if groups is None else encode_groups(groups, len(columns))
-        return PrivateRecords(
-            np.ascontiguousarray(columns, dtype=np.float64), groups=codes, n_public=self.n_public
-        )
+        return self._coded(columns, codes)
+
+    def _coded(self, columns: NDArray[Any], codes: NDArray[np.intp] | None) -> PrivateRecords:
+        table = np.ascontiguousarray(columns, dtype=np.float64)
+        return PrivateRecords(table, groups=codes, n_public=self.n_public)
 
     def _total(self, records: PrivateRecords) -> float | None:
         """The number of units that the counts add up to, where it is public."""
@@ -67,8 +92,17 @@ class Judgement(PrivateFit[EvaluationProblem]):
         )
         return None if private else float(records.n_units)
 
-    def _units_of(self, records: PrivateRecords) -> str:
-        return records.shape.counted()
+    def _solution(
+        self, records: PrivateRecords, answers: Array, noise: object, **more: object
+    ) -> Solution:
+        """What was released, the noise in it, and the public numbers that scores are made with."""
+        shown = {
+            "answers_": answers,
+            "noise_std_": noise,
+            "total_": self._total(records),
+            "units_": records.shape.counted(),
+        }
+        return Solution(answers, 1, {**shown, **more})
 
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
@@ -86,8 +120,11 @@ class TwoClassTable(Judgement):
     bins: Any = "auto"
     threshold: float | None = None
 
+    mass_: float = field(init=False)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+<<<<<<< HEAD
         kind_of(self.model)
         self._check_bins(score_method(self.model))
 
@@ -95,15 +132,22 @@ class TwoClassTable(Judgement):
         """Check threshold and bins for a model with this method; also for one that is not fitted yet."""
         self._method = method
         probability = self._method == "predict_proba"
+=======
+        method = self._check_model()
+        probability = method == "predict_proba"
+>>>>>>> issue32
         if self.threshold is not None:
             check_number("threshold", self.threshold, Real)
             if probability and not 0 <= self.threshold <= 1:
                 raise ValueError(
-                    f"threshold must be a probability in [0, 1] for a model with predict_proba, got {self.threshold!r}"
+                    f"threshold must be a probability in [0, 1] for a model with predict_proba, got "
+                    f"{self.threshold!r}"
                 )
         if isinstance(self.bins, str):
             if self.bins != "auto":
-                raise ValueError(f"bins must be 'auto', an even int, or public edges, got {self.bins!r}")
+                raise ValueError(
+                    f"bins must be 'auto', an even int, or public edges, got {self.bins!r}"
+                )
             if not probability:
                 raise ValueError(
                     "a model without predict_proba needs bins= as public edges of its "
@@ -113,19 +157,34 @@ class TwoClassTable(Judgement):
             check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
             if self.bins % 2 or not probability:
                 raise ValueError(
-                    f"bins must be even, so that one edge is at .5, and a model without predict_proba needs edges; "
+                    f"bins must be even, so that one edge is at .5, and a model without predict_proba needs "
+                    f"edges; "
                     f"got {self.bins!r}"
                 )
         else:
-            self._edges()
+            self._edges(probability)
 
-    def _edges(self) -> Array:
+    def _check_model(self) -> str:
+        """Check the model, and return the method that gives its scores."""
+        kind_of(self.model)
+        return score_method(self.model)
+
+    def _labels(self) -> NDArray[Any]:
+        return classes_of(self.model)
+
+    def _scores(self, X: object) -> Array:
+        """The score of each row."""
+        method = self._check_model()
+        n_outputs = 2 if method == "predict_proba" else 1
+        return row_scores(self.model, method, X, n_outputs, fixed=self._fixed())[:, -1]
+
+    def _edges(self, probability: bool) -> Array:
         """Given edges, checked."""
         try:
             edges = np.asarray(self.bins, dtype=np.float64)
         except (TypeError, ValueError):
             edges = np.empty(0)
-        inside = self._method != "predict_proba" or bool(((edges > 0) & (edges < 1)).all())
+        inside = not probability or bool(((edges > 0) & (edges < 1)).all())
         if (
             edges.ndim != 1
             or not 1 <= edges.size < MOST_BINS
@@ -138,19 +197,29 @@ class TwoClassTable(Judgement):
         return edges
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
-        """Score each row by the model; the score and the label are what the record is from here on."""
+        """Find the cell of each row by its score and its label; it is what the record is from here on."""
         count_rows(X, y)
-        classes = classes_of(self.model)
-        second = class_codes(y, classes) == 1
-        n_outputs = 2 if self._method == "predict_proba" else 1
-        scores = row_scores(self.model, self._method, X, n_outputs, fixed=self._fixed())[:, -1]
-        columns = np.column_stack((scores, second))
-        return EvaluationProblem(self._codes(columns, groups), {}, ())
+        second = class_codes(y, self._labels()) == 1
+        scores = self._scores(X)
+        codes = None if groups is None else encode_groups(cast("list[object]", groups), len(scores))
+        units = len(scores) if codes is None else int(codes.max()) + 1
+        mass = self._mass(units if self.n_public is None else self.n_public)
+        grid, _ = self._grid(mass)
+        place = np.searchsorted(grid.edges, scores, side="right")
+        place[np.isnan(scores)] = 0
+        place += grid.n_bins * ~second
+        return EvaluationProblem(self._coded(place[:, None], codes), {"mass_": mass}, ())
+
+    def _mass(self, n_units: int) -> float:
+        """Public number of units times the mu of the budget."""
+        if math.isinf(self.epsilon):
+            return math.inf
+        return n_units * accounting.gaussian_mu(self.epsilon, self.delta)
 
     def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
         """The bins, and the first one above the threshold; from public numbers."""
-        if self._method != "predict_proba":
-            edges = self._edges()
+        if self._check_model() != "predict_proba":
+            edges = self._edges(False)
             wide = np.concatenate(([2 * edges[0] - edges[-1]], edges, [2 * edges[-1] - edges[0]]))
             grid = ScoreGrid(edges, False, 0.5 * (wide[1:] + wide[:-1]))
             at = 0.0 if self.threshold is None else float(self.threshold)
@@ -163,40 +232,57 @@ class TwoClassTable(Judgement):
             edges = 1.0 / (1.0 + np.exp(-logits))
             edges[n_bins // 2 - 1] = 0.5
         else:
-            edges = self._edges()
+            edges = self._edges(True)
             logits = np.log(edges) - np.log1p(-edges)
         grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
         first = grid.nearest(at)
         if 0 < at < 1 and isinstance(self.bins, str | Integral):
             edges = edges.copy()
-            edges[first - 1] = at  # the nearest edge moves to the threshold, so that its counts are exact
+            edges[first - 1] = (
+                at  # the nearest edge moves to the threshold, so that its counts are exact
+            )
             logits = np.log(edges) - np.log1p(-edges)
             grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
         return grid, first
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the strategy's answers about the table, and solve them for it."""
-        records = problem.records
-        mass = records.n_units * session.mu if math.isfinite(session.mu) else math.inf
-        grid, first = self._grid(mass)
-        b = grid.n_bins
-
-        def cells(rows: Any) -> Array:
-            place = np.searchsorted(grid.edges, rows[:, 0], side="right")
-            place = np.where(np.isnan(rows[:, 0]), 0, place)
-            return np.asarray(place + b * (rows[:, 1] == 0.0), dtype=np.float64)[:, None]
-
-        matrix = strategy("table", b, session.adjacency)
-        sums = records.mapped(cells, 1).cell_sums([matrix], GRID, adjacency=session.adjacency)
+        records, matrix = problem.records, self._matrix(problem.fitted["mass_"])
+        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="score table")
         answers = session.gaussian(sums, plan)
-        noise = session.noise_std(sums, plan)
-        noisy = NoisyTable.solved(matrix * GRID, answers, noise, self._total(records))
-        return Solution(answers, 1, {"found_": (noisy, grid, first), "units_": self._units_of(records)})
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrix(self, mass: Any) -> NDArray[np.int64]:
+        return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
 
     def evaluation(self) -> ClassificationEvaluation:
         """What the fitted release says."""
-        noisy, grid, first = self.found_
+        grid, first = self._grid(self.mass_)
+        matrix = scaled(self._matrix(self.mass_))
+        noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
         return ClassificationEvaluation(
-            noisy, grid, first, classes_of(self.model), self.privacy_, type(self.model).__name__, self.units_
+            noisy,
+            grid,
+            first,
+            self._labels(),
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
         )
+
+
+def refuse_scorer() -> None:
+    """Refuse a call by scikit-learn's scorers: each call would be a charge, and a search would show many of "
+    "them."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.metrics._scorer":
+            raise TypeError(
+                "skdp.metrics has no scorers: every call would be charged, and a search would publish one "
+                "score for each "
+                "candidate. Use skdp.model_selection.cross_validate, compare or DPRandomizedSearch, which "
+                "plan and charge "
+                "all of it once"
+            )
+        frame = frame.f_back  # type: ignore[assignment]

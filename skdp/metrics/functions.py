@@ -5,6 +5,7 @@ from typing import Any
 from skdp._docs import document
 from skdp.metrics.evaluation import Evaluation
 from skdp.metrics.fits import TwoClassTable
+from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import classes_of, kind_of
 
 __all__ = ["evaluate"]
@@ -18,6 +19,7 @@ def evaluate(
     *,
     bins: Any = "auto",
     threshold: float | None = None,
+    ovr: bool = False,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -32,25 +34,28 @@ def evaluate(
     Parameters
     ----------
     model : fitted classifier or regressor
-        Released, or fitted to other people: the rows of ``X`` and ``y`` are protected here, not the model's training
-        rows. Labels come from ``model.classes_``, and the second class is the positive one. The model must score
-        each row by itself.
+        Released, or fitted to other people: the rows of ``X`` and ``y`` are protected here, not the model's
+        training rows. Labels come from ``model.classes_``, and the second class is the positive one. The model
+        must score each row by itself.
     X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
         Rows that the model was not fitted to, as the model takes them. Not changed.
     y : array-like of shape (n_samples,)
         Their labels or targets. A label that is missing or unknown to the model counts as the first class.
     bins : "auto", int or array-like of float, default="auto"
         The public bins of the scores of a model of two classes. An even number is bins of equal width on the logit
-        scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An array has
-        inner edges: probabilities, or values of ``decision_function`` for a model without ``predict_proba``, which
-        needs them.
+        scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An
+        array has inner edges: probabilities, or values of ``decision_function`` for a model without
+        ``predict_proba``, which needs them.
     threshold : float, default=None
         From which score on a row is predicted to be of the second class. None is .5, or 0 for a
         ``decision_function``. It becomes an edge of the bins, so its scores are not rounded.
+    ovr : bool, default=False
+        For three or more classes: also release a table of each class against the rest, which gives areas under ROC
+        curves and makes all other noise larger.
     {epsilon} {delta}
-    unit : {{"record", "group"}}, default="record"
-        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the mean of
-        its rows. So scores weigh groups alike, not rows.
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
+        mean of its rows. So scores weigh groups alike, not rows.
     groups : array-like of shape (n_samples,), default=None
         Who each row belongs to; needed by, and allowed with, ``unit="group"`` only.
     {adjacency} {n_public} {accountant} {random_state}
@@ -74,7 +79,20 @@ def evaluate(
         "n_public": n_public, "accountant": accountant, "random_state": random_state,
     }  # fmt: skip
     if kind == "classifier" and len(classes_of(model)) == 2:
+        _only("a model of two classes", ovr=ovr is not False)
         fit: Any = TwoClassTable(bins=bins, threshold=threshold, **terms)
+    elif kind == "classifier":
+        _only(
+            "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None
+        )
+        fit = ManyClassTables(ovr=ovr, **terms)
     else:
         raise NotImplementedError
     return fit.fit(X, y, groups=groups).evaluation()
+
+
+def _only(what: str, **given: bool) -> None:
+    """Refuse parameters that this kind of model does not take."""
+    for name, is_given in given.items():
+        if is_given:
+            raise ValueError(f"{name} is not used for {what}: leave it out")

@@ -1,17 +1,17 @@
 """Scores and intervals of a noisy table, by inversion: which values of a score fit what was released?
 
 The release gives for the table x (the number of units in each cell) the least-squares estimate z, whose errors are
-normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z). If a
-is the score of x, then h has mean 0 (after a known correction, where f and g are quadratic), and a known or
-unbiasedly estimated variance v(a). The interval is ``{a : h(a)^2 <= q^2 v(a)}`` (Fieller 1954): both sides
-are quadratic in a, so it is found without simulation. A denominator that may be 0 gives the whole range.
+normal with a known covariance S. Every score here is a ratio f(x) / g(x). For a value a let h = f(z) - a g(z).
+If a is the score of x, then h has mean 0 (after a known correction, where f and g are quadratic), and a known or
+unbiasedly estimated variance v(a). The interval is ``{a : h(a)^2 <= q^2 v(a)}`` (Fieller 1954): both sides are
+quadratic in a, so it is found without simulation. A denominator that may be 0 gives the whole range.
 
-Simulating from the released table fails instead: the table's own noise looks like spread of the data, and a bootstrap
-around it covers between 1 and 100 % of the time.
+Simulating from the released table fails instead: the table's own noise looks like spread of the data, and a
+bootstrap around it covers between 1 and 100 % of the time.
 
-The interval for the population adds the sampling variance of h: of a sum over independent units, each unit adds the
-square of its influence on h, averaged over the table that is not negative. For the AUC this is DeLong's variance (DeLong,
-DeLong & Clarke-Pearson 1988), for a share the variance of the score interval (Wilson 1927).
+The interval for the population adds the sampling variance of h: of a sum over independent units, each unit adds
+the square of its influence on h, averaged over the table that is not negative. For the AUC this is DeLong's
+variance (DeLong, DeLong & Clarke-Pearson 1988), for a share the variance of the score interval (Wilson 1927).
 """
 
 import math
@@ -23,7 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-__all__ = ["QUANTILE", "Found", "NoisyTable", "accepted"]
+__all__ = [
+    "CONFIDENCE",
+    "QUANTILE",
+    "Found",
+    "NoisyCounts",
+    "NoisyTable",
+    "accepted",
+    "least_squares",
+]
+
+CALIBRATION_BINS = (
+    10  # of a calibration curve: score bins merge to about so many of equal counts; a choice
+)
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -84,6 +96,25 @@ def _hull(a: Interval, b: Interval) -> Interval:
     return min(a[0], b[0]), max(a[1], b[1])
 
 
+def least_squares(strategy: Array, *, known: bool) -> tuple[Array, Array]:
+    """Return the matrix that solves ``strategy @ x`` by least squares, and the covariance for noise of variance 1.
+
+    Parameters
+    ----------
+    strategy : ndarray of shape (n_answers, n_cells)
+    known : bool
+        Whether the sum of x is known: then the matrix gives the difference from any x of that sum.
+    """
+    k = strategy.shape[1]
+    basis = np.eye(k)
+    if known:
+        basis = np.linalg.qr(np.column_stack((np.ones(k), np.eye(k)[:, 1:])))[0][:, 1:]
+    inside = strategy @ basis
+    inverse = np.linalg.inv(inside.T @ inside)
+    covariance = basis @ inverse @ basis.T
+    return basis @ (inverse @ inside.T), 0.5 * (covariance + covariance.T)
+
+
 @dataclass(frozen=True, eq=False)
 class NoisyTable:
     """What is known of the counts in a table.
@@ -96,15 +127,21 @@ class NoisyTable:
         Of the noise in ``counts``; 0 without noise.
     total : float or None
         The public number of units, None where it is not public.
+    strategy : ndarray of shape (n_answers, n_cells)
+    answers : ndarray of shape (n_answers,)
+        What was released: ``strategy @ x`` with noise of one standard deviation.
     """
 
     counts: Array
     covariance: Array
     total: float | None
-
+    strategy: Array
+    answers: Array
 
     @classmethod
-    def solved(cls, strategy: Array, answers: Array, noise_std: float, total: float | None) -> "NoisyTable":
+    def solved(
+        cls, strategy: Array, answers: Array, noise_std: float, total: float | None
+    ) -> "NoisyTable":
         """Estimate the counts by least squares from ``answers = strategy @ counts + noise``.
 
         Parameters
@@ -117,16 +154,10 @@ class NoisyTable:
         total : float or None
             Public number that all counts add up to.
         """
-        k = strategy.shape[1]
-        basis, start = np.eye(k), np.zeros(k)
-        if total is not None:
-            basis = np.linalg.qr(np.column_stack((np.ones(k), np.eye(k)[:, 1:])))[0][:, 1:]
-            start = np.full(k, total / k)
-        inside = strategy @ basis
-        inverse = np.linalg.inv(inside.T @ inside)
-        counts = start + basis @ (inverse @ (inside.T @ (answers - strategy @ start)))
-        covariance = noise_std**2 * (basis @ inverse @ basis.T)
-        return cls(counts, 0.5 * (covariance + covariance.T), total)
+        solver, covariance = least_squares(strategy, known=total is not None)
+        start = np.full(strategy.shape[1], 0.0 if total is None else total / strategy.shape[1])
+        counts = start + solver @ (answers - strategy @ start)
+        return cls(counts, noise_std**2 * covariance, total, strategy, answers)
 
     @cached_property
     def possible(self) -> Array:
@@ -136,9 +167,10 @@ class NoisyTable:
         """
         if self.counts.min() >= 0.0:
             return self.counts
-        total = self.counts.sum() if self.total is None else self.total
+        total = float(self.counts.sum()) if self.total is None else self.total
         if not total > 0.0:
             return np.zeros_like(self.counts)
+<<<<<<< HEAD
         scale = float(np.sqrt(np.diag(self.covariance).max()))
         if scale == 0.0:  # without privacy counts are exact but for the rounding of the solution
             return np.maximum(self.counts, 0.0)
@@ -151,11 +183,23 @@ class NoisyTable:
         right = np.append(metric @ (self.counts / scale), heavy * total / scale)
         found = nnls(left, right, maxiter=50 * k)[0]
         return np.asarray(found * (total / found.sum())) if found.sum() > 0 else np.full(k, total / k)
+=======
+        # A row that weighs more than all others holds the sum of the counts.
+        heavy = 1e3 * float(np.abs(self.strategy).max())
+        left = np.vstack((self.strategy, np.full((1, len(self.counts)), heavy)))
+        found = nnls(left, np.append(self.answers, heavy * total), maxiter=50 * len(self.counts))[0]
+        return np.asarray(found * (total / found.sum()))
+
+    def noise(self, questions: Array) -> Array:
+        """Return the covariance of the noise times these columns."""
+        return np.asarray(self.covariance @ questions)
+>>>>>>> issue32
 
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""
         return all(
-            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.covariance @ q))) for q in questions
+            q @ self.counts > CLEAR * math.sqrt(max(0.0, float(q @ self.noise(q))))
+            for q in questions
         )
 
     def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Found:
@@ -167,9 +211,9 @@ class NoisyTable:
         low, high : float
             Its range.
         """
-        x, s, table = self.counts, self.covariance, self.possible
+        x, table = self.counts, self.possible
         h = float(over @ x), float(under @ x)
-        cross = s @ np.column_stack((over, under))
+        cross = self.noise(np.column_stack((over, under)))
         noise = float(over @ cross[:, 0]), float(over @ cross[:, 1]), float(under @ cross[:, 1])
         spread = (
             float(table @ over**2), float(table @ (over * under)), float(table @ under**2),
@@ -198,9 +242,10 @@ class NoisyTable:
         Notes
         -----
         With z = x + e, the quadratic form z^T M z has mean x^T M x + tr(M S) and variance
-        4 x^T M S M x + 2 tr(M S M S). The first term of the variance is estimated without bias by 4 z^T M S M z - 4
-        tr(M S M S). So an unbiased estimate of the whole is 4 z^T M S M z - 2 tr(M S M S). It may be too small, or
-        negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with either of the two.
+        4 x^T M S M x + 2 tr(M S M S). The first term of the variance is estimated without bias by 4 z^T M S M z
+        - 4 tr(M S M S). So an unbiased estimate of the whole is 4 z^T M S M z - 2 tr(M S M S). It may be too
+        small, or negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with
+        either of the two.
         """
         x, s, table = self.counts, self.covariance, self.possible
         b = len(x) // 2
@@ -223,7 +268,12 @@ class NoisyTable:
             for i, j in ((0, 0), (0, 1), (1, 1))
         )
         within, beyond = (
-            _hull(*(_inverted(h, tuple(a + c for a, c in zip(noise, more)), 0.0, 1.0) for noise in (estimated, floor)))
+            _hull(
+                *(
+                    _inverted(h, tuple(a + c for a, c in zip(noise, more)), 0.0, 1.0)
+                    for noise in (estimated, floor)
+                )
+            )
             for more in ((0.0, 0.0, 0.0), spread)
         )
         one = np.repeat((1.0, 0.0), b)
@@ -248,13 +298,77 @@ class NoisyTable:
         """
         if not self.clear(*needed):
             return Found(value, (0.0, 1.0), (0.0, 1.0))
-        noise = float(gradient @ self.covariance @ gradient)
+        noise = max(0.0, float(gradient @ self.noise(gradient)))
         spread = float(self.possible @ gradient**2)
         within, beyond = (
             (_held(value - half, 0.0, 1.0), _held(value + half, 0.0, 1.0))
             for half in (QUANTILE * math.sqrt(noise), QUANTILE * math.sqrt(noise + spread))
         )
         return Found(value, within, beyond)
+
+    def calibration(self, centers: Array) -> Array:
+        """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (n_cells / 2,)
+            A score in the place of all scores of a bin.
+
+        Returns
+        -------
+        ndarray of shape (n_merged, 4)
+            Mean score, share of yes, and the interval of the share for the population.
+        """
+        b, counts = len(centers), self.possible
+        both = counts[:b] + counts[b:]
+        part = (np.cumsum(both) - 0.5 * both) / max(float(both.sum()), 1e-300) * CALIBRATION_BINS
+        part = np.minimum(part, CALIBRATION_BINS - 1).astype(np.int64)
+        rows = []
+        for k in np.unique(part):
+            inside = (part == k).astype(np.float64)
+            if inside @ both > 0.0:
+                found = self.ratio(np.concatenate((inside, np.zeros(b))), np.tile(inside, 2))
+                mean = float((inside * both) @ centers / (inside @ both))
+                rows.append((mean, found.value, *found.interval))
+        return np.array(rows).reshape(-1, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyCounts(NoisyTable):
+    """Counts that were released as they are, with noise of one standard deviation in each.
+
+    The covariance is ``noise_std^2`` times the unit matrix, or times the projection on vectors that sum to 0 where
+    the total is known; it is not stored.
+
+    Attributes
+    ----------
+    noise_std : float
+    """
+
+    noise_std: float
+
+    @classmethod
+    def of(cls, answers: Array, noise_std: float, total: float | None) -> "NoisyCounts":
+        """Take released counts; a known total corrects them."""
+        counts = answers if total is None else answers + (total - answers.sum()) / len(answers)
+        nothing = np.empty((0, 0))
+        return cls(counts, nothing, total, nothing, answers, noise_std)
+
+    def noise(self, questions: Array) -> Array:
+        held = questions if self.total is None else questions - questions.mean(axis=0)
+        return np.asarray(self.noise_std**2 * held)
+
+    @cached_property
+    def possible(self) -> Array:
+        """The nearest counts that are not negative and add up to the total: the projection on a simplex."""
+        total = float(self.counts.sum()) if self.total is None else self.total
+        if self.counts.min() >= 0.0:
+            return self.counts
+        if not total > 0.0:
+            return np.zeros_like(self.counts)
+        ordered = np.sort(self.counts)[::-1]
+        less = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+        return np.maximum(self.counts - less[np.flatnonzero(ordered > less)[-1]], 0.0)
 
 
 def _inverted(h: tuple[float, ...], v: tuple[float, ...], low: float, high: float) -> Interval:

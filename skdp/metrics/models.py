@@ -2,12 +2,14 @@
 
 Privacy
 -------
-A record's cell must be a function of this record and of public numbers. A model scores a row by itself, but its last
-bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows of a block
-in another way. Where the number of rows is public, every other row keeps its place in a call on all rows when a
-record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear models
-compute each row alone. Any other model gets 64 rows at a time, on one thread of BLAS, if 64 generated rows show that
-places do not matter (`skdp.privacy.check_places`), and otherwise one row at a time.
+A record's cell must be a function of this record and of public numbers. A model scores a row by itself, but its
+last bits may depend on the row's place in a block and on the block's size: products of BLAS treat the last rows
+of a block in another way. Where the number of rows is public, every other row keeps its place in a call on all
+rows when a record changes. Where it is private (groups, or a given ``n_public``), rows move. skdp's linear
+models compute each row alone. Any other model gets exactly 64 rows at a time, on one thread of BLAS (the last
+block repeats its last row), if 64 generated rows show that places among 64 do not matter
+(`skdp.privacy.check_places`). Otherwise it gets one row at a time. For tables that cannot be generated, such as
+data frames of text, it is an assumption.
 """
 
 from typing import Any, cast
@@ -54,7 +56,8 @@ def classes_of(model: Any) -> NDArray[Any]:
     classes = getattr(model, "classes_", None)
     if classes is None or np.ndim(classes) != 1 or len(classes) < 2:
         raise ValueError(
-            f"{type(model).__name__} has no classes_ of at least two labels: labels come from the model, never from y"
+            f"{type(model).__name__} has no classes_ of at least two labels: labels come from the model, "
+            f"never from y"
         )
     return np.asarray(classes)
 
@@ -65,7 +68,8 @@ def score_method(model: Any) -> str:
         if hasattr(model, method):
             return method
     raise TypeError(
-        f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to evaluate; "
+        f"{type(model).__name__} has neither predict_proba nor decision_function, so it has no scores to "
+        f"evaluate; "
         "for labels alone use skdp.metrics.accuracy_score"
     )
 
@@ -109,23 +113,27 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
     from skdp.kernels import on_host, one_blas_thread
 
     n = _num_samples(X)
-    size = n if fixed or _rows_alone(model) else _at_once(model, method, X)
+    size = None if fixed else _at_once(model, method, X)
     found = np.empty((n, n_outputs))
-    if size < n and isinstance(X, list | tuple):
+    if size is not None and isinstance(X, list | tuple):
         X = np.asarray(X)
     ask = getattr(model, method)
+    step = n if size is None else size
     with one_blas_thread(), np.errstate(all="ignore"):
-        for first in range(0, n, max(size, 1)):
-            part = slice(first, min(first + size, n))
+        for first in range(0, n, step):
+            part = slice(first, first + step)
+            places = np.minimum(np.arange(first, part.stop), n - 1)
             try:
-                answers = on_host(ask(X if size >= n else _safe_indexing(X, part)))
+                answers = on_host(ask(X if size is None else _safe_indexing(X, places)))
             except Exception as error:
                 raise ValueError(
                     f"{type(model).__name__}.{method} raised {type(error).__name__} on these rows. The message is "
-                    "withheld, because it may quote a cell: pass rows that the model accepts, of the columns that it "
+                    "withheld, because it may quote a cell: pass rows that the model accepts, of the columns "
+                    "that it "
                     "was fitted to and without missing values if it takes none"
                 ) from None
-            found[part] = np.asarray(answers, dtype=np.float64).reshape(-1, n_outputs)
+            numbers = np.asarray(answers, dtype=np.float64).reshape(-1, n_outputs)
+            found[part] = numbers[: n - first]
     return found
 
 
@@ -138,21 +146,25 @@ def _rows_alone(model: Any) -> bool:
     return isinstance(model, TableModel) and type(model).__module__.startswith("skdp.linear_model")
 
 
-def _at_once(model: Any, method: str, X: Any) -> int:
-    """How many rows a call may get: 64 where generated rows show, or cannot show, whether places matter."""
-    from skdp.privacy import check_places
-    from skdp.privacy.pieces import Vectors
+def _at_once(model: Any, method: str, X: Any) -> int | None:
+    """How many rows a call gets: None for all, 64 where generated rows show, or cannot show, that places do "
+    "not matter."""
+    from skdp.privacy import Vectors, check_places
 
+    if _rows_alone(model):
+        # A single row lies in C and in Fortran order at once, and the kernels of the two add in different orders.
+        return None if _num_samples(X) > 1 else 2
     sparse, table = hasattr(X, "indptr"), hasattr(X, "dtype") and np.ndim(X) == 2
     if is_cupy(X) or not (sparse or table) or X.dtype.kind not in "fiu":
         return AT_ONCE
     ask = getattr(model, method)
 
     def function(rows: Array, y: Array | None) -> list[Any]:
-        # scikit-learn refuses such cells, and a row that is refused reaches no other row.
-        cells = np.where(np.abs(rows) < LARGEST, rows, 0.0).astype(rows.dtype)
+        cells = np.zeros((AT_ONCE, rows.shape[1]), dtype=rows.dtype)
+        # scikit-learn refuses other cells, and a row that is refused reaches no other row.
+        cells[: len(rows)] = np.where(np.abs(rows) < LARGEST, rows, 0.0)
         answers = np.asarray(ask(sp.csr_matrix(cells) if sparse else cells), dtype=np.float64)
-        return [Vectors(answers.reshape(len(cells), -1).copy())]
+        return [Vectors(answers.reshape(AT_ONCE, -1)[: len(rows)].copy())]
 
     try:
         check_places(function, int(X.shape[1]))
@@ -177,7 +189,8 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
         labels.dtype.kind in texts and classes.dtype.kind in numbers
     ):
         raise ValueError(
-            f"y holds {labels.dtype} and the model's classes are {classes.dtype}: no label would be known. Give y the "
+            f"y holds {labels.dtype} and the model's classes are {classes.dtype}: no label would be known. "
+            f"Give y the "
             "type of model.classes_"
         )
     if labels.dtype.kind in numbers and classes.dtype.kind in numbers:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["ClassPlots"]
+__all__ = ["ClassPlots", "ManyClassPlots"]
 
 
 def _pyplot() -> Any:
@@ -23,8 +23,6 @@ class ClassPlots:
     """The plots of a model of two classes."""
 
     if TYPE_CHECKING:
-        _curves: dict[str, Any]
-        _calibration: Any
         fpr: Any
         tpr: Any
         precision: Any
@@ -32,6 +30,10 @@ class ClassPlots:
         classes_: Any
         _model: str
 
+        @property
+        def _curves(self) -> Any: ...
+        @property
+        def _calibration(self) -> Any: ...
         def __getitem__(self, name: str) -> Any: ...
 
     def plot_roc(self, *, ax: "Axes | None" = None) -> Any:
@@ -68,13 +70,16 @@ class ClassPlots:
         from sklearn.metrics import PrecisionRecallDisplay
 
         _pyplot()
-        recall = self.tpr
+        band = self._curves["precision"]
+        # Where hardly anybody is predicted to be of the second class, noise is all that there is to draw.
+        known = band[:, 2] - band[:, 1] < 1.0
+        recall, band = self.tpr[known], band[known]
         display = PrecisionRecallDisplay(
-            precision=self.precision[::-1], recall=recall[::-1],
+            precision=self.precision[known][::-1], recall=recall[::-1],
             average_precision=self["average_precision"].value,
         )  # fmt: skip
         display.plot(ax=ax, name=self._model)
-        _band(display.ax_, recall, self._curves["precision"])
+        _band(display.ax_, recall, band)
         display.ax_.set_ylim(-0.02, 1.02)
         return display
 
@@ -97,7 +102,12 @@ class ClassPlots:
         display = CalibrationDisplay(rows[:, 1], rows[:, 0], rows[:, 0])
         display.plot(ax=ax, name=self._model)
         display.ax_.errorbar(
-            rows[:, 0], rows[:, 1], np.abs(rows[:, 2:].T - rows[:, 1]), fmt="none", color="C0", alpha=0.5
+            rows[:, 0],
+            rows[:, 1],
+            np.abs(rows[:, 2:].T - rows[:, 1]),
+            fmt="none",
+            color="C0",
+            alpha=0.5,
         )
         return display
 
@@ -119,6 +129,20 @@ class ClassPlots:
         return display.plot(ax=ax, values_format=".0f", cmap="Blues")
 
 
+class ManyClassPlots:
+    """The plots of a model of three or more classes."""
+
+    if TYPE_CHECKING:
+        confusion_matrix: Any
+        classes_: Any
+        _model: str
+
+    plot_calibration = ClassPlots.plot_calibration
+    plot_confusion = ClassPlots.plot_confusion
+
+
 def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:
-    ax.fill_between(at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval")
+    ax.fill_between(
+        at, curve[:, 1], curve[:, 2], color="C0", alpha=0.15, linewidth=0, label="95 % interval"
+    )
     ax.legend()

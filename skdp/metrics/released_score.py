@@ -8,7 +8,7 @@ from skdp.statistics.released import Released
 __all__ = ["ReleasedScore"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReleasedScore(Released):
     """A released score of a model.
 
@@ -31,6 +31,18 @@ class ReleasedScore(Released):
         0.95.
     """
 
+    value: float
+    noise_std: float
     noise_interval: tuple[float, float] | None = None
     interval: tuple[float, float] | None = None
     confidence_level: float = CONFIDENCE
+
+    def __repr__(self) -> str:
+        ends = (
+            "None" if pair is None else f"({pair[0]:.6g}, {pair[1]:.6g})"
+            for pair in (self.noise_interval, self.interval)
+        )
+        return (
+            f"ReleasedScore(value={self.value:.6g}, noise_std={self.noise_std:.3g}, "
+            "noise_interval={}, interval={})".format(*ends)
+        )

@@ -5,8 +5,8 @@ question q^T x is then answered by least squares, with variance ``s^2 q^T (A^T A
 sensitivity of A x. `optimal` minimises the sum of these variances over a workload (the matrix mechanism of Li,
 Miklau, Hay, McGregor & Rastogi 2015; for Gaussian noise the problem is convex, Yuan, Yang, Zhang & Hao 2016).
 
-**Privacy.** `skdp.privacy.statistics.cell_sums` has the proof. The sensitivity is computed there, from the integers
-that are released, and not from the optimum that they were rounded from.
+**Privacy.** `skdp.privacy.statistics.cell_sums` has the proof. The sensitivity is computed there, from the
+integers that are released, and not from the optimum that they were rounded from.
 """
 
 import functools
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from skdp.metrics import workloads
 
-__all__ = ["GRID", "KINDS", "optimal", "rounded", "strategy"]
+__all__ = ["GRID", "KINDS", "optimal", "rounded", "scaled", "strategy"]
 
 Array = NDArray[np.float64]
 
-GRID = 2.0**-12  # of the entries of a released strategy; a choice: a coarser one costs accuracy, a finer one a file
+# Of the entries of a released strategy; a choice: a coarser grid costs accuracy, a finer one a larger file.
+GRID = 2.0**-12
 TOTAL = 0.5  # weight of the number of units, where it is not public; as that of the other counts
 ROUNDS = 150  # of the fixed point: the objective is then within 1 % of the least; a choice
 KINDS = {
@@ -37,11 +38,11 @@ FILE = "strategies.npz"
 def optimal(workload: Array, *, replaced: bool, rounds: int = ROUNDS) -> tuple[Array, float]:
     """Return the symmetric strategy of sensitivity 1 with the least weighted variance, and its duality gap.
 
-    Minimises tr(V X^-1) over X = A^T A, where all pairs of cells have (e_i - e_j)^T X (e_i - e_j) <= 1 for replaced
-    records, on the complement of the vector of ones (the total is public), or X_ii <= 1 for records that come or go.
-    For multipliers v, with L the Laplacian of the graph of weights v (or the diagonal matrix of v), the best X is
-    ``L^-1/2 (L^1/2 V L^1/2)^1/2 L^-1/2`` up to its scale. Multiplying v by the constraints' values is the fixed
-    point of the dual; the gap is tr(V X^-1) max(D) over the dual's value, less 1.
+    Minimises tr(V X^-1) over X = A^T A, where all pairs of cells have (e_i - e_j)^T X (e_i - e_j) <= 1 for
+    replaced records, on the complement of the vector of ones (the total is public), or X_ii <= 1 for records
+    that come or go. For multipliers v, with L the Laplacian of the graph of weights v (or the diagonal matrix of
+    v), the best X is ``L^-1/2 (L^1/2 V L^1/2)^1/2 L^-1/2`` up to its scale. Multiplying v by the constraints'
+    values is the fixed point of the dual; the gap is tr(V X^-1) max(D) over the dual's value, less 1.
 
     Parameters
     ----------
@@ -94,6 +95,11 @@ def rounded(matrix: Array) -> NDArray[np.int64]:
     return np.rint(matrix / GRID).astype(np.int64)
 
 
+def scaled(integers: NDArray[np.int64]) -> Array:
+    """Return the strategy that integers in units of ``GRID`` stand for."""
+    return np.asarray(integers * GRID, dtype=np.float64)
+
+
 @functools.lru_cache(maxsize=16)
 def strategy(kind: str, n_bins: int, adjacency: str) -> NDArray[np.int64]:
     """Return the strategy for a kind of table: from the package's file, or computed where it is not in it.
@@ -123,6 +129,6 @@ def strategy(kind: str, n_bins: int, adjacency: str) -> NDArray[np.int64]:
 
 
 def _file() -> dict[str, NDArray[np.int16]]:
-    with importlib.resources.files("skdp.metrics").joinpath(FILE).open("rb") as opened:
-        with np.load(opened) as arrays:
-            return {name: arrays[name] for name in arrays.files}
+    found = importlib.resources.files("skdp.metrics").joinpath(FILE)
+    with found.open("rb") as opened, np.load(opened) as arrays:
+        return {name: arrays[name] for name in arrays.files}

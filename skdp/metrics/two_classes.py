@@ -21,8 +21,6 @@ __all__ = ["ClassificationEvaluation", "ScoreGrid", "check_costs"]
 
 Array = NDArray[np.float64]
 
-CALIBRATION_BINS = 10  # of the calibration curve: score bins are merged to about so many of equal counts; a choice
-
 
 @dataclass(frozen=True, eq=False)
 class ScoreGrid:
@@ -120,7 +118,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         self.threshold = grid.edge(first)
 
     @cached_property
-    def _scores(self) -> dict[str, ReleasedScore]:  # type: ignore[override]
+    def _scores(self) -> dict[str, ReleasedScore]:
         found = {name: score() for name, score in self._ways().items()}
         hidden = THRESHOLD_SCORES if self._first in self._chosen else frozenset()
         return {name: self._score(score, name in hidden) for name, score in found.items()}
@@ -214,17 +212,42 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         Returns
         -------
         float
-            An edge of the public grid; give it to `at`.
+            An edge of the public grid; give it to `at`. Of the thresholds whose cost is within one standard
+            deviation of the noise of the least, it is the one nearest to ``fp / (fp + fn)``, which is right for
+            calibrated probabilities, or to the threshold in use for a ``decision_function``.
         """
+<<<<<<< HEAD
         given = check_costs(costs)
         b = self._grid.n_bins
         best = min(range(b + 1), key=lambda first: self._cost(first, given))
         self._chosen.add(best)
         return self._grid.edge(best)
+=======
+        given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
+        if set(given) != {"fp", "fn"} or not all(
+            isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
+            for c in given.values()
+        ):
+            raise ValueError(
+                f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
+            )
+        first = self._cheapest(given)
+        self._chosen.add(first)
+        return self._grid.edge(first)
+>>>>>>> issue32
 
-    def _cost(self, first: int, costs: dict[str, float]) -> float:
-        _, fp, fn, _ = _cells(self._grid.n_bins, first)
-        return float((costs["fp"] * fp + costs["fn"] * fn) @ self._noisy.possible)
+    def _cheapest(self, costs: dict[str, float]) -> int:
+        firsts = np.arange(self._grid.n_bins + 1)
+        cells = [_cells(self._grid.n_bins, first) for first in firsts]
+        questions = np.array([costs["fp"] * fp + costs["fn"] * fn for _, fp, fn, _ in cells])
+        found = questions @ self._noisy.possible
+        more = questions - questions[found.argmin()]
+        noise = np.einsum("ij,ji->i", more, self._noisy.noise(more.T))
+        alike = more @ self._noisy.possible <= np.sqrt(np.maximum(noise, 0.0))
+        both = costs["fp"] + costs["fn"]
+        usual = costs["fp"] / both if self._grid.probability and both > 0.0 else self.threshold
+        away = np.abs(firsts - self._grid.nearest(usual))
+        return int(np.where(alike, away, math.inf).argmin())
 
     # ---------------------------------------------------------------- table and curves
 
@@ -254,7 +277,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     @cached_property
     def _curves(self) -> dict[str, Array]:
-        """False and true positive rate and precision at all thresholds, with their noise intervals: (n, 3)."""
+        """False and true positive rate and precision at all thresholds, with their intervals: (n, 3)."""
         b = self._grid.n_bins
         one = np.repeat((1.0, 0.0), b)
         found: dict[str, list[tuple[float, float, float]]] = {"fpr": [], "tpr": [], "precision": []}
@@ -278,7 +301,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
     def tpr(self) -> Array:
         return _rising(self._curves["tpr"][:, 0])
 
-    @property
+    @cached_property
     def recall(self) -> Array:
         return self.tpr
 
@@ -294,21 +317,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
                 "a calibration curve needs probabilities: the model has no predict_proba, or bins are edges of "
                 "decision values"
             )
-        b, counts = self._grid.n_bins, self._noisy.possible
-        both = counts[:b] + counts[b:]
-        part = np.minimum(
-            (np.cumsum(both) - 0.5 * both) / max(both.sum(), 1e-300) * CALIBRATION_BINS, CALIBRATION_BINS - 1
-        ).astype(np.int64)
-        rows = []
-        for k in np.unique(part):
-            inside = (part == k).astype(np.float64)
-            if not inside @ both > 0.0:
-                continue
-            upper = np.concatenate((inside, np.zeros(b)))
-            found = self._noisy.ratio(upper, np.tile(inside, 2))
-            mean = float((inside * both) @ self._grid.centers / (inside @ both))
-            rows.append((mean, found.value, *found.interval))
-        return np.array(rows)
+        return self._noisy.calibration(self._grid.centers)
 
     @property
     def prob_pred(self) -> Array:
@@ -320,12 +329,15 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     @cached_property
     def confusion_matrix(self) -> Array:
-        tp, fp, fn, tn = (float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first))
+        tp, fp, fn, tn = (
+            float(cells @ self._noisy.counts) for cells in _cells(self._grid.n_bins, self._first)
+        )
         return np.array([[tn, fp], [fn, tp]])
 
     def _about(self) -> str:
         return (
-            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score bins, "
+            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score "
+            f"bins, "
             f"{self._units}, threshold {self.threshold:g}, {claim_text(self.privacy_)}. "
             '"noise interval": of these records; "interval": of the population'
         )

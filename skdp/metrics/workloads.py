@@ -11,7 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["CLIP", "REACH", "bin_centers", "confidence_workload", "logit_edges", "losses_of_bins", "probability_workload", "score_law", "table_workload"]
+__all__ = [
+    "CLIP",
+    "REACH",
+    "bin_centers",
+    "confidence_workload",
+    "logit_edges",
+    "losses_of_bins",
+    "probability_workload",
+    "score_law",
+    "table_workload",
+]
 
 Array = NDArray[np.float64]
 
@@ -82,7 +92,9 @@ def table_workload(n_bins: int) -> Array:
     accuracy = np.concatenate((right, 1.0 - right))
     averages = [accuracy, *losses_of_bins(bin_centers(edges))]
     total = AVERAGES * _outer(averages)
-    gradients = [_area_gradient(edges, share, d) for share in SHARES_OF_POSITIVES for d in SEPARATIONS]
+    gradients = [
+        _area_gradient(edges, share, d) for share in SHARES_OF_POSITIVES for d in SEPARATIONS
+    ]
     total += AREAS / len(gradients) * _outer(gradients)
     first, zeros = np.repeat((1.0, 0.0), n_bins), np.zeros(n_bins)
     counts = [first, np.concatenate((right, zeros)), np.concatenate((zeros, right))]
@@ -91,11 +103,14 @@ def table_workload(n_bins: int) -> Array:
 
 
 def confidence_workload(n_bins: int) -> Array:
-    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means and all prefixes."""
+    """Return V of a table (bin of the confidence) x (right or wrong): accuracy, Brier-like means and all "
+    "prefixes."""
     confidence = np.linspace(0.0, 1.0, n_bins)
     right = np.repeat((1.0, 0.0), n_bins)
     questions = [right, np.tile(confidence, 2), np.concatenate((confidence, np.zeros(n_bins)))]
-    return AVERAGES * _outer(questions) + PREFIXES / (2 * n_bins) * np.kron(np.eye(2), _prefixes(n_bins))
+    return AVERAGES * _outer(questions) + PREFIXES / (2 * n_bins) * np.kron(
+        np.eye(2), _prefixes(n_bins)
+    )
 
 
 def probability_workload(n_bins: int) -> Array:
@@ -106,7 +121,8 @@ def probability_workload(n_bins: int) -> Array:
 
 
 def bin_centers(edges: Array) -> Array:
-    """Return the probability in the middle of each bin on the logit scale; outer bins are as wide as their neighbours.
+    """Return the probability in the middle of each bin on the logit scale; outer bins are as wide as their
+    neighbours.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Splits of a table, and what is chosen or judged with them, for one charge."""
+"""Splits of a table whose parts cost only the dearest one, and what is judged and chosen with them for one charge."""
 
 from skdp._lazy import lazy_exports
 
@@ -9,5 +9,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "DPTunedThresholdClassifier": "skdp.model_selection.threshold",
         "compare": "skdp.model_selection.comparison",
         "cross_validate": "skdp.model_selection.cross_validation",
+        "train_test_split": "skdp.model_selection.split",
     },
 )

@@ -21,6 +21,7 @@ from skdp.privacy.statistics.cell_sums import cell_sums
 from skdp.privacy.statistics.class_counts import class_counts
 from skdp.privacy.statistics.clipped_sum import clipped_sum
 from skdp.privacy.statistics.column_counts import column_counts
+from skdp.privacy.statistics.column_moments import column_moments
 from skdp.privacy.statistics.column_sums import column_sums
 from skdp.privacy.statistics.gradient_sum import gradient_sum
 from skdp.privacy.statistics.histogram import histogram
@@ -223,6 +224,7 @@ class PrivateRecords:
     gradient_sup_norm_count = Delegated(gradient_sup_norm_count, "_rows")
     target_count = Delegated(target_count, "_rows")
     column_counts = Delegated(column_counts, "_rows")
+    column_moments = Delegated(column_moments, "_rows")
     column_sums = Delegated(column_sums, "_rows")
     histogram = Delegated(histogram, "_rows")
     second_moment = Delegated(second_moment, "_rows")

@@ -16,10 +16,12 @@ class Released:
     Attributes
     ----------
     value : float or ndarray
-        A number for a column, an array with one entry (of a histogram: one row) for each column of a table.
+        A number for a column, an array with one entry (of a histogram: one row) for each column of a table. Of
+        several quantiles of a table it has shape (n_quantiles, n_features).
     noise_std : float or ndarray
-        Standard deviation of the noise in each entry of ``value``, a public number. Of a quantile it is that of
-        a count, as a share of the records: the level is off by about so much.
+        Standard deviation of the noise in each entry of ``value``. It is made of public and released numbers. Of a
+        quantile it is that of a count, as a share of the records: the level is off by about so much. Of several
+        quantiles it has one entry a level.
     privacy_ : PrivacyReport
         What the statistic cost.
     bounds : tuple of (float, float) or of two ndarrays, or None
@@ -27,6 +29,11 @@ class Released:
         are not clipped.
     bin_edges : ndarray or None
         Of a histogram.
+    count : float or ndarray or None
+        With ``skipna=True``: the released number of values that are not missing, of each column; a group counts
+        by the share of its rows. The others are missing.
+    count_noise_std : float or ndarray or None
+        Standard deviation of the noise in ``count``.
     """
 
     value: float | np.ndarray
@@ -34,3 +41,5 @@ class Released:
     privacy_: PrivacyReport = field(repr=False)
     bounds: tuple[float, float] | tuple[np.ndarray, np.ndarray] | None = None
     bin_edges: np.ndarray | None = None
+    count: float | np.ndarray | None = None
+    count_noise_std: float | np.ndarray | None = None

@@ -184,6 +184,12 @@ def test_each_outer_call_is_warned_of():
 def test_a_search_by_its_properties(reports):
     (first, second) = leaks(lambda: Searching(classifier()).fit(X, Y))
     assert str(first.message).startswith("Searching, a search, chooses hyper-parameters")
+    for tool in (
+        "model_selection.DPRandomizedSearch",
+        "model_selection.train_test_split",
+        "metrics.evaluate",
+    ):
+        assert f"skdp.{tool}" in str(first.message)
     assert str(second.message).startswith("StratifiedKFold, the default")
     assert any("no epsilon covers the choice" in line for line in reports[0].assumptions)
 

@@ -104,7 +104,7 @@ def test_labels_move_others(name):
     (line,) = named(LABELS[name])
     assert line.startswith(name)
     assert "reads labels" in line
-    assert "KFold or ShuffleSplit" in line
+    assert "use KFold or ShuffleSplit, or skdp.model_selection.cross_validate, which pays" in line
 
 
 def test_sizes_of_groups_move_others():
@@ -114,7 +114,9 @@ def test_sizes_of_groups_move_others():
     assert one != two
     (line,) = named(GroupKFold(3), unit="group")
     assert line.startswith("GroupKFold reads sizes of groups")
-    assert "GroupShuffleSplit(random_state=None)" in line
+    assert (
+        "use GroupShuffleSplit(random_state=None), or skdp.model_selection.cross_validate" in line
+    )
 
 
 def test_groups_whose_labels_stay():
@@ -130,7 +132,10 @@ def test_a_seed_numbers_the_sorted_labels_of_groups():
     one, two = members(splitter, True, (Y, GROUPS), (Y, renamed))
     others = [[sorted(set(fold) - {0, 99}) for fold in world] for world in (one, two)]
     assert others[0] != others[1]
-    assert "random_state=None" in named(splitter, unit="group")[0]
+    assert (
+        "use random_state=None, or skdp.model_selection.train_test_split(groups=)"
+        in (named(splitter, unit="group")[0])
+    )
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -144,6 +149,7 @@ def test_positions_shift_where_a_group_has_fewer_rows(name):
 def test_under_add_remove_none_is_safe(cv, unit):
     (line,) = named(cv, unit=unit, adjacency="add-remove")
     assert "adjacency='replace-one' or 'zero-out'" in line
+    assert "skdp.model_selection.train_test_split(adjacency='add-remove')" in line
 
 
 def test_numbers_lists_and_splitters_of_ones_own():

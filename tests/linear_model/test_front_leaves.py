@@ -78,7 +78,12 @@ def differing(found):
     return {name for other in found[1:] for name, a, b in zip(parts, found[0], other) if a != b}
 
 
-SETTINGS = [{}, {"fit_intercept": False}, {"feature_bounds": ([-3.0, -np.inf, 0.0], 3.0)}]
+SETTINGS = [
+    {},
+    {"fit_intercept": False},
+    {"feature_bounds": ([-3.0, -np.inf, 0.0], 3.0)},
+    {"C": "auto"},
+]
 
 
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))

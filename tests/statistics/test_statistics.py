@@ -16,8 +16,8 @@ from skdp.exceptions import (
     UtilityWarning,
 )
 from skdp.privacy import PrivacyReport, accounting
-from skdp.statistics import Released, count, histogram, mean, quantile
-from skdp.statistics.fits import Count, Histogram, Mean, Quantile
+from skdp.statistics import Released, count, histogram, mean, quantile, std, var
+from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -29,6 +29,10 @@ FUNCTIONS = {
     "mean, searched": mean,
     "quantile": functools.partial(quantile, bounds=BOUNDS),
     "quantile, searched": functools.partial(quantile, q=0.8),
+    "mean, searched, of what is there": functools.partial(mean, skipna=True),
+    "quantile, several": functools.partial(quantile, q=[0.7, 0.2], bounds=BOUNDS),
+    "var": functools.partial(var, bounds=BOUNDS),
+    "std, searched": std,
     "count": functools.partial(count, bounds=(1, math.inf)),
     "histogram": functools.partial(histogram, bins=[0, 1, 10, 100]),
     "histogram, searched": functools.partial(histogram, bins=5),
@@ -163,7 +167,13 @@ def test_one_group_counts_as_one(name):
     assert np.allclose(many, few, rtol=1e-6)
 
 
-@pytest.mark.parametrize("fit", [Mean(), Quantile(q=0.3), Count(bounds=(0, 1)), Histogram(bins=4)])
+@pytest.mark.parametrize(
+    "fit",
+    [
+        Mean(), Quantile(q=0.3), Count(bounds=(0, 1)), Histogram(bins=4), Std(bounds=(0, 100)),
+        Mean(skipna=True), Quantile(q=[0.2, 0.8], skipna=True), Histogram(bins=4, skipna=True),
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out", "add-remove"])
 @pytest.mark.parametrize("unit", ["record", "group"])
 def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
@@ -181,7 +191,7 @@ def test_a_neighbour_takes_the_same_path_within_the_sensitivities(
     others = X[:90]
     codes = np.repeat(np.arange(30), 3)
     largest = 0.0
-    for value in (0.0, 1e-300, 0.7, -1e200, 1e200):
+    for value in (0.0, 1e-300, 0.7, -1e200, 1e200, *([math.nan] if fit.skipna else [])):
         for size in (1, 5, 700) if unit == "group" else (1,):
             own = np.full((size, 3), value)
             more = np.vstack([others, own])
@@ -239,7 +249,12 @@ def test_an_accountant_is_charged_once_a_statistic(name):
         (lambda **p: quantile(X, 0.0, **p), "q must be"),
         (lambda **p: quantile(X, 1.0, **p), "q must be"),
         (lambda **p: quantile(X, math.nan, **p), "q must be"),
-        (lambda **p: quantile(X, [0.5], **p), "q must be"),
+        (lambda **p: quantile(X, [0.5, 1.0], **p), "q must be"),
+        (lambda **p: quantile(X, [], **p), "q must be"),
+        (lambda **p: quantile(X, [[0.5]], **p), "q must be"),
+        (lambda **p: quantile(X, ["a"], **p), "q must be"),
+        (lambda **p: mean(X, skipna=1, **p), "skipna must be"),
+        (lambda **p: mean(np.r_[X[:, 0], math.inf], skipna=True, **p), "infinity"),
         (lambda **p: histogram(X, 0, **p), "bins must be"),
         (lambda **p: histogram(X, "auto", **p), "bins must be"),
         (lambda **p: histogram(X, [1, 0], **p), "bins must be"),
@@ -320,3 +335,145 @@ def test_two_statistics_of_one_seed_do_not_share_noise():
             for s in range(60)
         ]
     assert abs(np.corrcoef(np.transpose(noise))[0, 1]) < 0.65
+
+
+# ------------------------------------------------------------------ missing values, several levels, spreads
+
+
+def holey(n=N, seed=1):
+    """The table with missing values in two columns, and one column that is missing."""
+    rng = np.random.default_rng(seed)
+    table = np.column_stack([X, np.full(len(X), 7.0)])[:n]
+    table[rng.random(table.shape) < [0.1, 0.4, 0.0, 0.0]] = math.nan
+    table[:, 3] = math.nan
+    return table
+
+
+def test_missing_values_are_left_out_and_counted():
+    table, exact = holey(), dict(epsilon=math.inf, skipna=True)
+    here = (~np.isnan(table)).sum(axis=0)
+    low, high = np.zeros(4), np.array([100.0, 20.0, 4.0, 1.0])
+    seen, clipped = np.s_[:3], np.clip(table, low, high)
+    for bounds in ((low, high), None):
+        for found in (
+            mean(table, bounds=bounds, **exact),
+            std(table, bounds=bounds, **exact),
+            quantile(table, 0.5, bounds=bounds, **exact),
+            quantile(table, [0.5], bounds=bounds, **exact),
+            histogram(table, 4, bounds=bounds, **exact),
+        ):
+            assert found.count == pytest.approx(here, abs=1e-3)
+            assert np.all(np.isfinite(found.count_noise_std))
+    found = mean(table, bounds=(low, high), **exact)
+    assert found.value[seen] == pytest.approx(np.nanmean(clipped[:, seen], axis=0), abs=1e-6)
+    assert math.isnan(found.value[3])
+    found = var(table, bounds=(low, high), **exact)
+    assert found.value[seen] == pytest.approx(np.nanvar(clipped[:, seen], axis=0), rel=1e-6)
+    assert count(table, **exact).value == pytest.approx(here, abs=1e-6)
+    assert histogram(table[:, 0], [0, 40, 60, 100], **exact).value.tolist() == (
+        np.histogram(table[:, 0], [0, 40, 60, 100])[0].tolist()
+    )
+    for q in (0.2, [0.2, 0.9]):
+        found = quantile(table[:, seen], q, bounds=(low[seen], high[seen]), **exact)
+        wanted = np.nanquantile(table[:, seen], q, axis=0, method="inverted_cdf")
+        assert np.all(np.abs(found.value - wanted) <= 3 * (high[seen] - low[seen]) / 4096)
+
+
+def test_missing_values_are_refused_without_skipna():
+    accountant = BudgetAccountant(10.0, 1e-3)
+    for call in (mean, std, var, quantile, histogram, count):
+        with pytest.raises(ValueError, match="contains NaN"):
+            call(holey(), accountant=accountant)
+    assert accountant.spent() == (0.0, 0.0)
+    assert mean(X).count is None
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+def test_noise_of_means_and_spreads_is_what_is_said(adjacency):
+    """200 columns with the same values: the errors have the standard deviation that is stated, within 26 %."""
+    rng = np.random.default_rng(3)
+    x = np.clip(rng.normal(0.3, 0.2, 20_000), -1, 1)
+    x[rng.random(x.size) < 0.2] = math.nan
+    wide = np.repeat(x[:, None], 200, axis=1)
+    for call, exact in ((mean, np.nanmean(x)), (std, np.nanstd(x)), (var, np.nanvar(x))):
+        for epsilon in (2.0, 8.0):
+            found = call(
+                wide,
+                bounds=(-1, 1),
+                skipna=True,
+                epsilon=epsilon,
+                adjacency=adjacency,
+                random_state=1,
+            )
+            z = (found.value - exact) / found.noise_std
+            assert abs(z.std() - 1) < 5.2 / math.sqrt(2 * 200)  # false alarm below 1e-6
+            assert abs(z.mean()) < 5.2 / math.sqrt(200)
+    found = count(wide, skipna=True, adjacency=adjacency)
+    assert abs(((found.value - (~np.isnan(x)).sum()) / found.noise_std).std() - 1) < 0.26
+
+
+def test_skipna_costs_a_mean_in_bounds_nothing_under_replace_one():
+    one, two = (mean(X, bounds=BOUNDS, skipna=skipna) for skipna in (False, True))
+    assert np.all(
+        two.noise_std <= 1.16 * one.noise_std
+    )  # the number's noise, where the mean is off the middle
+    assert np.all(two.noise_std >= 0.99 * one.noise_std)
+
+
+def test_several_levels_are_those_of_single_ones():
+    exact = dict(epsilon=math.inf, bounds=BOUNDS)
+    levels = [0.75, 0.1, 0.5, 0.1]
+    found = quantile(X, levels, **exact)
+    assert found.value.shape == (4, 3)
+    assert found.noise_std.shape == (4,)
+    single = np.array([quantile(X, q, **exact).value for q in levels])
+    assert np.all(np.abs(found.value - single) <= np.subtract(*BOUNDS[::-1]) / 2048)
+    exact["bounds"] = (0, 100)
+    assert quantile(X[:, 0], levels, **exact).value == pytest.approx(found.value[:, 0])
+    assert quantile(X[:, 0], np.array([0.5]), **exact).value.shape == (1,)
+    many = quantile(X, np.linspace(0.01, 0.99, 60), epsilon=2.0)
+    assert np.all(np.diff(many.value, axis=0) >= 0)
+
+
+def test_three_levels_in_one_call_beat_three_calls():
+    """At one cost: the mean error of the levels, over 8 runs of 4 columns."""
+    from scipy.optimize import brentq
+
+    rng, levels = np.random.default_rng(4), [0.25, 0.5, 0.75]
+    x = np.column_stack([rng.normal(30, 5, 3000), rng.lognormal(3, 1, 3000)] * 2)
+    third = accounting.gaussian_mu(1.0, 1e-5) / math.sqrt(3)
+    epsilon = brentq(lambda e: accounting.gaussian_mu(e, 1e-5) - third, 0.1, 1.0)
+
+    def error(value):
+        return np.abs((x[None] <= value[:, None]).mean(axis=1) - np.array(levels)[:, None]).mean()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        one = [error(quantile(x, levels, bounds=(0, 200), random_state=s).value) for s in range(8)]
+        three = [
+            error(
+                np.stack(
+                    [
+                        quantile(x, q, bounds=(0, 200), epsilon=epsilon, random_state=s).value
+                        for q in levels
+                    ]
+                )
+            )
+            for s in range(8)
+        ]
+    assert np.mean(one) < 0.9 * np.mean(three)
+
+
+def test_a_released_window_holds_the_values():
+    """Every answer of its search must see the tail: of 150 columns none has a window away from its values."""
+    rng = np.random.default_rng(5)
+    x = np.column_stack(
+        [rng.lognormal(3, 1, 2000), rng.normal(30, 5, 2000), rng.lognormal(3, 1, 2000)]
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        for seed in range(50):
+            low, high = mean(x, random_state=seed).bounds
+            assert np.all(low < np.quantile(x, 0.25, axis=0))
+            assert np.all(high > np.quantile(x, 0.75, axis=0))
+            assert np.all(high - low < 1e4)

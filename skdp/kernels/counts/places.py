@@ -13,6 +13,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from skdp.kernels.counts.few_edges import FEW, few_edge_counts
 from skdp.kernels.counts.tables import (
     ask_stored,
     csr_arrays,
@@ -104,7 +105,12 @@ def bin_counts(
     -------
     ndarray of int64 of shape (d, n_bins)
     """
-    return _counts(X, members, _bins(edges), edges.shape[1] - 1, most)
+    count = edges.shape[1] - 1
+    if members is None and count <= FEW and not hasattr(X, "indptr"):
+        table, most = dense_table(X), int(np.int64(most))  # a larger number raises OverflowError
+        if table.flags.c_contiguous or table.flags.f_contiguous:
+            return few_edge_counts(table, edges) * np.int64(most)
+    return _counts(X, members, _bins(edges), count, most)
 
 
 def _counts(X: Any, members: GroupRows | None, bins: Bins, count: int, most: int) -> Integers:

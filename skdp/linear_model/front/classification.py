@@ -17,6 +17,7 @@ from skdp.linear_model.front import intercepts
 from skdp.linear_model.front.choice import only_frequencies
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_classes
+from skdp.linear_model.front.penalty import matching_C, weighing
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
 from skdp.linear_model.parts.recalibrate import LARGEST_SLOPE, Recalibration, plan_recalibration
@@ -52,6 +53,7 @@ def moment_classification(
     n_classes: int,
     *,
     alpha: float = 0.0,
+    automatic: bool = False,
     n_nonzero_coefs: int | None = None,
     feature_bounds: np.ndarray | None = None,
 ) -> Solution:
@@ -61,6 +63,8 @@ def moment_classification(
     ----------
     alpha : float, default=0.0
         Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
+    automatic : bool, default=False
+        Whether Stein's risk takes part in the choice of the shrinkage.
     n_nonzero_coefs : int, default=None
         Features that are kept after the first step; None keeps all.
     feature_bounds : ndarray of shape (2, n_features), default=None
@@ -76,7 +80,8 @@ def moment_classification(
     alpha = min(alpha, STRONGEST)
     if only_frequencies(records.shape, session.epsilon, session.delta):
         frequency, none = _frequencies(shares, records, n_classes, 1.0), Columns.none(records)
-        return Solution(_start(records, loss, frequency), 0, none.attributes())
+        constant = {**none.attributes(), "C_": 0.0}
+        return Solution(_start(records, loss, frequency), 0, constant)
     columns = standardize(shares, records, REACH, MOMENTS, own=OWN, given=feature_bounds)
     share = min(MOST_COUNTS, max(COUNTS, 2.0 / (COUNTS_NOISE * mass) ** 2))
     frequency = _frequencies(shares, records, n_classes, share)
@@ -86,7 +91,7 @@ def moment_classification(
     left = shares.left - last * intercepts.SHARE
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, loss, frequency, gram, alpha)
+    model = _Steps(shares, rows, loss, frequency, gram, alpha, automatic)
     model.take(left * ROUNDS[0])
     kept = largest_rows(model.theta[: rows.n_features], n_nonzero_coefs)
     model.restrict(kept)
@@ -103,7 +108,8 @@ def moment_classification(
         else ""
     )
     outward = columns.outward(theta, kept)
-    return FrontSolution(outward, len(ROUNDS), columns.attributes(), doubt=doubt)
+    found = {**columns.attributes(), "C_": model.C}
+    return FrontSolution(outward, len(ROUNDS), found, doubt=doubt)
 
 
 def _plan_recalibration(
@@ -162,7 +168,11 @@ class _Steps:
     ----------
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     gram : ndarray of shape (n_parameters, n_parameters)
+    C : float
+        The penalty that the shrinkage of the first step is like.
     """
+
+    C = 0.0
 
     def __init__(
         self,
@@ -172,9 +182,10 @@ class _Steps:
         frequency: np.ndarray,
         gram: np.ndarray,
         alpha: float,
+        automatic: bool,
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram
-        self._loss, self._alpha = loss, alpha
+        self._loss, self._alpha, self._weigh = loss, alpha, weighing(automatic)
         self.theta = _start(rows, loss, frequency)
         self._of_classes, spread = _between(frequency)
         self._spread = (1.0 - DAMP) * spread + DAMP / 2
@@ -225,7 +236,12 @@ class _Steps:
         if binary:  # of the second class; that of the first one is its negative
             gradient = np.column_stack([-gradient, gradient])
         turned = self._of_features.T @ gradient @ self._of_classes
-        step, unknown = posterior_step(turned, self._curvature, noise, self._variance, self._scales)
+        step, unknown, scale = posterior_step(
+            turned, self._curvature, noise, self._variance, self._scales, self._weigh
+        )
+        if not self.C:
+            variance, curvature = scale * self._variance.mean(), self._curvature.mean()
+            self.C = matching_C(float(variance), float(curvature), noise, self.rows.n_units)
         self._unknown = float((self._curvature * unknown).sum())
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + BENT * step**2, LATER

@@ -37,6 +37,11 @@ from skdp.privacy import PrivacySession, PublicShape
 __all__ = ["DPLinearRegression", "DPLogisticRegression"]
 
 SOLVERS = ("auto", "moments", "ight", "lssgd")
+AUTOMATIC = "auto"  # the C whose shrinkage is chosen with Stein's risk
+C_NEEDS_MOMENTS = (
+    "C='auto' is for solver='moments', and this fit takes solver={!r}, whose steps are not shrunk: give C as a "
+    "number, or solver='moments'"
+)
 LARGEST_STEP = 0.35  # part of mu^2 that no release of the method of moments exceeds after the first
 LARGEST_MEAN = 0.75  # and of a regression that releases a constant only
 
@@ -45,7 +50,9 @@ class FrontDoor(LinearFit):
     """A fit that chooses its method by public numbers; a subclass gives `_specialist` and `_moments`."""
 
     solver_: str
+    C_: float
     solver: str
+    C: Any
     n_nonzero_coefs: int | None
     feature_bounds: Any
     verbose: Any
@@ -54,6 +61,9 @@ class FrontDoor(LinearFit):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, SOLVERS)
+        check_number("C", self.C, Real, low=0, strict=True, word=AUTOMATIC)
+        if self.C == AUTOMATIC and self.solver not in ("auto", "moments"):
+            raise ValueError(C_NEEDS_MOMENTS.format(self.solver))
         check_number("n_nonzero_coefs", self.n_nonzero_coefs, Integral, low=1, none=True)
         check_feature_bounds(self.feature_bounds)
 
@@ -124,7 +134,14 @@ class FrontDoor(LinearFit):
         size = 4 * (problem.records.n_features + 2) ** 2 * problem.loss.n_outputs + 2000
         session.require_feasible(size, 1, self._largest_step(session, problem))
         found = self._moments(session, problem)
-        return replace(found, attributes={"solver_": "moments", **found.attributes})
+        attributes = {"solver_": "moments", **found.attributes}
+        if self.C != AUTOMATIC:
+            attributes["C_"] = float(self.C)
+        return replace(found, attributes=attributes)
+
+    def _alpha(self, problem: Problem) -> float:
+        """Weight of the penalty on the mean loss."""
+        return 0.0 if self.C == AUTOMATIC else 1.0 / (float(self.C) * problem.records.n_units)
 
     def _solved_by_specialist(
         self, solver: str, session: PrivacySession, problem: Problem
@@ -134,10 +151,17 @@ class FrontDoor(LinearFit):
                 f"feature_bounds is for solver='moments', and this fit takes solver={solver!r}, which does not "
                 "scale columns: leave feature_bounds out, or give solver='moments'"
             )
+        if self.C == AUTOMATIC:
+            raise ValueError(C_NEEDS_MOMENTS.format(solver))
         specialist, d = self._specialist(solver, problem), problem.records.n_features
         found = specialist.solve(session, problem)
         more = self._of_specialist(specialist, found)
-        known = {"solver_": solver, "fill_values_": np.zeros(d), "feature_bounds_": unbounded(d)}
+        known = {
+            "solver_": solver,
+            "C_": float(self.C),
+            "fill_values_": np.zeros(d),
+            "feature_bounds_": unbounded(d),
+        }
         return replace(found, attributes={**known, **more})
 
     def _of_specialist(self, specialist: LinearFit, found: Solution) -> dict[str, Any]:
@@ -167,10 +191,7 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
     Parameters
     ----------
     {epsilon} {delta}
-    C : float, default=inf
-        Inverse strength of the l2 penalty, > 0. The penalty on the mean loss is ``1 / (2 C n) * ||coef||^2``, n
-        the public number of records (or groups). With ``solver="moments"`` the coefficients are those of the
-        standardized columns. inf is no penalty: coefficients are shrunk by what is known of their noise.
+    {C.front}
     l1_ratio : float, default=0.0
         Only 0. For an l1 constraint use `DPFrankWolfeClassifier`.
     {n_nonzero_coefs}
@@ -192,6 +213,7 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
         Number of gradients that were released.
     solver_ : str
         The method that was taken.
+    {C_.front}
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
     {feature_bounds_}
@@ -226,7 +248,8 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
     contributes the mean over its rows to each of them. What is released before decides windows, scales and clip
-    norms of what follows, which Gaussian DP allows. Solving and shrinking are post-processing.
+    norms of what follows, which Gaussian DP allows. Solving, shrinking and the choice by ``C="auto"`` are
+    post-processing: each C has the same releases with the same noise; later gradients are taken at other points.
 
     {privacy.unprotected}
 
@@ -283,7 +306,6 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("C", self.C, Real, low=0, strict=True)
         if self.l1_ratio not in (0, None):
             raise ValueError(
                 f"l1_ratio must be 0, got {self.l1_ratio!r}: for a model with a bound on its l1 norm use "
@@ -292,14 +314,12 @@ class DPLogisticRegression(TakesAnyCell, GLMClassifier, FrontDoor):
         if self.class_weight is not None and not self.fit_intercept:
             raise ValueError("class_weight moves intercepts: it needs fit_intercept=True")
 
-    def _alpha(self, problem: Problem) -> float:
-        return 1.0 / (float(self.C) * problem.records.n_units)
-
     def _moments(self, session: PrivacySession, problem: Problem) -> Solution:
         k = np.asarray(problem.fitted["classes_"]).size
         return moment_classification(
             session, problem.records, problem.loss, k, alpha=self._alpha(problem),
-            n_nonzero_coefs=self.n_nonzero_coefs, feature_bounds=self._column_ends(problem),
+            automatic=self.C == AUTOMATIC, n_nonzero_coefs=self.n_nonzero_coefs,
+            feature_bounds=self._column_ends(problem),
         )  # fmt: skip
 
     def _is_hopeless(self, problem: Problem) -> bool:
@@ -361,7 +381,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
 
     Parameters
     ----------
-    {epsilon} {delta}
+    {epsilon} {delta} {C.front}
     n_nonzero_coefs : int, default=None
         Number of features to keep. None keeps all. The intercept is always kept.
     {fit_intercept}
@@ -379,6 +399,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         Number of rounds.
     solver_ : str
         The method that was taken.
+    {C_.front}
     fill_values_ : ndarray of shape (n_features,)
         What a missing value (NaN) counts as: the released centre of its column, or 0.
     {feature_bounds_}
@@ -420,7 +441,8 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     * The mean of the residuals, each clipped to b, moves by 2 b / n, or by b / n.
 
     The first number of a pair holds under replace-one, the second under zero-out and add-remove. A group
-    contributes the mean over its rows to each of them. Solving and shrinking are post-processing.
+    contributes the mean over its rows to each of them. Solving, shrinking and the choice by ``C="auto"`` are
+    post-processing: each C has the same releases with the same noise; later gradients are taken at other points.
 
     {privacy.unprotected}
 
@@ -449,6 +471,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         *,
         epsilon=1.0,
         delta=1e-5,
+        C=math.inf,
         n_nonzero_coefs=None,
         fit_intercept=True,
         solver="auto",
@@ -464,6 +487,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
     ):
         self.epsilon = epsilon
         self.delta = delta
+        self.C = C
         self.n_nonzero_coefs = n_nonzero_coefs
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -477,6 +501,13 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         self.random_state = random_state
         self.verbose = verbose
 
+    def _noise_parameters(self) -> dict[str, object]:
+        """Without the default of C: the streams of versions that had no C."""
+        given = super()._noise_parameters()
+        if self.C == math.inf:
+            del given["C"]
+        return given
+
     def _check_targets(self) -> None:
         super()._check_targets()
         check_target_bounds(self.y_bounds)
@@ -486,6 +517,8 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
             session,
             problem.records,
             self.n_nonzero_coefs,
+            alpha=self._alpha(problem),
+            automatic=self.C == AUTOMATIC,
             y_bounds=self._given_bounds(),
             feature_bounds=self._column_ends(problem),
         )
@@ -503,7 +536,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
         return LARGEST_MEAN if self._is_hopeless(problem) else LARGEST_STEP
 
     def _specialist(self, solver: str, problem: Problem) -> LinearFit:
-        common = {
+        common: dict[str, Any] = {
             name: getattr(self, name)
             for name in (
                 "epsilon",
@@ -515,6 +548,7 @@ class DPLinearRegression(BoundedPredictions, TakesAnyCell, GLMRegressor, FrontDo
                 "verbose",
             )
         }
+        common["alpha"] = self._alpha(problem)
         if solver == "ight":
             from skdp.linear_model.ight.estimators import DPIGHTRegressor
 

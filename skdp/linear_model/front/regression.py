@@ -18,6 +18,7 @@ from skdp.linear_model.front.choice import only_a_constant
 from skdp.linear_model.front.columns import Columns, standardize
 from skdp.linear_model.front.doubts import FrontSolution, doubt_of_numbers, no_targets
 from skdp.linear_model.front.octaves import HIGH, LOW
+from skdp.linear_model.front.penalty import matching_C, weighing
 from skdp.linear_model.front.shares import Shares
 from skdp.linear_model.front.slopes import released_slope, slope_share
 from skdp.linear_model.front.steps import ROW_NORM, largest_rows, posterior_step, released_gram
@@ -71,6 +72,8 @@ def moment_regression(
     session: PrivacySession,
     records: PrivateRecords,
     n_nonzero_coefs: int | None = None,
+    alpha: float = 0.0,
+    automatic: bool = False,
     y_bounds: tuple[float, float] | None = None,
     feature_bounds: np.ndarray | None = None,
 ) -> Solution:
@@ -80,6 +83,10 @@ def moment_regression(
     ----------
     n_nonzero_coefs : int, default=None
         Features that are kept after the first step; None keeps all.
+    alpha : float, default=0.0
+        Weight of the penalty ``alpha / 2 ||coef||^2`` on the coefficients of standardized columns.
+    automatic : bool, default=False
+        Whether Stein's risk takes part in the choice of the shrinkage.
     y_bounds : tuple of (float, float), default=None
         Public ends of the targets.
     feature_bounds : ndarray of shape (2, n_features), default=None
@@ -105,7 +112,7 @@ def moment_regression(
     left = shares.left - last - of_slope
     gram = released_gram(shares, rows, left * GRAM)
     left *= 1.0 - GRAM
-    model = _Steps(shares, rows, gram, reach / KEY)
+    model = _Steps(shares, rows, gram, reach / KEY, alpha, automatic)
     clean = mass / rows.n_parameters**1.5
     near, far = _between(*NEAR_CLIP, NEAR_POWER, clean), _between(*FAR_CLIP, FAR_POWER, clean)
     model.take(left * NEAR[0], near)
@@ -135,7 +142,7 @@ def moment_regression(
         doubt = doubt_of_numbers(
             records.shape, columns.n_seen, *model.signal(), doubt_of_mean**2, model.deviation**2
         )
-    outward, attributes = columns.outward(theta, kept), _found(window, columns)
+    outward, attributes = columns.outward(theta, kept), _found(window, columns, model.C)
     return FrontSolution(outward, len(NEAR) + 1, attributes, doubt=doubt)
 
 
@@ -154,9 +161,10 @@ def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> F
     return FrontSolution(theta, 0, attributes, doubt=doubt)
 
 
-def _found(window: TargetWindow, columns: Columns) -> dict[str, Any]:
+def _found(window: TargetWindow, columns: Columns, C: float = 0.0) -> dict[str, Any]:
     """Fitted attributes."""
     return {
+        "C_": C,
         "target_center_": window.center,
         "target_reach_": window.reach,
         "prediction_bounds_": (window.low, window.high),
@@ -181,13 +189,24 @@ class _Steps:
     theta : ndarray of shape (n_parameters,)
     deviation : float
         Of the residuals; released.
+    C : float
+        The penalty that the shrinkage of the first step is like.
     """
 
+    C = 0.0
+
     def __init__(
-        self, shares: Shares, rows: PrivateRecords, gram: np.ndarray, deviation: float
+        self,
+        shares: Shares,
+        rows: PrivateRecords,
+        gram: np.ndarray,
+        deviation: float,
+        alpha: float,
+        automatic: bool,
     ) -> None:
         self.shares, self.rows, self.deviation = shares, rows, deviation
         self.theta, self._gram = np.zeros(rows.n_parameters), gram
+        self._alpha, self._weigh = alpha, weighing(automatic)
         self._turn()
 
     def _turn(self) -> None:
@@ -248,16 +267,27 @@ class _Steps:
             SquaredLoss(), self.theta, clip * math.sqrt(p) * self.deviation
         )
         plan = self.shares.plan(share, "gradient")
-        turned = self._vectors.T @ session.gaussian(mean, plan)
+        gradient, noise = session.gaussian(mean, plan), session.noise_std(mean, plan)
+        d = self.rows.n_features
+        gradient[:d] += self._alpha * self.theta[:d]
         # A clip flattens the loss: of normal residuals it leaves this part.
         inside = max(LEAST_INSIDE, float(erf(clip / math.sqrt(2.0))))
-        step, unknown = posterior_step(
-            turned[:, None],
-            inside * self._values[:, None],
-            session.noise_std(mean, plan),
+        curvature = inside * self._values + self._alpha
+        step, unknown, scale = posterior_step(
+            (self._vectors.T @ gradient)[:, None],
+            curvature[:, None],
+            noise,
             self._variance[:, None],
             self._scales,
+            self._weigh,
         )
+        if not self.C:
+            # Both in units of the residuals.
+            variance, noise = (
+                float(self._variance.mean()) / self.deviation**2,
+                noise / self.deviation,
+            )
+            self.C = matching_C(scale * variance, float(curvature.mean()), noise, self.rows.n_units)
         self._unknown = float(inside * self._values @ unknown[:, 0])
         self._variance, self._scales = (unknown + BENT * step**2)[:, 0], LATER
         self.theta = self.theta - self._vectors @ step[:, 0]

@@ -1,13 +1,22 @@
 """Steps along released gradients, shrunk by what is known of their noise: for both methods of the front door."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from skdp.linear_model.front.penalty import Weigh
 from skdp.linear_model.front.shares import Shares
 from skdp.privacy import PrivateRecords
 
-__all__ = ["ROW_NORM", "largest_rows", "posterior_step", "released_gram", "towards_identity"]
+__all__ = [
+    "ROW_NORM",
+    "Step",
+    "largest_rows",
+    "posterior_step",
+    "released_gram",
+    "towards_identity",
+]
 
 ROW_NORM = 0.9  # of a row that is not scaled down, over the root mean square norm
 FLOOR = 0.5  # of the Gram matrix, over the spectral norm of its noise
@@ -54,17 +63,25 @@ def towards_identity(gram: np.ndarray, noise: float) -> tuple[np.ndarray, float]
     return np.eye(p) + np.asarray(vectors * values @ vectors.T), kept * noise
 
 
+class Step(NamedTuple):
+    """A step, of shape (n_directions, n_outputs), the variance that it left, and the mean of the scale t."""
+
+    mean: np.ndarray
+    unknown: np.ndarray
+    scale: float
+
+
 def posterior_step(
     gradient: np.ndarray,
     curvature: np.ndarray,
     noise: float,
     prior: np.ndarray,
     scales: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+    weigh: Weigh,
+) -> Step:
     """Posterior mean and variance of the wanted steps b, of which ``curvature * b`` is released with noise.
 
-    The prior of b is normal with variance t times ``prior``; t is one of ``scales``, each with the weight of its
-    marginal likelihood.
+    The prior of b is normal with variance t times ``prior``; t is one of ``scales``.
 
     Parameters
     ----------
@@ -72,14 +89,19 @@ def posterior_step(
     noise : float
         Standard deviation of the gradient's noise.
     scales : ndarray of shape (n_scales,)
+    weigh : callable
+        Gives the scales their weights: one of `skdp.linear_model.front.penalty`.
     """
-    signal, noise2 = curvature**2 * prior, max(noise, 1e-12) ** 2
-    spread = signal * scales[:, None, None] + noise2  # of the gradient, for every scale
-    likelihood = -0.5 * (np.log(spread) + gradient**2 / spread).sum(axis=(1, 2))
+    signal, noise = curvature**2 * prior, max(noise, 1e-12)
+    signals = signal * scales[:, None, None]
+    spread = signals + noise**2  # of the gradient, for every scale
+    likelihood = weigh(gradient, curvature, noise, signals)
     weight = np.exp(likelihood - likelihood.max())
-    weight = (weight / weight.sum() * scales)[:, None, None]
+    share = weight / weight.sum()
+    weight = (share * scales)[:, None, None]
     mean = (weight * prior * curvature / spread).sum(axis=0) * gradient
-    return mean, (weight * prior * noise2 / spread).sum(axis=0)
+    unknown = (weight * prior * noise**2 / spread).sum(axis=0)
+    return Step(mean, unknown, float(share @ scales))
 
 
 def largest_rows(theta: np.ndarray, count: int | None) -> np.ndarray:

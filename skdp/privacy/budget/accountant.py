@@ -224,8 +224,8 @@ class BudgetAccountant:
         Notes
         -----
         **Privacy.** No accountant sees which rows are fitted under it, so the parts are your promise, and the
-        report of each fit names it: no record, and with ``unit="group"`` no group, is in two parts. Neighbouring tables
-        must differ in one part only:
+        report of each fit names it: no record, and with ``unit="group"`` no group, is in two parts. Neighbouring
+        tables must differ in one part only:
 
         * Under replace-one this holds for a split by position from fresh randomness, or by any rule that reads no
           record: `skdp.model_selection.train_test_split`. It does not hold for a split by value (date, site,

@@ -128,8 +128,8 @@ def _retire(connection: sqlite3.Connection, known: dict[str, int], names: tuple[
         what = "fits are charged to" if charged else "has"
         raise PrivacyBudgetExceeded(
             f"The ledger is split already ({what} its parts {_listed(known)}). A second split would put records "
-            "of one part into the other, and they would pay in both. Go on with the tables of the first split and its "
-            f"handles, accountant.disjoint({_listed(known)}); or split without accountant= and fit under the "
+            "of one part into the other, and they would pay in both. Go on with the tables of the first split and "
+            f"its handles, accountant.disjoint({_listed(known)}); or split without accountant= and fit under the "
             "accountant itself, where every fit counts for all records; or use another accountant, whose cost "
             "comes on top of this one's."
         )
@@ -158,8 +158,8 @@ def check_part(
         given = "with" if row[2] == "group" else "without"
         raise PrivacyBudgetExceeded(
             f"The part {part.name!r} was split for adjacency={row[1]!r} and {given} groups=, where the unit is "
-            f"the {row[2]}; this fit has adjacency={adjacency!r} and the unit {kind.unit!r}, for which the parts may "
-            "have units in common. Split for what you fit: train_test_split(..., groups=, adjacency=)."
+            f"the {row[2]}; this fit has adjacency={adjacency!r} and the unit {kind.unit!r}, for which the parts "
+            "may have units in common. Split for what you fit: train_test_split(..., groups=, adjacency=)."
         )
 
 

@@ -8,48 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.privacy.bounded import Bounded
+from skdp.privacy.cell_matrices import columns_moved
 from skdp.privacy.rows import Rows
 from skdp.privacy.statistics.column_counts import host_only
 
-__all__ = ["LARGEST_ENTRY", "cell_sums", "columns_moved"]
+__all__ = ["cell_sums"]
 
 Integers = NDArray[np.int64]
 
-LARGEST_ENTRY = 2**20  # of a matrix: float64 then holds all products and sums of `columns_moved` exactly
-_MOST_CELLS = 2**12  # columns and rows of a matrix, for the same reason
-_SHARES = 2**30  # of a unit: a group's shares of the cells are rounded down to multiples of its inverse
+# A group's shares of the cells are rounded down to multiples of the inverse of this number.
+_SHARES = 2**30
 
 
-def columns_moved(matrix: Integers, adjacency: str) -> float:
-    """Return what one unit moves the answers by in l2 norm, in units of the matrix's entries; rounded up.
-
-    Parameters
-    ----------
-    matrix : ndarray of int64 of shape (n_answers, n_cells)
-        At most 2**20 in magnitude, at most 2**12 rows and columns.
-    adjacency : {"replace-one", "zero-out", "add-remove"}
-
-    Returns
-    -------
-    float
-        Under "replace-one" the largest distance of two columns, or of a column and 0; else the longest column.
-    """
-    if np.abs(matrix).max(initial=0) > LARGEST_ENTRY or max(matrix.shape) > _MOST_CELLS:
-        raise ValueError(
-            f"a matrix of cell sums has at most {_MOST_CELLS} rows and columns, of entries up to {LARGEST_ENTRY}"
-        )
-    columns = matrix.astype(np.float64)
-    squares = (columns * columns).sum(axis=0)
-    largest = float(squares.max(initial=0.0))
-    if adjacency == "replace-one":
-        apart = squares[:, None] + squares[None, :] - 2.0 * (columns.T @ columns)
-        largest = max(largest, float(apart.max()))
-    return math.nextafter(math.sqrt(largest), math.inf)
-
-
-def cell_sums(
-    rows: Rows, matrices: Sequence[Integers], grid: float, *, adjacency: str
-) -> Bounded:
+def cell_sums(rows: Rows, matrices: Sequence[Integers], grid: float, *, adjacency: str) -> Bounded:
     """Answer linear questions about the cells of one or more tables.
 
     Feature j of a record is the number of its cell in table j, an integer from 0. Any other number is in no cell.
@@ -58,8 +29,8 @@ def cell_sums(
 
     Parameters
     ----------
-    matrices : sequence of ndarray of int64 of shape (n_answers, n_cells)
-        One for each feature. Public.
+    matrices : sequence of ndarray of int64 of shape (n_answers, n_cells) or (n_cells,)
+        One for each feature. Public. A vector stands for a diagonal matrix.
     grid : float
         > 0: the unit of their entries. Public.
     adjacency : {"replace-one", "zero-out", "add-remove"}
@@ -72,22 +43,22 @@ def cell_sums(
 
     Notes
     -----
-    **Privacy.** A record adds the column of its cell, of each table, or 0. A group of r rows, m_c of them in cell c,
-    adds the sum of w_c a_c with w_c = floor(H m_c / r) / H and H = 2**30: the weights are not negative and add up to
-    at most 1. So a unit adds a point of the convex hull of the columns and 0. The distance of two points is a convex
-    function of each of them. So it is largest at corners: two units differ by at most the largest distance of
-    two columns, or of a column and 0, which is what a replaced unit moves the answers by. A unit that comes or
-    goes moves them by at most the longest column. Both are computed from the integer matrix itself
-    (`columns_moved`). Tables are released together, and the squares of what a unit moves them by add up.
+    **Privacy.** A record adds the column of its cell, of each table, or 0. A group of r rows, m_c of them in
+    cell c, adds the sum of w_c a_c with w_c = floor(H m_c / r) / H and H = 2**30: the weights are not negative
+    and add up to at most 1. So a unit adds a point of the convex hull of the columns and 0. The distance of two
+    points is a convex function of each of them. So it is largest at corners: two units differ by at most the
+    largest distance of two columns, or of a column and 0, which is what a replaced unit moves the answers by. A
+    unit that comes or goes moves them by at most the longest column. Both are computed from the integer matrix
+    itself (`columns_moved`). Tables are released together, and the squares of what a unit moves them by add up.
 
-    The counts are integers, and so is their product with a matrix: it is computed without rounding. Then the answers
-    are rounded to the nearest multiples of the release's unit, exactly, by integers of any length. Two roundings
-    of numbers that are x apart are at most x + 1 apart: this is the one rounding that the session adds for each
-    answer. Which cell a record counts in follows from its own feature, see `skdp.kernels.counts`. An empty group
-    adds 0.
+    The counts are integers, and so is their product with a matrix: it is computed without rounding. Then the
+    answers are rounded to the nearest multiples of the release's unit, exactly, by integers of any length. Two
+    roundings of numbers that are x apart are at most x + 1 apart: this is the one rounding that the session adds
+    for each answer. Which cell a record counts in follows from its own feature, see `skdp.kernels.counts`. An
+    empty group adds 0.
     """
     d = rows.shape.n_features
-    if len(matrices) != d or any(m.dtype != np.int64 or m.ndim != 2 for m in matrices):
+    if len(matrices) != d or any(m.dtype != np.int64 or m.ndim not in (1, 2) for m in matrices):
         raise ValueError(f"give one matrix of int64 for each of the {d} features")
     if not (math.isfinite(grid) and grid > 0):
         raise ValueError("grid must be finite and > 0")
@@ -102,16 +73,16 @@ def cell_sums(
         from skdp.kernels.counts.places import bin_counts
 
         found: list[int] = []
-        columns, members = rows.matrix, rows.members()
+        members = rows.members()
+        columns = np.asarray(rows.matrix)  # codes are never sparse: most are not 0
         for j, table in enumerate(tables):
-            edges = np.arange(table.shape[1] + 1.0)
+            edges = np.arange(table.shape[-1] + 1.0)
             # A code of [c, c + 1) is cell c; the last bin would hold its right edge too.
             edges[-1] = math.nextafter(edges[-1], 0.0)
             counts = bin_counts(columns[:, j : j + 1], members, edges[None], _SHARES)[0]
             high, low = np.divmod(counts, _SHARES)
-            found += [
-                int(a) * _SHARES + int(b) for a, b in zip(table @ high, table @ low, strict=True)
-            ]
+            two = (table * high, table * low) if table.ndim == 1 else (table @ high, table @ low)
+            found += [int(a) * _SHARES + int(b) for a, b in zip(*two, strict=True)]
         return found
 
     def on_grid(unit: float) -> Integers:

@@ -21,7 +21,7 @@ from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import PrivateRecords, accounting, mechanisms
 from skdp.privacy.session import claim
 from skdp.privacy.session.ledger import Ledger
-from skdp.statistics import count, histogram, mean, quantile
+from skdp.statistics import count, describe, histogram, mean, quantile, std
 from tests.privacy.audit import shown
 
 pytestmark = [
@@ -31,7 +31,7 @@ pytestmark = [
 EPSILON, DELTA, N = 16.0, 1e-5, 60
 MU = accounting.gaussian_mu(EPSILON, DELTA)
 RNG = np.random.default_rng(0)
-ASKED = ("column_counts", "column_sums", "histogram")
+ASKED = ("column_counts", "column_moments", "column_sums", "histogram")
 
 
 def scaler(cls, **params):
@@ -39,6 +39,10 @@ def scaler(cls, **params):
         return cls(**params, **privacy).fit(X, groups=groups)
 
     return release
+
+
+def described(X, **privacy):
+    return describe(X, bounds=(-1, 1), **privacy)
 
 
 def crowd(low, high, columns):
@@ -57,6 +61,17 @@ CASES = {
     "mean in a released window": (mean, points(1.0, -1.0, 1.0, -1.0, 1.0), -1e9, 1e9),
     "quantile": (functools.partial(quantile, bounds=(0, 2)), crowd(0.9, 1.1, 2), -9.0, 9.0),
     "quantile of any size": (functools.partial(quantile, q=0.7), crowd(0.9, 1.1, 2), -0.5, 1e9),
+    "mean of what is there": (
+        functools.partial(mean, bounds=(-1, 1), skipna=True), crowd(-1, 1, 3), -9.0, 9.0,
+    ),
+    "quantiles": (
+        functools.partial(quantile, q=[0.3, 0.6], bounds=(0, 2)), crowd(0.9, 1.1, 2), -9.0, 9.0,
+    ),
+    "std": (functools.partial(std, bounds=(-1, 1)), crowd(-1, 1, 3), -9.0, 9.0),
+    "describe": (described, crowd(-0.1, 0.1, 3), -9.0, 9.0),
+    "describe, a missing value": (
+        described, crowd(-0.1, 0.1, 3), math.nan, 9.0,
+    ),
     "count": (functools.partial(count, bounds=(0, math.inf)), crowd(-1, 1, 3), -1.0, 1.0),
     "histogram": (functools.partial(histogram, bins=[-1, 0, 1]), crowd(-1, 1, 3), -0.5, 0.5),
     "histogram in a released window": (histogram, points(1.0, -1.0, 1.0, -1.0, 1.0), -0.9, 0.9),

@@ -283,7 +283,7 @@ def _charged(rows, **params):
         classes=(0, 1), unit="group", accountant=accountant, epsilon=1.0, delta=1e-5, **params
     )
     model.fit(X, y, groups=groups)
-    (charge,) = accountant._read()[1]
+    (charge,) = accountant._read()[1][None]
     return charge, accountant.spent(), accountant.remaining()
 
 
@@ -304,7 +304,7 @@ def test_n_public_decides_whether_a_fit_samples(adjacency):
                 accountant=accountant,
             )  # fmt: skip
             model.fit(*table("DPSGDClassifier", n))
-            (charge,) = accountant._read()[1]
+            (charge,) = accountant._read()[1][None]
             assert (charge.mu == np.inf) is samples
 
 

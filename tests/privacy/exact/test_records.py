@@ -72,10 +72,16 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "shortened": lambda: r.shortened(2.0),
         "elsewhere": lambda: PrivateRecords.elsewhere(r.shape),
         "magnitude_counts": lambda: r.magnitude_counts(-2, 2, adjacency="replace-one"),
+        "cell_sums": lambda: r.cell_sums(
+            [np.eye(2, dtype=np.int64)] * 3, 1.0, adjacency="replace-one"
+        ),
         "class_counts": lambda: r.class_counts(2, adjacency="replace-one"),
         "target_count": lambda: r.target_count(1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
         "column_sums": lambda: r.column_sums(0.0, 1.0),
+        "column_moments": lambda: r.column_moments(
+            0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"
+        ),
         "histogram": lambda: r.histogram([0.0, 1.0], adjacency="replace-one"),
         "second_moment": lambda: r.second_moment(1.0, 1.0, adjacency="replace-one"),
         "step_scores": lambda: r.step_scores(LogisticLoss(), theta, 1.0, 0.5),

@@ -1,0 +1,384 @@
+"""The fits behind single scores of labels and probabilities: each releases the statistic with the least noise."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from skdp.base.fit import Solution
+from skdp.metrics import workloads
+from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
+from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
+from skdp.metrics.models import class_codes, count_rows
+from skdp.metrics.strategies import GRID, optimal, rounded, scaled
+from skdp.privacy import PrivacySession
+
+__all__ = [
+    "BalancedAccuracy",
+    "ConfusionCounts",
+    "GivenScores",
+    "LossMean",
+    "RightShare",
+    "check_labels",
+]
+
+Array = NDArray[np.float64]
+
+COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
+
+
+def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
+    """Return public labels, in the order given."""
+    try:
+        found = np.asarray(labels)
+    except ValueError:
+        found = np.empty(0)
+    if (
+        found.ndim != 1
+        or len(found) < 2
+        or len(set(found.tolist())) < len(found)
+        or (two and len(found) > 2)
+    ):
+        many = "two" if two else "at least two"
+        raise ValueError(
+            f"labels must be {many} different public labels, for example model.classes_, got {labels!r}: "
+            f"labels are never "
+            "taken from y_true"
+        )
+    return found
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GivenAnswers(Judgement):
+    """A statistic of true labels and of what a model said of each row."""
+
+    model: Any = None
+    labels: Any = None
+
+    _record_checks = "none: no value of a label or a score raises"
+    _function = ""  # that runs this fit
+
+    @property
+    def _ledger_name(self) -> str:
+        return self._function
+
+    def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
+        return (
+            *super(Judgement, self)._assumptions(problem),
+            "each row's prediction was made from this row alone, by a model that is released or was fitted "
+            "to other "
+            "people",
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RightShare(GivenAnswers):
+    """The share of rows whose predicted label is the true one."""
+
+    _function = "accuracy_score"
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Compare each pair of labels."""
+        count_rows(X, y)
+        if self.labels is None:
+            right = _equal(y, X)
+        else:
+            labels = check_labels(self.labels)
+            right = class_codes(X, labels) == class_codes(y, labels)
+        return EvaluationProblem(self._codes(right.astype(np.float64)[:, None], groups), {}, ())
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release the number of right rows."""
+        records = problem.records
+        edges = np.array([[0.5, 1.5]])
+        total = self._total(records)
+        if total is None:  # right and wrong rows, because their sum is private too
+            edges = np.array([[-0.5, 0.5, 1.5]])
+        counts = records.histogram(edges, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="right predictions")
+        found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
+        return self._solution(records, found, noise)
+
+    def score(self) -> Found:
+        """The share, from what was released."""
+        if self.total_ is not None:
+            return share_of(float(self.answers_[0]), self.noise_std_, self.total_)
+        counts = NoisyCounts.of(self.answers_, self.noise_std_, None)
+        return counts.ratio(np.array([0.0, 1.0]), np.ones(2))
+
+
+def share_of(count: float, noise: float, total: float) -> Found:
+    """Return a share of a public number of units from a noisy count, with its intervals.
+
+    The one for the population inverts ``(count - a n)^2 <= q^2 (noise^2 + n a (1 - a))``: Wilson's, with noise.
+    """
+    from skdp.metrics.inversion import accepted
+
+    value, half = count / total, QUANTILE * noise / total
+    within = min(max(value - half, 0.0), 1.0), min(max(value + half, 0.0), 1.0)
+    q2 = QUANTILE**2
+    beyond = accepted(
+        total * total + q2 * total, -2.0 * count * total - q2 * total, count * count - q2 * noise * noise,
+        0.0, 1.0,
+    )  # fmt: skip
+    beyond = min(beyond[0], within[0]), max(beyond[1], within[1])
+    return Found(min(max(value, 0.0), 1.0), within, beyond)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LossMean(GivenAnswers):
+    """The mean of a loss of the true label and the probabilities of a row: log loss or Brier score."""
+
+    loss: str = "log_loss"
+
+    @property
+    def _ledger_name(self) -> str:
+        return "log_loss" if self.loss == "log_loss" else "brier_score_loss"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_labels(self.labels)
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Compute the loss of each row from this row; a probability that is no number counts as 0."""
+        count_rows(X, y)
+        labels = check_labels(self.labels)
+        table = _probabilities(X, len(labels))
+        codes = class_codes(y, labels)
+        own = np.take_along_axis(table, codes[:, None], axis=1)[:, 0]
+        if self.loss == "log_loss":
+            clip = workloads.CLIP
+            losses = -np.log(np.clip(own, clip, 1.0 - clip))
+        elif len(labels) == 2:
+            losses = (1.0 - own) ** 2
+        else:
+            losses = (table**2).sum(axis=1) - 2.0 * own + 1.0
+        return EvaluationProblem(self._codes(losses[:, None], groups), {}, ())
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        if self.loss == "log_loss":
+            return -math.log1p(-workloads.CLIP), -math.log(workloads.CLIP)
+        return 0.0, 1.0 if len(check_labels(self.labels)) == 2 else 2.0
+
+    @property
+    def _window(self) -> tuple[float, float]:
+        """Middle and half width of the range."""
+        low, high = self._range
+        return 0.5 * (low + high), 0.5 * (high - low)
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release the sum of the losses, and under a private number of units that number too."""
+        records = problem.records
+        center, reach = self._window
+        sums = records.column_sums(center, reach)
+        known = self._total(records) is not None
+        plan = session.plan_gaussian(1, 1.0 if known else 1.0 - COUNTED, purpose="losses")
+        answers, noise = [session.gaussian(sums, plan)], [session.noise_std(sums, plan)]
+        if not known:
+            everything = np.array([[-math.inf, math.inf]])
+            counts = records.histogram(everything, adjacency=session.adjacency)
+            plan = session.plan_gaussian(1, COUNTED, purpose="units")
+            answers.append(session.gaussian(counts, plan)[0])
+            noise.append(session.noise_std(counts, plan))
+        return self._solution(records, np.concatenate(answers), np.array(noise))
+
+    def score(self) -> Found:
+        """The mean, from what was released."""
+        (low, high), (center, reach) = self._range, self._window
+        total = max(float(self.answers_[1]), 1.0) if self.total_ is None else self.total_
+        counted = float(self.noise_std_[1]) if self.total_ is None else 0.0
+        mean = float(self.answers_[0]) / total
+        value = min(max(center + reach * mean, low), high)
+        noise = reach * math.hypot(float(self.noise_std_[0]), mean * counted) / total
+        # Of numbers in [-1, 1] with this mean the variance is at most 1 - mean^2.
+        spread = reach * math.sqrt(max(0.0, 1.0 - mean * mean) / total)
+        within, beyond = (
+            (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))
+            for sd in (noise, math.hypot(noise, spread))
+        )
+        return Found(value, within, beyond)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConfusionCounts(GivenAnswers):
+    """The number of rows of each pair of a true and a predicted label."""
+
+    _function = "confusion_matrix"
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_labels(self.labels)
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Find the cell of each row; a label that is missing or unknown counts as the first."""
+        count_rows(X, y)
+        labels = check_labels(self.labels)
+        cells = class_codes(y, labels) * len(labels) + class_codes(X, labels)
+        return EvaluationProblem(self._codes(cells.astype(np.float64)[:, None], groups), {}, ())
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release all counts together."""
+        k = len(check_labels(self.labels))
+        flat = np.full(k * k, round(1.0 / GRID), dtype=np.int64)
+        sums = problem.records.cell_sums([flat], GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="confusion matrix")
+        counts = session.gaussian(sums, plan)
+        noise = session.noise_std(sums, plan)
+        return self._solution(problem.records, counts.reshape(k, k), noise)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BalancedAccuracy(ConfusionCounts):
+    """The mean over the labels of the share of right rows."""
+
+    _function = "balanced_accuracy_score"
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Find the cell (true label x right or wrong) of each row."""
+        count_rows(X, y)
+        labels = check_labels(self.labels)
+        true = class_codes(y, labels)
+        cells = true + len(labels) * (true != class_codes(X, labels))
+        return EvaluationProblem(self._codes(cells.astype(np.float64)[:, None], groups), {}, ())
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release the best strategy's answers about the right and wrong rows of each label."""
+        records, k = problem.records, len(check_labels(self.labels))
+        matrix = _balanced_strategy(k, session.adjacency == "replace-one")
+        sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="right predictions by label")
+        answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
+        return self._solution(records, answers, noise)
+
+    def score(self) -> Found:
+        """The mean, from what was released."""
+        k = len(check_labels(self.labels))
+        matrix = scaled(_balanced_strategy(k, self.adjacency == "replace-one"))
+        noisy = NoisyTable.solved(matrix, self.answers_, self.noise_std_, self.total_)
+        if k > 2:
+            return _mean_recall(noisy, k)
+        # Cells: right of label 0, right of label 1, wrong of label 0, wrong of label 1.
+        order = np.array([1, 3, 0, 2])
+        halves = NoisyTable(
+            noisy.counts[order], noisy.covariance[np.ix_(order, order)], noisy.total,
+            noisy.strategy[:, order], noisy.answers,
+        )  # fmt: skip
+        right = np.array([1.0, 0.0])
+        return halves.pairs(0.5 * (right[:, None] + right[None, :]))
+
+
+def _mean_recall(noisy: NoisyTable, k: int) -> Found:
+    right, wrong = noisy.possible[:k], noisy.possible[k:]
+    units = np.maximum(right + wrong, 1e-300)
+    part = np.where(right + wrong > 0.0, right / units, 0.0)
+    known = np.where(right + wrong > 0.0, 1.0 / units, 0.0)
+    gradient = np.concatenate(((1.0 - part) * known, -part * known)) / k
+    lines = [np.tile(np.arange(k) == i, 2).astype(np.float64) for i in range(k)]
+    return noisy.smooth(float(part.mean()), gradient, *lines)
+
+
+@functools.lru_cache(maxsize=16)
+def _balanced_strategy(k: int, replaced: bool) -> NDArray[np.int64]:
+    """For the gradients of the mean recall under a public family: equal classes, and one class rare or "
+    "frequent."""
+    questions = []
+    for rare in range(-1, k):
+        for share in (0.02, 0.1) if rare >= 0 else (1.0 / k,):
+            units = np.full(k, (1.0 - share) / max(k - 1, 1))
+            units[rare] = share
+            right = 0.8
+            gradient = np.concatenate(((1.0 - right) / units, -right / units))
+            questions.append(gradient / (gradient.max() - gradient.min()))
+    lines = np.tile(np.eye(k), 2)
+    stacked = np.array(questions)
+    workload = (
+        stacked.T @ stacked / len(stacked) * 6.0 + 0.5 * lines.T @ lines / k + 0.05 * np.eye(2 * k)
+    )
+    return rounded(optimal(workload, replaced=replaced, rounds=100)[0])
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GivenScores(TwoClassTable):
+    """The table (score bin x label) of given scores."""
+
+    model: Any = None
+    labels: Any = (0, 1)
+
+    _record_checks = "none: no value of a label or a score raises"
+
+    def _check_model(self) -> str:
+        check_labels(self.labels, two=True)
+        # Given scores are probabilities, unless there are edges of other numbers.
+        if isinstance(self.bins, str | int):
+            return "predict_proba"
+        edges = np.asarray(self.bins, dtype=np.float64)
+        return "predict_proba" if bool(((edges > 0) & (edges < 1)).all()) else "decision_function"
+
+    def _labels(self) -> NDArray[Any]:
+        return check_labels(self.labels, two=True)
+
+    def _scores(self, X: object) -> Array:
+        return _numbers(X, "y_score")
+
+    _function = "roc_auc_score"
+    _ledger_name = GivenAnswers._ledger_name
+    _assumptions = GivenAnswers._assumptions
+
+
+def _numbers(given: Any, name: str) -> Array:
+    found = np.asarray(column_or_1d(given))
+    if found.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be a column of numbers, got {found.dtype}")
+    return found.astype(np.float64)
+
+
+def _probabilities(given: Any, n_classes: int) -> Array:
+    """The probability of each class, from a table, or for two classes from a column of the second one's."""
+    found = np.asarray(given)
+    if found.dtype.kind not in "biuf" or found.ndim not in (1, 2):
+        raise ValueError(f"y_prob must be a column or a table of numbers, got {found.dtype}")
+    found = found.astype(np.float64)
+    if found.ndim == 2 and found.shape[1] == 1:
+        found = found[:, 0]
+    if found.ndim == 1:
+        if n_classes != 2:
+            raise ValueError(f"y_prob must have a column for each of the {n_classes} labels")
+        found = np.column_stack((1.0 - found, found))
+    if found.shape[1] != n_classes:
+        raise ValueError(
+            f"y_prob has {found.shape[1]} columns, and labels= has {n_classes} labels: give the labels of the "
+            f"columns"
+        )
+    return np.where(np.isnan(found), 0.0, np.clip(found, 0.0, 1.0))
+
+
+def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
+    """Whether two columns of labels agree in each row; missing labels agree with none."""
+    from skdp.base.cells import as_cells, is_missing, python_number
+
+    a, b = (np.asarray(as_cells(column)) for column in (y_true, y_pred))
+    if a.ndim != 1 or b.ndim != 1:
+        a, b = (x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x for x in (a, b))
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError("y_true and y_pred must be columns of labels")
+    numbers = "biuf"
+    if a.dtype.kind in numbers and b.dtype.kind in numbers:
+        return np.asarray(a == b)
+    if a.dtype.kind in "US" and b.dtype.kind in "US" and a.dtype.kind == b.dtype.kind:
+        return np.asarray(a == b)
+    if {a.dtype.kind, b.dtype.kind} <= set("biufUS"):
+        raise ValueError(
+            f"y_true holds {a.dtype} and y_pred holds {b.dtype}: no label would be equal. Give both the same type"
+        )
+
+    def same(one: object, other: object) -> bool:
+        if is_missing(one) or is_missing(other):
+            return False
+        return bool(python_number(one) == python_number(other))
+
+    return np.fromiter(map(same, a.tolist(), b.tolist()), dtype=bool, count=len(a))

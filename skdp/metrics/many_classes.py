@@ -1,0 +1,297 @@
+"""The evaluation of a model of three or more classes: three tables in one release, and one for each class if
+asked.
+
+A record is in one cell of each of these tables:
+
+* its true and its predicted class;
+* the bin of its confidence (the largest probability) x whether the prediction is right;
+* the bin of the probability that the model gave its true class;
+* with ``ovr=True``, for each class: the bin of that class's probability x whether the record is of that class.
+
+Each table's strategy has sensitivity 1. So j tables that are released together have l2 sensitivity sqrt(j). That
+is why tables for single classes are an option: 10 classes make every score's noise 2.1 times as large.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdp.base.fit import Solution
+from skdp.base.parameters import check_flag
+from skdp.metrics import workloads
+from skdp.metrics.evaluation import Evaluation, claim_text
+from skdp.metrics.fits import EvaluationProblem, Judgement
+from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
+from skdp.metrics.models import (
+    class_codes,
+    classes_of,
+    count_rows,
+    kind_of,
+    row_scores,
+    score_method,
+)
+from skdp.metrics.plots import ManyClassPlots
+from skdp.metrics.released_score import ReleasedScore
+from skdp.metrics.strategies import GRID, SHIPPED, scaled, strategy
+from skdp.privacy import PrivacyReport, PrivacySession
+
+__all__ = ["ManyClassEvaluation", "ManyClassTables"]
+
+Array = NDArray[np.float64]
+
+(CONFIDENCES,), (PROBABILITIES,) = SHIPPED["confidence"], SHIPPED["probability"]
+OF_CLASS = 64  # bins of the table of one class
+MOST_CLASSES = 1000  # their confusion matrix has a million cells
+
+
+class ManyClassEvaluation(Evaluation, ManyClassPlots):
+    """Released scores of a model of three or more classes.
+
+    It is a mapping from the name of a score to a `ReleasedScore`. Predictions are the classes of the largest
+    probability.
+
+    Attributes
+    ----------
+    confusion_matrix : ndarray of shape (n_classes, n_classes)
+        Estimated counts; rows are true classes, columns predicted ones. Entries may be negative, because of the
+        noise.
+    confusion_noise_std : float
+        Standard deviation of the noise in each entry.
+    recall_by_class, precision_by_class : dict of label to ReleasedScore
+    roc_auc_by_class : dict of label to ReleasedScore
+        One class against the rest; empty unless ``ovr=True`` was asked for.
+    prob_true, prob_pred : ndarray
+        Calibration of the confidence: the share of right predictions, and the mean confidence, in merged bins.
+    classes_ : ndarray of shape (n_classes,)
+    privacy_ : PrivacyReport
+        What all of it costs together.
+    """
+
+    def __init__(
+        self,
+        confusion: NoisyCounts,
+        confidence: NoisyTable,
+        probability: NoisyTable,
+        of_class: list[NoisyTable],
+        classes: NDArray[Any],
+        privacy: PrivacyReport,
+        model: str,
+        units: str,
+    ) -> None:
+        self._confusion, self._confidence, self._probability = confusion, confidence, probability
+        self._of_class, self._model, self._units = of_class, model, units
+        self.classes_, self.privacy_ = classes, privacy
+
+    @cached_property
+    def _scores(self) -> dict[str, ReleasedScore]:
+        right = np.repeat((1.0, 0.0), CONFIDENCES)
+        centers = workloads.bin_centers(workloads.logit_edges(PROBABILITIES))
+        losses = -np.log(np.clip(centers, workloads.CLIP, 1.0))
+        found = {
+            "accuracy": self._confidence.ratio(right, np.ones_like(right)),
+            "balanced_accuracy": self._mean_of_classes("recall"),
+            "f1_macro": self._mean_of_classes("f1"),
+            "log_loss": self._probability.ratio(
+                losses, np.ones_like(losses), 0.0, float(losses.max())
+            ),
+        }
+        if self._of_class:
+            found["roc_auc_ovr"] = self._mean_area()
+        return {name: self._score(score) for name, score in found.items()}
+
+    def _score(self, found: Found) -> ReleasedScore:
+        low, high = found.noise_interval
+        return ReleasedScore(
+            found.value, (high - low) / (2.0 * QUANTILE), self.privacy_,
+            noise_interval=found.noise_interval, interval=found.interval,
+        )  # fmt: skip
+
+    def _line(self, k: int, *, true: bool) -> Array:
+        """Indicator of the cells of one true, or predicted, class."""
+        cells = np.zeros((len(self.classes_), len(self.classes_)))
+        if true:
+            cells[k] = 1.0
+        else:
+            cells[:, k] = 1.0
+        return cells.ravel()
+
+    def _mean_of_classes(self, name: str) -> Found:
+        """Mean over the classes of recall, or F1, with its gradient."""
+        k = len(self.classes_)
+        table = self._confusion.possible.reshape(k, k)
+        right, true, called = np.diag(table), table.sum(axis=1), table.sum(axis=0)
+        under = true if name == "recall" else true + called
+        twice = 1.0 if name == "recall" else 2.0
+        known = under > 0.0
+        part = np.where(known, twice * right / np.where(known, under, 1.0), 0.0)
+        over = np.where(known, 1.0 / np.where(known, under, 1.0), 0.0)
+        gradient = -np.repeat((part * over)[:, None], k, axis=1)
+        if name == "f1":
+            gradient = gradient + -(part * over)[None, :]
+        gradient[np.arange(k), np.arange(k)] += twice * over
+        lines = [self._line(i, true=True) for i in range(k)]
+        return self._confusion.smooth(float(part.mean()), gradient.ravel() / k, *lines)
+
+    def _areas(self) -> list[Found]:
+        ranks = np.tril(np.ones((OF_CLASS, OF_CLASS)), -1) + 0.5 * np.eye(OF_CLASS)
+        return [table.pairs(ranks) for table in self._of_class]
+
+    def _mean_area(self) -> Found:
+        """Mean of the areas of all classes.
+
+        Their noise is independent, so the squares of the half lengths add up. The records are the same, so for the
+        population the lengths add up.
+        """
+        areas = self._areas()
+        value = float(np.mean([area.value for area in areas]))
+        half = [0.5 * (a.noise_interval[1] - a.noise_interval[0]) for a in areas]
+        noise = float(np.linalg.norm(half)) / len(areas)
+        low, high = np.mean([a.interval for a in areas], axis=0)
+        within = max(0.0, value - noise), min(1.0, value + noise)
+        return Found(value, within, (min(float(low), within[0]), max(float(high), within[1])))
+
+    @cached_property
+    def confusion_matrix(self) -> Array:
+        return self._confusion.counts.reshape(len(self.classes_), -1)
+
+    @property
+    def confusion_noise_std(self) -> float:
+        return self._confusion.noise_std
+
+    def _by_class(self, *, true: bool) -> dict[Any, ReleasedScore]:
+        k = len(self.classes_)
+        found = {}
+        for i, label in enumerate(self.classes_.tolist()):
+            hit = np.zeros((k, k))
+            hit[i, i] = 1.0
+            found[label] = self._score(self._confusion.ratio(hit.ravel(), self._line(i, true=true)))
+        return found
+
+    @cached_property
+    def recall_by_class(self) -> dict[Any, ReleasedScore]:
+        return self._by_class(true=True)
+
+    @cached_property
+    def precision_by_class(self) -> dict[Any, ReleasedScore]:
+        return self._by_class(true=False)
+
+    @cached_property
+    def roc_auc_by_class(self) -> dict[Any, ReleasedScore]:
+        return {
+            label: self._score(area) for label, area in zip(self.classes_.tolist(), self._areas())
+        }
+
+    @cached_property
+    def _calibration(self) -> Array:
+        b = CONFIDENCES
+        centers = (np.arange(b) + 0.5) / b
+        return self._confidence.calibration(centers)
+
+    @property
+    def prob_pred(self) -> Array:
+        return self._calibration[:, 0]
+
+    @property
+    def prob_true(self) -> Array:
+        return self._calibration[:, 1]
+
+    def _about(self) -> str:
+        more = ", one table for each class" if self._of_class else ""
+        return (
+            f"Evaluation of {self._model}: {len(self.classes_)} classes{more}, {self._units}, "
+            f'{claim_text(self.privacy_)}. "noise interval": of these records; "interval": of the population'
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ManyClassTables(Judgement):
+    """The tables of a model of three or more classes."""
+
+    ovr: bool = False
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        kind_of(self.model)
+        check_flag("ovr", self.ovr)
+        if score_method(self.model) != "predict_proba":
+            raise TypeError(
+                f"{type(self.model).__name__} has no predict_proba, which an evaluation of three or more "
+                f"classes needs; "
+                "for labels alone use skdp.metrics.accuracy_score or confusion_matrix"
+            )
+        if len(classes_of(self.model)) > MOST_CLASSES:
+            raise ValueError(
+                f"the model has {len(classes_of(self.model))} classes, and an evaluation holds "
+                f"{MOST_CLASSES}; use "
+                "skdp.metrics.accuracy_score"
+            )
+
+    def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
+        """Find the cells of each row; they are what the record is from here on."""
+        count_rows(X, y)
+        classes = classes_of(self.model)
+        k = len(classes)
+        true = class_codes(y, classes)
+        scores = row_scores(self.model, "predict_proba", X, k, fixed=self._fixed())
+        scores = np.where(np.isnan(scores), 0.0, scores)
+        called, rows = scores.argmax(axis=1), np.arange(len(scores))
+        sure = np.clip((scores[rows, called] * CONFIDENCES).astype(np.int64), 0, CONFIDENCES - 1)
+        edges = _probability_edges(PROBABILITIES)
+        own = np.searchsorted(edges, scores[rows, true], side="right")
+        columns = [true * k + called, sure + CONFIDENCES * (called != true), own]
+        if self.ovr:
+            edges = _probability_edges(OF_CLASS)
+            columns += [
+                np.searchsorted(edges, scores[:, i], side="right") + OF_CLASS * (true != i)
+                for i in range(k)
+            ]
+        table = np.column_stack(columns).astype(np.float64)
+        return EvaluationProblem(self._codes(table, groups), {}, ())
+
+    def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
+        """Release all tables as one vector."""
+        records, matrices = problem.records, self._matrices()
+        sums = records.cell_sums(matrices, GRID, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="class tables")
+        answers = session.gaussian(sums, plan)
+        return self._solution(records, answers, session.noise_std(sums, plan))
+
+    def _matrices(self) -> list[NDArray[np.int64]]:
+        """The strategy of each table; that of the confusion matrix is a multiple of the counts."""
+        k, adjacency = len(classes_of(self.model)), self.adjacency
+        flat = round(1.0 / (GRID * (math.sqrt(2.0) if adjacency == "replace-one" else 1.0)))
+        return [
+            np.full(k * k, flat, dtype=np.int64),
+            strategy("confidence", CONFIDENCES, adjacency),
+            strategy("probability", PROBABILITIES, adjacency),
+            *([strategy("table", OF_CLASS, adjacency)] * (k if self.ovr else 0)),
+        ]
+
+    def evaluation(self) -> ManyClassEvaluation:
+        """What the fitted release says."""
+        flat, *matrices = map(scaled, self._matrices())
+        ends = np.cumsum([len(flat), *map(len, matrices)])
+        counts, *others = np.split(self.answers_, ends[:-1])
+        tables = [
+            NoisyTable.solved(matrix, part, self.noise_std_, self.total_)
+            for matrix, part in zip(matrices, others)
+        ]
+        one = float(flat[0])
+        return ManyClassEvaluation(
+            NoisyCounts.of(counts / one, self.noise_std_ / one, self.total_),
+            tables[0],
+            tables[1],
+            tables[2:],
+            classes_of(self.model),
+            self.privacy_,
+            type(self.model).__name__,
+            self.units_,
+        )
+
+
+def _probability_edges(n_bins: int) -> Array:
+    return np.asarray(1.0 / (1.0 + np.exp(-workloads.logit_edges(n_bins))))

@@ -1,0 +1,326 @@
+"""The fits behind `describe` and `crosstab`: several statistics of one frame through one session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from skdp.base.column_search import Window, least_tails, released_window
+from skdp.base.columns import ColumnProblem, check_bounds, per_column
+from skdp.base.fit import Solution
+from skdp.base.tables import encode_groups, validate_table
+from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
+from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
+from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
+from skdp.statistics.moments import Counted, Moments, released_counts
+
+__all__ = ["Crosstab", "Describe"]
+
+LEVELS = np.array([0.25, 0.5, 0.75])
+# Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
+# then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
+OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
+COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
+GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
+
+
+@dataclass(frozen=True)
+class FrameProblem(ColumnProblem):
+    """The columns of numbers (or, without any, the codes), the codes of categories, and what of them is public."""
+
+    records: PrivateRecords
+    codes: PrivateRecords | None
+    columns: Columns
+    joint: Mapping[Any, tuple[int, ...]]  # of each column of codes: the sizes of its table
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Describe(Statistic):
+    """Numbers of values, means, deviations and quartiles of numbers, counts of categories; also by group."""
+
+    categories: Any = None
+    by: Any = None
+    skipna: bool = True
+
+    def _check_parameters(self) -> None:
+        given = self.categories
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(
+                f"categories must be a dict of lists, by column, got {type(given).__name__}"
+            )
+        self._declared()
+        super()._check_parameters()
+
+    def _check_bounds(self) -> None:
+        if not isinstance(self.bounds, Mapping):
+            super()._check_bounds()
+            return
+        for name, pair in self.bounds.items():
+            ends = check_bounds(pair, name=f"bounds[{name!r}]")
+            if ends is not None and any(end.ndim for end in ends):
+                raise ValueError(f"bounds[{name!r}] must be None or two numbers (low, high)")
+
+    def _declared(self) -> dict[Any, tuple[Any, ...]]:
+        return {
+            name: check_categories(f"categories[{name!r}]", labels)
+            for name, labels in (self.categories or {}).items()
+        }
+
+    def read(self, X: object, y: object = None, groups: object = None) -> FrameProblem:
+        """Sort the columns, check that the numbers are finite or NaN, and look the others up."""
+        declared = self._declared()
+        columns = Columns.of(X, declared)
+        if not columns.names:
+            raise ValueError("the frame has no columns: give at least one")
+        if hasattr(X, "indptr") and columns.categories:
+            raise ValueError(
+                "a CSR matrix has columns of numbers only: give a data frame or an array"
+            )
+        if self.by is not None and self.by not in columns.categories:
+            raise ValueError(
+                f"by must name a column with public categories, got {self.by!r}: declare them by "
+                f"categories={{{self.by!r}: [...]}}"
+            )
+        n = int(X.shape[0])  # type: ignore[attr-defined]
+        if not n:
+            raise ValueError("the frame has no rows: there is nothing to describe")
+        _check_names(self.bounds, columns)
+        codes = None if groups is None else encode_groups(groups, n)  # type: ignore[arg-type]
+        more: dict[str, Any] = {"groups": codes, "n_public": self.n_public}
+        of_columns = columns.codes(X, declared)
+        of_groups = of_columns.get(self.by)
+        joint = self._tables(columns)
+        counted = [_joint(of_columns, name, self.by, sizes) for name, sizes in joint.items()]
+        tables = PrivateRecords(np.column_stack(counted), **more) if counted else None
+        if not columns.numbers:
+            return FrameProblem(cast("PrivateRecords", tables), {}, (), tables, columns, joint)
+        table = validate_table(Describe(), columns.table(X), missing=True)
+        n_classes = None if of_groups is None else len(columns.categories[self.by])
+        records = PrivateRecords(table, of_groups, n_classes=n_classes, **more)
+        self._read_bounds(columns)
+        return FrameProblem(records, {}, (), tables, columns, joint)
+
+    def _tables(self, columns: Columns) -> dict[Any, tuple[int, ...]]:
+        """Sizes of the table of each column of categories: its labels, and with ``by`` those of the groups."""
+        size = {name: len(labels) for name, labels in columns.categories.items()}
+        return {
+            name: (k,) if self.by is None or name == self.by else (k, size[self.by])
+            for name, k in size.items()
+        }
+
+    def _read_bounds(self, columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bounds of each column of numbers, and for which of them they are given."""
+        d = len(columns.numbers)
+        low, high, given = np.zeros(d), np.ones(d), np.zeros(d, dtype=bool)
+        if isinstance(self.bounds, Mapping):
+            for j, name in enumerate(columns.numbers):
+                if name in self.bounds:
+                    ends = check_bounds(self.bounds[name])
+                    if ends is not None:
+                        (low[j], high[j]), given[j] = (float(end) for end in ends), True
+            return low, high, given
+        ends = per_column("bounds", self.bounds, d)
+        return (low, high, given) if ends is None else (*ends, np.ones(d, dtype=bool))
+
+    # ---------------------------------------------------------------- before the first release
+
+    def _searches_in(self, problem: ColumnProblem) -> bool:
+        columns = cast("FrameProblem", problem).columns
+        return bool(columns.numbers) and not self._read_bounds(columns)[2].all()
+
+    def _released_values(self, problem: ColumnProblem) -> int:
+        read = cast("FrameProblem", problem)
+        cells = sum(int(np.prod(sizes)) for sizes in read.joint.values())
+        groups = len(read.columns.categories[self.by]) if self.by is not None else 0
+        return cells + len(read.columns.numbers) * (128 + 3 * groups)
+
+    def _public_counts(self, shape: PublicShape) -> dict[str, int | None]:
+        return {**super()._public_counts(shape), "n_features": None}
+
+    def _public_facts(self, problem: ColumnProblem) -> dict[str, object]:
+        columns = cast("FrameProblem", problem).columns
+        return {
+            "columns of numbers": len(columns.numbers),
+            "columns of categories": len(columns.categories),
+        }
+
+    def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
+        chosen = ("categories were not chosen by looking at these records",)
+        return (
+            *super()._assumptions(problem),
+            "names and types of columns are public: they were not inferred from these records",
+            *(chosen if self.categories else ()),
+        )
+
+    # ---------------------------------------------------------------- releases
+
+    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
+        """Release counts of categories; then of numbers how many there are, windows, moments and quartiles."""
+        read = cast("FrameProblem", problem)
+        d, q = len(read.columns.numbers), len(read.joint)
+        share = OF_NUMBERS * d / (OF_NUMBERS * d + OF_CATEGORIES * q)
+        found: dict[str, object] = {"columns_": read.columns}
+        if read.codes is not None:
+            found["tables_"] = _counts(session, read.codes, read.joint, 1.0 - share)
+        if d:
+            found.update(self._numbers(session, read, share))
+        return Solution(np.zeros(0), 1, found)
+
+    def _numbers(
+        self, session: PrivacySession, problem: FrameProblem, share: float
+    ) -> dict[str, object]:
+        """Summaries of the columns of numbers, together and by group."""
+        records, columns = problem.records, problem.columns
+        low, high, given = self._read_bounds(columns)
+        shares = self._shares(columns, given)
+        counted = self._present(session, problem, share * shares["counts"])
+        window = Window.between(low, high)
+        if not given.all():
+            searched = np.flatnonzero(~given)
+            present: Any = 1.0
+            if counted is not None:
+                present = counted.share(records.n_units, less=CAUTION)[searched]
+            some = records if searched.size == given.size else records.restricted(searched)
+            part = share * shares["windows"]
+            least = least_tails(session, some, part, MEAN_TAIL)
+            found = released_window(
+                session, some, part, tail=MEAN_TAIL, least=least, present=present
+            )
+            window.center[searched], window.reach[searched] = found.center, found.reach
+        every = Moments.released(session, records, window, share * shares["means"], counted=counted)
+        of_quartiles = share * shares["quartiles"]
+        quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)
+        made: dict[str, object] = {
+            "moments_": every,
+            # A quantile of whole numbers is one of them; types are public.
+            "quartiles_": np.where(columns.whole, np.rint(quartiles[0]), quartiles[0]),
+            "level_noise_std_": quartiles[1],
+            "bounds_": window.bounds,
+        }
+        if self.by is not None:
+            made["moments_by_"] = Moments.released(
+                session, records, window, share * shares["groups"],
+                n_classes=len(columns.categories[self.by]),
+            )  # fmt: skip
+        return made
+
+    @property
+    def _n_is_private(self) -> bool:
+        return self.adjacency == "add-remove" or self.n_public is not None
+
+    def _shares(self, columns: Columns, given: np.ndarray) -> dict[str, float]:
+        """Parts of the numbers' share; what is not needed leaves its part to the others."""
+        parts = {"means": MEANS, "quartiles": QUARTILES}
+        if not given.all():
+            parts["windows"] = WINDOWS
+            if not all(columns.whole) or self._n_is_private:
+                parts["counts"] = COUNTS
+        left = (
+            (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
+        )
+        shares = {name: part * left for name, part in parts.items()}
+        return {"counts": 0.0, "windows": 0.0, "groups": GROUPS, **shares}
+
+    def _present(
+        self, session: PrivacySession, problem: FrameProblem, share: float
+    ) -> Counted | None:
+        """How many values each column has: released, or public where its type holds no NaN."""
+        records, whole = problem.records, np.array(problem.columns.whole)
+        if self._n_is_private:
+            return released_counts(session, records, share) if share else None
+        known = Counted.known(records)
+        if whole.all():
+            return known
+        if not share:
+            return None
+        found = released_counts(session, records, share)
+        return Counted(
+            np.where(whole, known.value, found.value), np.where(whole, 0.0, found.noise_std)
+        )
+
+
+def _counts(
+    session: PrivacySession,
+    codes: PrivateRecords,
+    joint: Mapping[Any, tuple[int, ...]],
+    share: float,
+) -> dict[Any, Counted]:
+    """Release the tables of counts, by column, all as one vector; shorter ones have cells that stay empty."""
+    cells = [int(np.prod(sizes)) for sizes in joint.values()]
+    counts = codes.histogram(np.arange(max(cells) + 1.0), adjacency=session.adjacency)
+    plan = session.plan_gaussian(1, share, purpose="counts of categories")
+    value, noise = session.gaussian(counts, plan), session.noise_std(counts, plan)
+    return {
+        name: Counted(row[:size].reshape(sizes), np.full(sizes, noise))
+        for (name, sizes), row, size in zip(joint.items(), value, cells)
+    }
+
+
+def _check_names(bounds: Any, columns: Columns) -> None:
+    for name in bounds if isinstance(bounds, Mapping) else ():
+        if name not in columns.numbers:
+            raise ValueError(f"bounds names {name!r}, which is no column of numbers of the frame")
+
+
+def _joint(codes: Mapping[Any, Any], name: Any, by: Any, sizes: tuple[int, ...]) -> Any:
+    """The place of each row in a column's table."""
+    return codes[name] if len(sizes) == 1 else codes[name] * sizes[1] + codes[by]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Crosstab(Statistic):
+    """Counts of pairs of categories of two columns."""
+
+    categories: Any = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._pair()
+
+    def _searches(self) -> bool:
+        return False
+
+    def _pair(self) -> list[tuple[Any, ...]]:
+        given = self.categories
+        if (
+            isinstance(given, str | bytes | Mapping)
+            or not hasattr(given, "__len__")
+            or len(given) != 2
+        ):
+            raise TypeError("categories must be two sequences of public labels: of a, and of b")
+        return [check_categories(f"categories[{i}]", labels) for i, labels in enumerate(given)]
+
+    def read(self, X: object, y: object = None, groups: object = None) -> ColumnProblem:
+        """Look up the cells of both columns."""
+        if np.ndim(X) != 1 or np.ndim(y) != 1 or len(X) != len(y) or not len(X):  # type: ignore[arg-type]
+            raise ValueError("a and b must be columns of the same length, at least one row")
+        first, second = self._pair()
+        codes = category_codes(_column(X), first) * len(labels_of(second))
+        codes += category_codes(_column(y), second)
+        of = None if groups is None else encode_groups(groups, codes.size)  # type: ignore[arg-type]
+        return ColumnProblem(
+            PrivateRecords(codes[:, None], groups=of, n_public=self.n_public), {}, ()
+        )
+
+    def _released_values(self, problem: ColumnProblem) -> int:
+        first, second = (len(labels_of(labels)) for labels in self._pair())
+        return first * second
+
+    def _assumptions(self, problem: ColumnProblem) -> tuple[str, ...]:
+        chosen = "categories were not chosen by looking at these records"
+        return (*super()._assumptions(problem), chosen)
+
+    def solve(self, session: PrivacySession, problem: ColumnProblem) -> Solution:
+        """Release a histogram of the pairs."""
+        sizes = [len(labels_of(labels)) for labels in self._pair()]
+        edges = np.arange(sizes[0] * sizes[1] + 1.0)
+        counts = problem.records.histogram(edges, adjacency=session.adjacency)
+        plan = session.plan_gaussian(1, purpose="counts of categories")
+        value = session.gaussian(counts, plan).reshape(sizes)
+        return self._solution(value, session.noise_std(counts, plan))
+
+
+def _column(given: object) -> Any:
+    """A column with a type, or its cells one by one."""
+    return given if hasattr(given, "dtype") else np.fromiter(given, dtype=object)  # type: ignore[call-overload]
