@@ -34,7 +34,10 @@ Array = NDArray[np.float64]
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 256
-MODEL_IS_PUBLIC = "the model is released, or was fitted to other people: its own training rows are not protected here"
+# What an evaluation alone assumes of its model.
+MODEL_IS_PUBLIC = (
+    "the model is released, or was fitted to other people: its own training rows are not protected here"
+)
 
 
 @dataclass(frozen=True)
@@ -124,18 +127,8 @@ class TwoClassTable(Judgement):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-<<<<<<< HEAD
-        kind_of(self.model)
-        self._check_bins(score_method(self.model))
-
-    def _check_bins(self, method: str) -> None:
-        """Check threshold and bins for a model with this method; also for one that is not fitted yet."""
-        self._method = method
-        probability = self._method == "predict_proba"
-=======
         method = self._check_model()
         probability = method == "predict_proba"
->>>>>>> issue32
         if self.threshold is not None:
             check_number("threshold", self.threshold, Real)
             if probability and not 0 <= self.threshold <= 1:
@@ -150,7 +143,7 @@ class TwoClassTable(Judgement):
                 )
             if not probability:
                 raise ValueError(
-                    "a model without predict_proba needs bins= as public edges of its "
+                    f"{type(self.model).__name__} has no predict_proba: give bins= as public edges of its "
                     "decision_function, for example numpy.linspace(-4, 4, 63)"
                 )
         elif isinstance(self.bins, Integral):

@@ -170,20 +170,6 @@ class NoisyTable:
         total = float(self.counts.sum()) if self.total is None else self.total
         if not total > 0.0:
             return np.zeros_like(self.counts)
-<<<<<<< HEAD
-        scale = float(np.sqrt(np.diag(self.covariance).max()))
-        if scale == 0.0:  # without privacy counts are exact but for the rounding of the solution
-            return np.maximum(self.counts, 0.0)
-        k = len(self.counts)
-        values, vectors = np.linalg.eigh(self.covariance / scale**2)
-        root = np.where(values > 1e-9, 1.0 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
-        metric = (vectors * root).T
-        heavy = 1e3 * float(np.abs(metric).max())  # holds the sum of the counts
-        left = np.vstack((metric, np.full((1, k), heavy)))
-        right = np.append(metric @ (self.counts / scale), heavy * total / scale)
-        found = nnls(left, right, maxiter=50 * k)[0]
-        return np.asarray(found * (total / found.sum())) if found.sum() > 0 else np.full(k, total / k)
-=======
         # A row that weighs more than all others holds the sum of the counts.
         heavy = 1e3 * float(np.abs(self.strategy).max())
         left = np.vstack((self.strategy, np.full((1, len(self.counts)), heavy)))
@@ -193,7 +179,6 @@ class NoisyTable:
     def noise(self, questions: Array) -> Array:
         """Return the covariance of the noise times these columns."""
         return np.asarray(self.covariance @ questions)
->>>>>>> issue32
 
     def clear(self, *questions: Array) -> bool:
         """Return whether each of these counts exceeds its noise 12 times."""

@@ -216,25 +216,10 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             deviation of the noise of the least, it is the one nearest to ``fp / (fp + fn)``, which is right for
             calibrated probabilities, or to the threshold in use for a ``decision_function``.
         """
-<<<<<<< HEAD
         given = check_costs(costs)
-        b = self._grid.n_bins
-        best = min(range(b + 1), key=lambda first: self._cost(first, given))
-        self._chosen.add(best)
-        return self._grid.edge(best)
-=======
-        given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
-        if set(given) != {"fp", "fn"} or not all(
-            isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
-            for c in given.values()
-        ):
-            raise ValueError(
-                f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
-            )
         first = self._cheapest(given)
         self._chosen.add(first)
         return self._grid.edge(first)
->>>>>>> issue32
 
     def _cheapest(self, costs: dict[str, float]) -> int:
         firsts = np.arange(self._grid.n_bins + 1)
@@ -347,9 +332,12 @@ def check_costs(costs: Mapping[str, float] | None) -> dict[str, float]:
     """Return the costs of false positives and false negatives; None gives both the cost 1."""
     given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
     if set(given) != {"fp", "fn"} or not all(
-        isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf for c in given.values()
+        isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
+        for c in given.values()
     ):
-        raise ValueError(f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}")
+        raise ValueError(
+            f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
+        )
     return given
 
 

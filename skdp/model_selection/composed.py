@@ -123,6 +123,10 @@ class ComposedFit(PrivateFit[Rows]):
     def _part_of_fits(self) -> float:
         """The share of the units that each estimator is fitted on."""
 
+    @property
+    def _ledger_name(self) -> str:
+        return self._called or super()._ledger_name
+
     # ---------------------------------------------------------------- before the data
 
     def _terms(self, share: float) -> Terms:
@@ -143,7 +147,7 @@ class ComposedFit(PrivateFit[Rows]):
             unit=self.unit,
             accountant=self._payer(),
             random_state=self.random_state,
-            estimator=self._called or type(self).__name__,
+            estimator=self._ledger_name,
             context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
         )
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._docs import document
 from skdp.base.fit import Solution
+from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.models import score_method
 from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
 from skdp.model_selection.composed import ComposedFit, Rows, check_share
@@ -174,7 +175,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         super()._check_parameters()
         if not is_classifier(self.estimator):
             raise TypeError(f"estimator must be a classifier, got {type(self.estimator).__name__}")
-        check_bins(self.bins, self.estimator)
+        _Bins(model=self.estimator, bins=self.bins)._check_parameters()
 
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
         classes = fitted.get("classes_")
@@ -291,8 +292,8 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         return tags
 
 
-def check_bins(bins: Any, estimator: Any) -> None:
-    """Check public bins before anything is spent; the evaluation checks them again for the fitted model."""
-    from skdp.metrics.fits import TwoClassTable
+class _Bins(TwoClassTable):
+    """A table of a model that is not fitted yet, whose public bins can be checked already."""
 
-    TwoClassTable(model=None, bins=bins)._check_bins(score_method(estimator))
+    def _check_model(self) -> str:
+        return score_method(self.model)
