@@ -77,13 +77,20 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
+# Estimators that hold another one, which a user gives. The tests of all estimators leave them out too.
+HOLDERS = {"DPTunedThresholdClassifier": "skdp.model_selection.threshold"}
+
 # What estimators hold as parameters or after a fit: classes, and rooms of which they may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
+    "ClassificationEvaluation": "skdp.metrics.two_classes",
     "CategoryBlock": "skdp.preprocessing.blocks",
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
+    "NoisyTable": "skdp.metrics.inversion",
     "PrivacyReport": "skdp.privacy",
+    "ReleasedScore": "skdp.metrics.released_score",
+    "ScoreGrid": "skdp.metrics.two_classes",
     "Part": "skdp.privacy.budget.parts",  # of an accountant's ledger
     "_Stamp": "skdp.privacy.budget.ambient",  # of a fit inside ``with accountant:``
 }
@@ -152,7 +159,9 @@ def trusted_types() -> list[str]:
     True
     """
     found = {cls for _, cls in all_estimators()}
-    found |= {getattr(import_module(home), name) for name, home in {**OTHERS, **PARTS}.items()}
+    found |= {
+        getattr(import_module(home), name) for name, home in {**OTHERS, **HOLDERS, **PARTS}.items()
+    }
     for room in map(import_module, PARTS_OF):
         offered = (getattr(room, name) for name in room.__all__)
         found |= {thing for thing in offered if isinstance(thing, type)}

@@ -358,7 +358,7 @@ def compare(
     X_test, y_test, groups_test : as X, y and groups, default=None
         A test part of your own, from `train_test_split`. All of ``X`` is then for the fits.
     {epsilon} {delta} {adjacency}
-    unit : {{"record", "group"}}, default="record"
+    unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``.
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get
@@ -420,7 +420,7 @@ def compare(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(4000, 3))
     >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
-    >>> models = {{"front": DPLogisticRegression(classes=(0, 1)), "sparse": DPIGHTClassifier(classes=(0, 1))}}
+    >>> models = {"front": DPLogisticRegression(classes=(0, 1)), "sparse": DPIGHTClassifier(classes=(0, 1))}
     >>> found = compare(models, X, y, epsilon=2.0, scoring=["accuracy", "roc_auc"])
     >>> list(found), found.best("accuracy") in models, found.best_score("accuracy").interval
     (['front', 'sparse'], True, None)

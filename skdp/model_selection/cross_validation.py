@@ -148,7 +148,7 @@ def cross_validate(
     scoring : str or sequence of str, default=None
         Which scores of `skdp.metrics.evaluate` are listed. None lists all. It changes no release.
     {epsilon} {delta} {adjacency}
-    unit : {{"record", "group"}}, default="record"
+    unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``.
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fits and evaluations get

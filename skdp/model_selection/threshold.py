@@ -57,7 +57,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     bins : "auto", int or array-like of float, default="auto"
         As for `skdp.metrics.evaluate`: an estimator without ``predict_proba`` needs public edges.
     {epsilon} {delta} {adjacency}
-    unit : {{"record", "group"}}, default="record"
+    unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``.
     n_public : int, default=None
         Public number of records (or groups) of the whole table; needed under add-remove. Fit and table get
@@ -114,7 +114,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     >>> X = rng.normal(size=(4000, 3))
     >>> y = (X[:, 0] + rng.normal(size=4000) > 1).astype(int)
     >>> model = DPTunedThresholdClassifier(
-    ...     DPLogisticRegression(classes=(0, 1)), costs={{"fp": 1, "fn": 5}}, epsilon=2.0
+    ...     DPLogisticRegression(classes=(0, 1)), costs={"fp": 1, "fn": 5}, epsilon=2.0
     ... ).fit(X, y)
     >>> bool(0.05 < model.best_threshold_ < 0.5), model.predict(X[:3]).shape
     (True, (3,))
@@ -126,6 +126,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
     evaluation_: ClassificationEvaluation
     classes_: NDArray[Any]
     n_iter_: int
+    n_features_in_: int
 
     def __init__(
         self,
