@@ -1,4 +1,4 @@
-"""Splits of a table whose parts cost only the dearest one, and what is judged and chosen with them for one charge."""
+"""Splits whose parts cost only the dearest one, and what judges and chooses with them for one charge."""
 
 from skdp._lazy import lazy_exports
 

@@ -117,7 +117,7 @@ class ComposedFit(PrivateFit[Rows]):
 
     @abstractmethod
     def _fitted_with(self, index: int) -> int:
-        """The number of the fit inside whose budget estimator ``index`` gets; of its first one if it has several."""
+        """The number of the fit inside whose budget estimator ``index`` gets; the first of several."""
 
     @abstractmethod
     def _part_of_fits(self) -> float:

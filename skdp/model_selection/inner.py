@@ -1,4 +1,4 @@
-"""Estimators that are fitted inside another fit: what of them is private, and how they get a part of its budget."""
+"""Estimators that are fitted inside another fit: what of them is private, and how they get their budget."""
 
 import warnings
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from skdp.exceptions import PrivacyLeakWarning
 from skdp.privacy import BudgetAccountant, PrivacyReport, asked_charge
 
 __all__ = ["InnerEstimator", "Terms"]
+
+LITTLE = 1.0 + 1e-9  # claims may be rounded up
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,13 @@ class InnerEstimator:
                 charge = asked_charge(ask)
             if charge is None:
                 raise TypeError(
-                    f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is unknown"
+                    f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is "
+                    "unknown"
+                )
+            if charge.terms.epsilon > budget[0] * LITTLE or charge.terms.delta > budget[1] * LITTLE:
+                raise ValueError(
+                    f"{type(part).__name__} in {self.name} costs more than its epsilon and delta, so it cannot be "
+                    "given a part of a budget"
                 )
             found = found or charge.terms.approximate
         return found

@@ -1,4 +1,4 @@
-"""Fits inside a fit: what they may cost, who pays and when, which unit lies where, what is refused, what is left."""
+"""Fits inside a fit: what they may cost, who pays and when, which unit lies where, what is refused."""
 
 import math
 import pickle
@@ -162,10 +162,10 @@ def test_shares_of_a_place_hold_the_whole_budget_at_most():
     for epsilon in (0.01, 1.0, 20.0):
         many = InnerFits(("a",) * 7, (1 / 7,) * 7, (tuple(range(7)),), (1,) * 7)
         own = many.budget(3, epsilon, 1e-6)
-        with PrivacySession(epsilon=own[0], delta=own[1], accountant=False) as one:
-            with session(many, epsilon=epsilon, delta=1e-6) as everything:
-                assert one.mu**2 * 7 <= everything.mu**2
-                assert one.mu**2 * 7 == pytest.approx(everything.mu**2, rel=1e-4)
+        one = PrivacySession(epsilon=own[0], delta=own[1], accountant=False)
+        everything = session(many, epsilon=epsilon, delta=1e-6)
+        assert one.mu**2 * 7 <= everything.mu**2
+        assert one.mu**2 * 7 == pytest.approx(everything.mu**2, rel=1e-4)
 
 
 # ------------------------------------------------------------------ what a session admits
@@ -333,7 +333,7 @@ class FailsEarly(DPIGHTClassifier):
 
 
 def test_a_failure_after_a_release_stays_charged_and_says_nothing():
-    base = {k: v for k, v in BASE.get_params().items()}
+    base = BASE.get_params()
     accountant = BudgetAccountant(EPSILON, DELTA)
     with pytest.raises(RuntimeError, match="message is withheld") as caught:
         cross_validate(FailsLate(**base), X, Y, epsilon=EPSILON, accountant=accountant)

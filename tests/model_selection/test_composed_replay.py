@@ -1,8 +1,8 @@
-"""Fits inside a fit, replayed release by release on neighbouring tables: records, groups of other sizes, adjacencies.
+"""Fits inside a fit, replayed release by release on neighbouring tables: records, groups of other sizes.
 
-The neighbour gets the outputs of the first table, so that it takes the same path. Then all that leaves beside them
-must be the same on both, and what the changed unit moved, in squared standard deviations of the noise, must add up to
-less than the claim. Twins that claim less than that are found.
+The neighbour gets the outputs of the first table, so that it takes the same path. Then all that leaves beside
+them must be the same on both, and what the changed unit moved, in squared standard deviations of the noise, must add
+up to less than the claim. Twins that claim less than that are found.
 """
 
 import logging
@@ -93,7 +93,8 @@ class Left:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 report, models, evaluations = self.way(
-                    X, y, groups=groups, epsilon=EPSILON, delta=1e-3, random_state=0, accountant=accountant, **self.terms
+                    X, y, groups=groups, epsilon=EPSILON, delta=1e-3, random_state=0, accountant=accountant,
+                    **self.terms,
                 )  # fmt: skip
         finally:
             logger.removeHandler(handler)

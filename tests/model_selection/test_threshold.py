@@ -1,4 +1,4 @@
-"""`DPTunedThresholdClassifier` and `compare` as scikit-learn's users know such objects; what a comparison shows."""
+"""`DPTunedThresholdClassifier` and `compare` as users of scikit-learn know such things; what they show."""
 
 import pickle
 

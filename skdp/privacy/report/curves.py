@@ -24,8 +24,8 @@ __all__ = ["Builtin", "Curves", "ReportState"]
 Builtin: TypeAlias = "bool | int | float | str | list[Builtin] | dict[str, Builtin] | None"
 
 _ONE_POINT = (
-    "a part of the plan is (epsilon, delta)-DP at one point: dp-accounting has no event for it. Add the fit's epsilon "
-    "and delta to those of the rest"
+    "a part of the plan is (epsilon, delta)-DP at one point: dp-accounting has no event for it. Add the fit's "
+    "epsilon and delta to those of the rest"
 )
 
 
