@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "compare"]
 
 MOST_MODELS = 20
-LOSSES = frozenset({"log_loss", "brier_score", "mean_squared_error", "mean_absolute_error"})
+# The least is best; of a mean error the nearest to 0.
+LOSSES = frozenset(
+    {
+        "log_loss",
+        "brier_score",
+        "mean_squared_error",
+        "root_mean_squared_error",
+        "mean_absolute_error",
+        "mean_error",
+    }
+)
 
 
 class Comparison(Mapping[str, Evaluation]):
@@ -75,7 +85,7 @@ class Comparison(Mapping[str, Evaluation]):
         Parameters
         ----------
         scoring : str
-            Name of a score. Of a loss or an error the least is best.
+            Name of a score. Of a loss or an error the least is best, of a mean error the nearest to 0.
 
         Returns
         -------
@@ -83,10 +93,7 @@ class Comparison(Mapping[str, Evaluation]):
             The first one if several are equal. The best of noisy scores is one where the noise was kind: see
             `best_score`.
         """
-        sign = -1.0 if scoring in LOSSES else 1.0
-        return max(
-            self._evaluations, key=lambda name: sign * self._evaluations[name][scoring].value
-        )
+        return max(self._evaluations, key=lambda name: _goodness(self._evaluations[name], scoring))
 
     def best_score(self, scoring: str) -> ReleasedScore:
         """Return the score of the best model, without intervals.
@@ -163,6 +170,11 @@ class Comparison(Mapping[str, Evaluation]):
             f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(cells)}</tbody>"
             f"<caption>{html.escape(self._about())}</caption></table>"
         )
+
+
+def _goodness(evaluation: Evaluation, scoring: str) -> float:
+    value = float(evaluation[scoring].value)
+    return -abs(value) if scoring in LOSSES else value
 
 
 def named(models: Any) -> dict[str, Any]:

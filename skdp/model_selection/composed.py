@@ -33,9 +33,11 @@ FAILED = (
     "withheld, because it may tell of the records. Fit the estimator by itself to find the cause: on public or "
     "generated rows of the same kind"
 )
-REGRESSION = frozenset(
-    {"r2", "neg_mean_squared_error", "mean_squared_error", "mean_absolute_error", "mean_error"}
-)
+# Names of scores by the kind of model.
+REGRESSION = (
+    "r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error",
+)  # fmt: skip
+CLASSIFICATION = (*(name for name in NAMES if name not in REGRESSION), "f1_macro")
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None
         return None
     names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
     for model in models:
-        known = sorted(n for n in NAMES if (n in REGRESSION) == bool(is_regressor(model)))
+        known = REGRESSION if is_regressor(model) else CLASSIFICATION
         for name in names:
             if name not in known:
-                raise ValueError(f"scoring must be None or names out of {known}, got {name!r}")
+                raise ValueError(f"scoring must be None or names out of {list(known)}, got {name!r}")
     if not names:
         raise ValueError("scoring must be None or name at least one score")
     return names

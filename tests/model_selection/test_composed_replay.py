@@ -1,7 +1,7 @@
 """Fits inside a fit, replayed release by release on neighbouring tables: records, groups of other sizes.
 
 The neighbour gets the outputs of the first table, so that it takes the same path. Then all that leaves beside
-them must be the same on both, and what the changed unit moved, in squared standard deviations of the noise, must add
+them must be the same on both, and what the changed unit moved, in squared standard deviations of the noise, adds
 up to less than the claim. Twins that claim less than that are found.
 """
 

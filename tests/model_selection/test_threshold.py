@@ -12,6 +12,7 @@ from sklearn.preprocessing import Normalizer
 import skdp
 from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor
 from skdp.exceptions import PrivacyLeakWarning
+from skdp.metrics import ReleasedScore
 from skdp.model_selection import Comparison, DPTunedThresholdClassifier, compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
@@ -187,3 +188,18 @@ def test_three_classes_are_compared():
     base = clone(BASE).set_params(classes=(0, 1, 2))
     found = compare([base], X, labels, epsilon=8.0, scoring="accuracy")
     assert found["dpightclassifier"]["accuracy"].value > 0.4
+
+
+def test_the_best_has_the_least_loss_and_the_smallest_bias():
+    def shown(**values):
+        return {name: ReleasedScore(value, 0.0, None) for name, value in values.items()}
+
+    found = Comparison(
+        {
+            "a": shown(r2=0.5, mean_squared_error=1.0, mean_error=-0.1),
+            "b": shown(r2=0.7, mean_squared_error=0.4, mean_error=0.3),
+            "c": shown(r2=0.1, mean_squared_error=2.0, mean_error=-2.0),
+        },
+        {}, None, None,
+    )  # fmt: skip
+    assert [found.best(name) for name in ("r2", "mean_squared_error", "mean_error")] == ["b", "b", "a"]
