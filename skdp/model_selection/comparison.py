@@ -1,6 +1,7 @@
 """A handful of models on one hold-out, each paid for: all scores may be looked at."""
 
 import html
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -274,10 +275,23 @@ class Comparing(ComposedFit):
     def read(self, X: object, y: object = None, groups: object = None) -> Rows:
         problem = super().read(X, y, groups)
         if self.test is not None:
-            self._test = self._table(*self.test)
+            self._test = self._checked_test(problem.records)
         elif not self.prefit and self.adjacency != "add-remove" and problem.records.n_units < 2:
             raise ValueError(f"a training and a test part need at least two {self.unit}s")
         return problem
+
+    def _checked_test(self, train: Table) -> Table:
+        """The rows of X_test, checked as those of X are, so that what is wrong is said before anything is spent."""
+        test = self._table(*(self.test or ()))
+        if test.shape.n_features != train.shape.n_features:
+            raise ValueError("X_test must have the columns of X")
+        inner, terms = self._inner(), self._terms(1.0)
+        for i, candidate in enumerate(self._candidates()):
+            budget = inner.budget(i, self.epsilon, self.delta)
+            with warnings.catch_warnings():  # they are those of X
+                warnings.simplefilter("ignore")
+                candidate.look(budget, terms, test.X, test.y, test.groups)
+        return test
 
     def _split(self, session: Any, table: Table) -> tuple[Table, Table]:
         if self.test is not None:

@@ -90,7 +90,9 @@ def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None
         known = REGRESSION if is_regressor(model) else CLASSIFICATION
         for name in names:
             if name not in known:
-                raise ValueError(f"scoring must be None or names out of {list(known)}, got {name!r}")
+                raise ValueError(
+                    f"scoring must be None or names out of {list(known)}, got {name!r}"
+                )
     if not names:
         raise ValueError("scoring must be None or name at least one score")
     return names

@@ -176,6 +176,8 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         super()._check_parameters()
         if not is_classifier(self.estimator):
             raise TypeError(f"estimator must be a classifier, got {type(self.estimator).__name__}")
+        for part in self._candidates()[0].parts.values():
+            self._check_fitted({"classes_": getattr(part, "classes", None)})
         _Bins(model=self.estimator, bins=self.bins)._check_parameters()
 
     def _check_fitted(self, fitted: Mapping[str, object]) -> None:
@@ -196,6 +198,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         (candidate,) = self._candidates()
         train, test = table.rows(place == 0), table.rows(place == 1)
         model = self._fit_inside(session, 0, candidate, train, self._part_of_fits())
+        self._check_fitted({"classes_": model.classes_})  # a pipeline's may be known only now
         found: Any = self._evaluate_inside(session, 1, model, test, self.test_size, bins=self.bins)
         best = found.best_threshold(costs=self.costs)
         found = found.at(threshold=best)

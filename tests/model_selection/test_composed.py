@@ -205,6 +205,26 @@ def test_a_fit_inside_cannot_take_more_than_its_share():
         pickle.dumps(payer)
 
 
+def test_too_little_noise_is_caught_at_the_door_and_by_the_recheck(monkeypatch):
+    """Twins: budgets of twice the epsilon, and then without the check of what fits ask for."""
+    honest = InnerFits.budget
+
+    def twice(inner, index, epsilon, delta):
+        found = honest(inner, index, epsilon, delta)
+        return 2 * found[0], found[1]
+
+    monkeypatch.setattr(InnerFits, "budget", twice)
+    accountant = BudgetAccountant(EPSILON, DELTA)
+    for run in WAYS.values():
+        with pytest.raises(PrivacyBudgetExceeded, match="more than its part"):
+            run(BASE, X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant)
+    assert accountant.spent() == (0.0, 0.0)
+    monkeypatch.setattr(ComposedSession, "_check_charges", lambda self, index: None)
+    for estimator in (BASE, STOCHASTIC):
+        with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
+            compared(estimator, X, Y, epsilon=EPSILON, delta=DELTA)
+
+
 def test_what_releases_nothing_is_handed_back():
     accountant = BudgetAccountant(EPSILON, DELTA)
     with session(INNER, accountant=accountant) as outer:
@@ -301,7 +321,11 @@ def test_public_faults_are_raised_before_anything_is_spent():
     unspent("test_size", way="threshold", test_size=1.5)
     unspent("costs", way="threshold", costs={"fp": 1})
     unspent("bins", way="threshold", bins=7)
-    unspent("two classes", way="threshold", estimator=clone(BASE).set_params(classes=(0, 1, 2)))
+    three = clone(BASE).set_params(classes=(0, 1, 2))
+    unspent("two classes", way="threshold", estimator=three)
+    unspent("two classes", way="threshold", estimator=make_pipeline(DPStandardScaler(), three))
+    unspent("columns of X", way="compare", X_test=X[:, :2], y_test=Y)
+    unspent("NaN|inf", way="compare", X_test=broken, y_test=Y)
 
 
 def test_steps_that_learn_are_named_before_and_in_the_report():

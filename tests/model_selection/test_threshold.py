@@ -202,4 +202,8 @@ def test_the_best_has_the_least_loss_and_the_smallest_bias():
         },
         {}, None, None,
     )  # fmt: skip
-    assert [found.best(name) for name in ("r2", "mean_squared_error", "mean_error")] == ["b", "b", "a"]
+    assert [found.best(name) for name in ("r2", "mean_squared_error", "mean_error")] == [
+        "b",
+        "b",
+        "a",
+    ]
