@@ -11,6 +11,7 @@ from skdp._version import __version__
 
 __all__ = [
     "ESTIMATORS",
+    "HOLDERS",
     "OTHERS",
     "all_estimators",
     "estimators_of",

@@ -155,6 +155,8 @@ def test_private_steps_of_a_pipeline_share_the_part_of_their_fit():
 def test_shares_of_a_place_hold_the_whole_budget_at_most():
     with pytest.raises(ValueError, match="more than the whole budget"):
         InnerFits(("a", "b"), (0.6, 0.5), ((0, 1),), (1, 1))
+    with pytest.raises(ValueError, match="delta > 0"):
+        session(InnerFits(("a",), (1.0,), ((0,),), (1,)), delta=0.0)
     inner = InnerFits(("a", "b"), (0.6, 0.5), ((0,), (1,)), (1, 1))
     assert inner.most == 1
     # One fit with all of it has all of it; others have less in mu, whatever their delta.

@@ -169,6 +169,8 @@ class ComposedSession(PrivacySession):
         estimator: str,
         context: bytes,
     ) -> None:
+        if delta == 0 and epsilon < math.inf:
+            raise ValueError("fits inside a fit need delta > 0: their costs are added in mu^2")
         self.inner = inner
         self._charges: list[list[Charge]] = [[] for _ in inner.shares]
         self._met: set[str] = set()
