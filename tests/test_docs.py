@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone, is_classifier
 
 import skdp
+import skdp.metrics
 import skdp.model_selection
 import skdp.statistics
 from skdp import _docs
@@ -25,12 +26,13 @@ STATISTICS = {
     name: getattr(skdp.statistics, name)
     for name in ("count", "crosstab", "describe", "histogram", "mean", "quantile", "std", "var")
 }
+METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
 SELECTION = {
     name: getattr(skdp.model_selection, name)
     for name in ("DPTunedThresholdClassifier", "compare", "cross_validate")
 }
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **SELECTION}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SELECTION}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

@@ -28,6 +28,7 @@ __all__ = [
     "TableModel",
     "check_class_weight",
     "expected_weight",
+    "finite_targets",
     "like",
     "numeric_targets",
     "relative_weights",
@@ -424,13 +425,18 @@ def numeric_targets(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         y = _as_numbers(cells)
     missing = getattr(estimator, "_missing", False)
     X, y = validate_table(estimator, X, y, missing=missing)
+    return X, finite_targets(y)
+
+
+def finite_targets(y: Any) -> np.ndarray:
+    """Return y as finite float64, each target read by itself."""
     target = _as_numbers(y)
     if not np.isfinite(target).all():
         raise ValueError(
             "Input y contains NaN or infinity. Every record needs a finite target: leave out rows "
             "without one, or clip y to a public range"
         )
-    return X, target
+    return target
 
 
 def _as_numbers(y: Any) -> np.ndarray:

@@ -16,6 +16,9 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "confusion_matrix": "skdp.metrics.label_functions",
         "evaluate": "skdp.metrics.functions",
         "log_loss": "skdp.metrics.label_functions",
+        "mean_absolute_error": "skdp.metrics.number_functions",
+        "mean_squared_error": "skdp.metrics.number_functions",
+        "r2_score": "skdp.metrics.number_functions",
         "roc_auc_score": "skdp.metrics.label_functions",
     },
 )

@@ -25,6 +25,7 @@ NAMES = {
     "brier_score": "Brier score",
     "r2": "R2",
     "mean_squared_error": "MSE",
+    "root_mean_squared_error": "RMSE",
     "mean_absolute_error": "MAE",
     "mean_error": "mean error",
 }

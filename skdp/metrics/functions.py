@@ -20,6 +20,7 @@ def evaluate(
     bins: Any = "auto",
     threshold: float | None = None,
     ovr: bool = False,
+    y_bounds: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     unit: str = "record",
@@ -40,7 +41,8 @@ def evaluate(
     X : array-like, CSR matrix or data frame of shape (n_samples, n_features)
         Rows that the model was not fitted to, as the model takes them. Not changed.
     y : array-like of shape (n_samples,)
-        Their labels or targets. A label that is missing or unknown to the model counts as the first class.
+        Their labels or targets. A label that is missing or unknown to the model counts as the first class; a
+        target must be finite.
     bins : "auto", int or array-like of float, default="auto"
         The public bins of the scores of a model of two classes. An even number is bins of equal width on the logit
         scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An
@@ -52,6 +54,10 @@ def evaluate(
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.
+    y_bounds : tuple of (low, high), default=None
+        For a regressor: public numbers that targets are clipped to. None releases a window of the targets for 10 %
+        of the budget (of mu^2), or 20 % where they are far from 0. Residuals are clipped to a window that is
+        released for another 10 %. Scores are those of clipped numbers, and the windows are said.
     {epsilon} {delta}
     unit : {"record", "group"}, default="record"
         Whose change the claim protects: one row, or all rows of one of ``groups``. A group counts as one: the
@@ -79,15 +85,24 @@ def evaluate(
         "n_public": n_public, "accountant": accountant, "random_state": random_state,
     }  # fmt: skip
     if kind == "classifier" and len(classes_of(model)) == 2:
-        _only("a model of two classes", ovr=ovr is not False)
+        _only("a model of two classes", ovr=ovr is not False, y_bounds=y_bounds is not None)
         fit: Any = TwoClassTable(bins=bins, threshold=threshold, **terms)
     elif kind == "classifier":
         _only(
-            "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None
-        )
+            "a model of three or more classes", bins=bins != "auto", threshold=threshold is not None,
+            y_bounds=y_bounds is not None,
+        )  # fmt: skip
         fit = ManyClassTables(ovr=ovr, **terms)
     else:
-        raise NotImplementedError
+        from skdp.metrics.regression_fits import ResidualMoments
+
+        _only(
+            "a regressor",
+            bins=bins != "auto",
+            threshold=threshold is not None,
+            ovr=ovr is not False,
+        )
+        fit = ResidualMoments(y_bounds=y_bounds, **terms)
     return fit.fit(X, y, groups=groups).evaluation()
 
 

@@ -132,8 +132,13 @@ def row_scores(model: Any, method: str, X: Any, n_outputs: int, *, fixed: bool) 
                     "that it "
                     "was fitted to and without missing values if it takes none"
                 ) from None
-            numbers = np.asarray(answers, dtype=np.float64).reshape(-1, n_outputs)
-            found[part] = numbers[: n - first]
+            numbers = np.asarray(answers, dtype=np.float64)
+            if numbers.size != places.size * n_outputs:
+                raise ValueError(
+                    f"{type(model).__name__}.{method} gives another number of outputs a row than an evaluation "
+                    f"takes, {n_outputs}: evaluate each of several targets by itself"
+                )
+            found[part] = numbers.reshape(-1, n_outputs)[: n - first]
     return found
 
 

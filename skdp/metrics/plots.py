@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["ClassPlots", "ManyClassPlots"]
+__all__ = ["ClassPlots", "ManyClassPlots", "RegressionPlots"]
 
 
 def _pyplot() -> Any:
@@ -139,6 +139,43 @@ class ManyClassPlots:
 
     plot_calibration = ClassPlots.plot_calibration
     plot_confusion = ClassPlots.plot_confusion
+
+
+class RegressionPlots:
+    """The plot of a regressor."""
+
+    if TYPE_CHECKING:
+        mean_error_by_prediction: Any
+        mean_error_by_prediction_interval: Any
+        prediction_edges: Any
+        _model: str
+
+    def plot_residuals(self, *, ax: "Axes | None" = None) -> "Axes":
+        """Draw the mean error by prediction, with the 95 % noise intervals of the bins that have one.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        ax = _pyplot().subplots()[1] if ax is None else ax
+        edges, mean = self.prediction_edges, self.mean_error_by_prediction
+        known = ~np.isnan(mean)
+        at, ends = (
+            0.5 * (edges[1:] + edges[:-1])[known],
+            self.mean_error_by_prediction_interval[known],
+        )
+        name = f"{self._model}, 95 % noise interval"
+        ax.errorbar(at, mean[known], np.abs(ends.T - mean[known]), fmt="o", capsize=3, label=name)
+        ax.axhline(0.0, linestyle="--", color="0.6", linewidth=0.8)
+        ax.set(
+            xlabel="prediction", ylabel="mean of target less prediction", xlim=(edges[0], edges[-1])
+        )
+        ax.legend()
+        return ax
 
 
 def _band(ax: "Axes", at: "NDArray[np.float64]", curve: "NDArray[np.float64]") -> None:

@@ -223,7 +223,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     def _cheapest(self, costs: dict[str, float]) -> int:
         firsts = np.arange(self._grid.n_bins + 1)
-        cells = [_cells(self._grid.n_bins, first) for first in firsts]
+        cells = [_cells(self._grid.n_bins, int(first)) for first in firsts]
         questions = np.array([costs["fp"] * fp + costs["fn"] * fn for _, fp, fn, _ in cells])
         found = questions @ self._noisy.possible
         more = questions - questions[found.argmin()]

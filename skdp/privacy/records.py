@@ -39,6 +39,11 @@ from skdp.privacy.statistics.norm_counts import (
 )
 from skdp.privacy.statistics.perturbed import perturbed_minimizer
 from skdp.privacy.statistics.recursive_gradient import recursive_gradient
+from skdp.privacy.statistics.residual_moments import (
+    binned_residuals,
+    residual_moments,
+    residual_squares,
+)
 from skdp.privacy.statistics.step_scores import step_scores
 from skdp.privacy.statistics.sup_gradient import gradient_scores, mean_sup_gradient
 from skdp.privacy.statistics.votes import support_votes
@@ -236,6 +241,9 @@ class PrivateRecords:
     cbow_gradient = Delegated(cbow_gradient, "_rows")
     class_counts = Delegated(class_counts, "_rows")
     cell_sums = Delegated(cell_sums, "_rows")
+    residual_moments = Delegated(residual_moments, "_rows")
+    residual_squares = Delegated(residual_squares, "_rows")
+    binned_residuals = Delegated(binned_residuals, "_rows")
     magnitude_counts = Delegated(magnitude_counts, "_rows")
 
     # ---------------------------------------------------------------- other records

@@ -86,6 +86,8 @@ class Describe(Statistic):
         if not n:
             raise ValueError("the frame has no rows: there is nothing to describe")
         _check_names(self.bounds, columns)
+        if columns.numbers:
+            self._read_bounds(columns)
         codes = None if groups is None else encode_groups(groups, n)  # type: ignore[arg-type]
         more: dict[str, Any] = {"groups": codes, "n_public": self.n_public}
         of_columns = columns.codes(X, declared)
@@ -98,7 +100,6 @@ class Describe(Statistic):
         table = validate_table(Describe(), columns.table(X), missing=True)
         n_classes = None if of_groups is None else len(columns.categories[self.by])
         records = PrivateRecords(table, of_groups, n_classes=n_classes, **more)
-        self._read_bounds(columns)
         return FrameProblem(records, {}, (), tables, columns, joint)
 
     def _tables(self, columns: Columns) -> dict[Any, tuple[int, ...]]:

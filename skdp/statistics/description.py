@@ -105,8 +105,8 @@ def describe(
 
     A group of rows adds the mean of what its rows add, a point of their convex hull, so no bound grows. What is
     shown is a function of releases and public numbers. Types count as public, but pandas infers them: one missing
-    value makes a column of whole numbers a column of floats. Declare them where a file is read, by ``dtype=``. Time
-    and memory are not protected.
+    value makes a column of whole numbers a column of floats. Declare them where a file is read, by ``dtype=``.
+    Time and memory are not protected.
 
     Examples
     --------

@@ -129,7 +129,8 @@ def test_thresholds():
 
 
 def test_a_threshold_that_is_as_good_is_the_usual_one():
-    """The model is calibrated, so the best threshold is .25; noise must not move it to a bin with hardly any rows."""
+    """The model is calibrated, so the best threshold is .25; noise must not move it to a bin with hardly "
+    "any rows."""
     model = LogisticRegression().fit(X, Y)
     for _ in range(20):
         found = evaluate(model, X, Y, epsilon=0.3)

@@ -490,3 +490,23 @@ def test_crosstab_moves_by_what_its_noise_is_for(monkeypatch):
         largest = max(largest, tape.compare(run, *pairs))
         tape.playing = False
     assert 0.99 <= largest <= 1 + 1e-9
+
+
+def test_one_group_counts_as_one():
+    """However many rows it has, also of different categories: it adds the mean of its rows."""
+    given = frame(400)
+    many = pd.concat([given, given.iloc[np.tile([3, 5, 8], 500)]])
+    few = pd.concat([given, given.iloc[[3, 5, 8]]])
+    tables = [
+        describe(
+            rows, bounds=(0, 100), categories=CATEGORIES, by="sex", epsilon=math.inf, unit="group",
+            groups=np.r_[np.arange(400), np.full(len(rows) - 400, 400)],
+        )
+        for rows in (many, few)
+    ]  # fmt: skip
+    assert np.allclose(tables[0].table.value, tables[1].table.value, equal_nan=True, atol=1e-5)
+    assert np.allclose(
+        tables[0].by_table.value, tables[1].by_table.value, equal_nan=True, atol=1e-4
+    )
+    counts = tables[0].to_frame().loc["sex", "count"]
+    assert counts.sum() == pytest.approx(401, abs=1e-6)

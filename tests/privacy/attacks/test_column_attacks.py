@@ -69,9 +69,6 @@ CASES = {
     ),
     "std": (functools.partial(std, bounds=(-1, 1)), crowd(-1, 1, 3), -9.0, 9.0),
     "describe": (described, crowd(-0.1, 0.1, 3), -9.0, 9.0),
-    "describe, a missing value": (
-        described, crowd(-0.1, 0.1, 3), math.nan, 9.0,
-    ),
     "count": (functools.partial(count, bounds=(0, math.inf)), crowd(-1, 1, 3), -1.0, 1.0),
     "histogram": (functools.partial(histogram, bins=[-1, 0, 1]), crowd(-1, 1, 3), -0.5, 0.5),
     "histogram in a released window": (histogram, points(1.0, -1.0, 1.0, -1.0, 1.0), -0.9, 0.9),

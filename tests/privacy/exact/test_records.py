@@ -79,6 +79,15 @@ def test_every_public_name_is_a_bounded_a_method_or_a_public_shape():
         "target_count": lambda: r.target_count(1.0),
         "column_counts": lambda: r.column_counts(np.zeros(3)),
         "column_sums": lambda: r.column_sums(0.0, 1.0),
+        "residual_moments": lambda: r.restricted([0, 1]).residual_moments(
+            0.0, 1.0, 1.0, np.ones(5), adjacency="replace-one"
+        ),
+        "residual_squares": lambda: r.restricted([0, 1]).residual_squares(
+            0.0, 1.0, 1.0, (1.0, 1.0, 0.0), [0, 1], adjacency="replace-one"
+        ),
+        "binned_residuals": lambda: r.restricted([0, 1]).binned_residuals(
+            [0.0], 1.0, adjacency="replace-one"
+        ),
         "column_moments": lambda: r.column_moments(
             0.0, 1.0, present=1.0, squares=1.0, adjacency="replace-one"
         ),
