@@ -11,7 +11,6 @@ from skdp._version import __version__
 
 __all__ = [
     "ESTIMATORS",
-    "HOLDERS",
     "OTHERS",
     "all_estimators",
     "estimators_of",
@@ -78,14 +77,13 @@ ESTIMATORS = {
 # Estimators whose data are no tables. `all_estimators` leaves them out, and so do the tests of all estimators.
 OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 
-# Estimators that hold another one, which a user gives. The tests of all estimators leave them out too.
-HOLDERS = {"DPTunedThresholdClassifier": "skdp.model_selection.threshold"}
-
-# What estimators hold as parameters or after a fit: classes, and rooms of which they may hold any class.
+# What estimators hold as parameters or after a fit, and what holds estimators: classes, and rooms of which they
+# may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
     "ClassificationEvaluation": "skdp.metrics.two_classes",
     "CategoryBlock": "skdp.preprocessing.blocks",
+    "DPTunedThresholdClassifier": "skdp.model_selection",
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
     "NoisyTable": "skdp.metrics.inversion",
@@ -160,9 +158,7 @@ def trusted_types() -> list[str]:
     True
     """
     found = {cls for _, cls in all_estimators()}
-    found |= {
-        getattr(import_module(home), name) for name, home in {**OTHERS, **HOLDERS, **PARTS}.items()
-    }
+    found |= {getattr(import_module(home), name) for name, home in {**OTHERS, **PARTS}.items()}
     for room in map(import_module, PARTS_OF):
         offered = (getattr(room, name) for name in room.__all__)
         found |= {thing for thing in offered if isinstance(thing, type)}

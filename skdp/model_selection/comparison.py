@@ -281,7 +281,7 @@ class Comparing(ComposedFit):
         return problem
 
     def _checked_test(self, train: Table) -> Table:
-        """The rows of X_test, checked as those of X are, so that what is wrong is said before anything is spent."""
+        """The rows of X_test, checked as those of X are: what is wrong is said before anything is spent."""
         test = self._table(*(self.test or ()))
         if test.shape.n_features != train.shape.n_features:
             raise ValueError("X_test must have the columns of X")

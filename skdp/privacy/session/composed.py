@@ -187,8 +187,8 @@ class ComposedSession(PrivacySession):
             info=b"places" + context,
         )
 
-    def _new_ledger(
-        self, epsilon: float, delta: float, adjacency: str, unit: str, **more: object
+    def _new_ledger(  # type: ignore[override]
+        self, epsilon: float, delta: float, adjacency: str, unit: str, **unused: object
     ) -> Ledger:
         return ComposedLedger(epsilon, delta, adjacency, unit, self.inner)
 

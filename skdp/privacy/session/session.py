@@ -112,6 +112,7 @@ class PrivacySession:
     adjacency: str
     unit: str
     exact: bool
+    _new_ledger: type[Ledger] = Ledger  # what makes the account of a session of this class
 
     def __init__(
         self,
@@ -337,18 +338,6 @@ class PrivacySession:
             f"PrivacySession(epsilon={self.epsilon:g}, delta={self.delta:g}, "
             f"adjacency={self.adjacency!r}, unit={self.unit!r})"
         )
-
-    def _new_ledger(
-        self,
-        epsilon: float,
-        delta: float,
-        adjacency: str,
-        unit: str,
-        *,
-        set_aside: float,
-        minibatches: bool,
-    ) -> Ledger:
-        return Ledger(epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches)
 
     def _reserve(
         self, accountant: BudgetAccountant | Literal[False] | None, *, seeded: bool
