@@ -173,9 +173,9 @@ class ComposedFit(PrivateFit[Rows]):
 
         if without(inner):
             inner = replace(inner, basic=True)
-            without(
-                inner
-            )  # parameters that hang on (epsilon, delta) are checked at what the fits get
+            with warnings.catch_warnings():  # all of them were given above
+                warnings.simplefilter("ignore")
+                without(inner)  # what hangs on (epsilon, delta) is checked at what the fits get
         return inner
 
     # ---------------------------------------------------------------- the data

@@ -51,10 +51,13 @@ class InnerEstimator:
         model, kind = self.estimator, type(self.estimator).__name__
         if isinstance(model, type):
             raise TypeError(f"{self.name} must be an estimator, got the class {model.__name__}")
-        if not isinstance(model, PrivateFit | Pipeline) or not self.parts:
+        last = model
+        while isinstance(last, Pipeline) and last.steps:
+            last = last.steps[-1][1]
+        if not isinstance(last, PrivateFit):
             raise TypeError(
-                f"{self.name} must be a private estimator of skdp, or a Pipeline that has one, got {kind}: what "
-                "it learns from these records would be covered by no epsilon"
+                f"{self.name} must be a private estimator of skdp, or a Pipeline that ends in one, got {kind}: "
+                "what it learns from these records would be covered by no epsilon"
             )
         if is_classifier(model):
             if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
@@ -176,9 +179,13 @@ class InnerEstimator:
             def ask(accountant: BudgetAccountant, alone: "InnerEstimator" = alone) -> object:
                 return alone.fit(alone.paid(budget, terms, accountant), X, y, groups)
 
-            with warnings.catch_warnings():  # a warning about this fit comes where it runs
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 charge = asked_charge(ask)
+            # Of leaks the user hears before anything is spent, of other things where they happen.
+            for told in caught:
+                if issubclass(told.category, PrivacyLeakWarning):
+                    warn_user(str(told.message), PrivacyLeakWarning)
             if charge is None:
                 raise TypeError(
                     f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is "

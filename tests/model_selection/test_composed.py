@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
@@ -295,6 +296,8 @@ def test_public_faults_are_raised_before_anything_is_spent():
     unspent(
         "must be a private estimator", estimator=make_pipeline(Normalizer(), LogisticRegression())
     )
+    unspent("ends in one", estimator=make_pipeline(DPStandardScaler(), LogisticRegression()))
+    unspent("ends in one", estimator=FrozenEstimator(clone(BASE).set_params(random_state=None)))
     unspent("got the class", estimator=DPIGHTClassifier)
     unspent(
         "accountant of its own",
@@ -338,6 +341,22 @@ def test_steps_that_learn_are_named_before_and_in_the_report():
         found = cross_validate(pipe, X, Y, cv=2, epsilon=EPSILON)
     assert len([w for w in caught if "StandardScaler" in str(w.message)]) == 1
     assert any("StandardScaler" in line for line in found["privacy"].assumptions)
+
+
+class LearnsFirst(DPIGHTClassifier):
+    def fit(self, X, y):
+        self.seen = len(X)
+        return super().fit(X, y)
+
+
+@each
+def test_a_subclass_that_learns_before_its_fit_is_named(way):
+    base = LearnsFirst(**BASE.get_params())
+    for estimator in (base, make_pipeline(Normalizer(), base)):
+        with pytest.warns(PrivacyLeakWarning, match="may have learnt from these records") as caught:
+            found = WAYS[way](estimator, X, Y, epsilon=EPSILON)
+        assert 1 <= [w.category for w in caught].count(PrivacyLeakWarning) <= 2
+        assert any("may have learnt" in line for line in report_of(found).assumptions)
 
 
 class FailsLate(DPIGHTClassifier):
