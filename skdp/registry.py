@@ -84,6 +84,7 @@ PARTS = {
     "ClassificationEvaluation": "skdp.metrics.two_classes",
     "CategoryBlock": "skdp.preprocessing.blocks",
     "DPTunedThresholdClassifier": "skdp.model_selection",
+    "DPRandomizedSearch": "skdp.model_selection",
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
     "NoisyTable": "skdp.metrics.inversion",

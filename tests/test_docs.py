@@ -28,11 +28,12 @@ STATISTICS = {
 }
 METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
-SELECTION = {
+SEARCHES = {
     name: getattr(skdp.model_selection, name)
-    for name in ("DPTunedThresholdClassifier", "compare", "cross_validate")
+    for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
 }
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SELECTION}
+SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "cross_validate")}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 
@@ -165,7 +166,7 @@ def test_attributes_are_those_of_a_fit(name, fitted):
     assert set(entries(sections(ALL[name].__doc__)["Attributes"])) == fitted[name]
 
 
-@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS, "DPTunedThresholdClassifier": None}))
+@pytest.mark.parametrize("name", sorted({**ALL, **OTHERS, **SEARCHES}))
 def test_attributes_are_annotated_for_type_checkers_and_absent_before_a_fit(name):
     cls = DOCUMENTED[name]
     annotated = set().union(*(inspect.get_annotations(base) for base in cls.__mro__))

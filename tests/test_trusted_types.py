@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 import skdp
 from skdp import nn
 from skdp.losses import HuberLoss, Loss
+from skdp.model_selection import DPRandomizedSearch
 
 sio = pytest.importorskip("skops.io")
 ALL = dict(skdp.all_estimators())
@@ -74,6 +75,7 @@ def special():
         "momentum": skdp.DPMLPClassifier(recursive=nn.RecursiveMomentum(), momentum=0.0, **NET),
         "sparsification": skdp.DPMLPClassifier(sparsification=nn.RandomSparsification(0.5), **NET),
         "bins": skdp.PublicBinsEncoder(bins={0: [0, 1]}, categories={1: [0, 1]}, crosses=[(0, 1)]),
+        "search": DPRandomizedSearch(skdp.DPLogisticRegression(classes=(0, 1)), {"C": [1.0, 0.1]}),
         "pipeline": make_pipeline(skdp.DPStandardScaler(), skdp.DPIGHTRegressor(**CLIP)),
         "generator": skdp.DPIGHTRegressor(random_state=np.random.default_rng(0), **CLIP),
     }  # fmt: skip

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "DPTunedThresholdClassifier": "skdp.model_selection.threshold",
         "compare": "skdp.model_selection.comparison",
         "cross_validate": "skdp.model_selection.cross_validation",
+        "DPRandomizedSearch": "skdp.model_selection.search",
         "train_test_split": "skdp.model_selection.split",
     },
 )

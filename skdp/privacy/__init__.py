@@ -51,6 +51,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "check_unit": "skdp.privacy.adjacency",
         "factor": "skdp.privacy.adjacency",
         "linear_map": "skdp.privacy.statistics.linear_map",
+        "no_log_lines": "skdp.privacy.log",
         "read_ledger": "skdp.privacy.budget",
         "seed_context": "skdp.privacy.seed_context",
         "spectral_norm_bound": "skdp.privacy.statistics.linear_map",

@@ -22,6 +22,7 @@ from skdp.privacy.budget import asked_charge as asked_charge
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
 from skdp.privacy.gradients.place_check import check_places as check_places
+from skdp.privacy.log import no_log_lines as no_log_lines
 from skdp.privacy.pieces import Outer as Outer
 from skdp.privacy.pieces import OuterSum as OuterSum
 from skdp.privacy.pieces import Piece as Piece

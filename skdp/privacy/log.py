@@ -6,9 +6,31 @@ unless the program asks for it, for example by ``logging.basicConfig(level=loggi
 not protected, as the time of a fit is not.
 """
 
+import contextlib
 import logging
+from collections.abc import Iterator
+from contextvars import ContextVar
 
-__all__ = ["LOGGER"]
+__all__ = ["LOGGER", "no_log_lines"]
 
 LOGGER = logging.getLogger("skdp")
 LOGGER.addHandler(logging.NullHandler())
+
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
+
+
+def _is_open(record: logging.LogRecord) -> bool:
+    return not _SILENT.get()
+
+
+LOGGER.addFilter(_is_open)
+
+
+@contextlib.contextmanager
+def no_log_lines() -> Iterator[None]:
+    """Write no line in this context: that of a trial would tell how many there are."""
+    token = _SILENT.set(True)
+    try:
+        yield
+    finally:
+        _SILENT.reset(token)

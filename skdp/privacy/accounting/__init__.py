@@ -5,6 +5,7 @@ because a full-batch fit never needs it.
 """
 
 from skdp.privacy.accounting.amplification import amplified_epsilon, unamplified_epsilon
+from skdp.privacy.accounting.best_of_base import best_of_epsilon
 from skdp.privacy.accounting.gaussian import (
     bounded_range_epsilon,
     bounded_range_mu,
@@ -20,9 +21,12 @@ from skdp.privacy.accounting.gaussian import (
 from skdp.privacy.accounting.ledger import rows_delta, rows_epsilon, rows_mu
 from skdp.privacy.accounting.minibatch import calibrate_batches, sampled_epsilon
 from skdp.privacy.accounting.recheck import recheck_epsilon, recheck_vocabulary
+from skdp.privacy.accounting.trials import TrialCount
 
 __all__ = [
+    "TrialCount",
     "amplified_epsilon",
+    "best_of_epsilon",
     "bounded_range_epsilon",
     "bounded_range_mu",
     "calibrate_batches",

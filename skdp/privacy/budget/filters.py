@@ -364,10 +364,10 @@ def refusal(estimator: str, fit: Charge, sequences: Sequences, ceiling: Ceiling)
         return (
             f"{estimator} was refused before it read a value: it has no proven mu, and this ledger, which began"
             f"{inside} with another kind of fit, adds up mu^2 or pure epsilons. A fit has no mu if it draws "
-            "minibatches or perturbs minima (AMP, second_stage='amp'). Use full batches (batch_size of at least "
-            "the number of records), or give the fit an accountant of its own, or one in which such a fit comes "
-            "first: all is then added by basic composition. If it has records of its own, they can be a part of "
-            "the ledger, with a rule of its own (BudgetAccountant.disjoint)."
+            "minibatches, perturbs minima (AMP, second_stage='amp') or searches (DPRandomizedSearch). Use full "
+            "batches (batch_size of at least the number of records), or give the fit an accountant of its own, or "
+            "one in which such a fit comes first: all is then added by basic composition. If it has records of "
+            "its own, they can be a part of the ledger, with a rule of its own (BudgetAccountant.disjoint)."
         )
     spent = spent_by(charged, ceiling)
     left = remaining_after_all(sequences, ceiling)

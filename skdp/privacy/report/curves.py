@@ -14,7 +14,13 @@ from skdp.privacy.accounting import (
     rows_mu,
 )
 from skdp.privacy.accounting.minibatch import planned_epsilon
-from skdp.privacy.accounting.releases import Gaussian, LedgerRow, release_of, releases_of
+from skdp.privacy.accounting.releases import (
+    BestOf,
+    Gaussian,
+    LedgerRow,
+    release_of,
+    releases_of,
+)
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -119,6 +125,13 @@ class Curves:
             return False
         return rows_mu(self._rows) >= self.mu * (1.0 - 1e-8)
 
+    @property
+    def _search(self) -> BestOf | None:
+        """The release, if the best of a random number of trials is the only one."""
+        releases = releases_of(self._rows)
+        alone = releases[0] if len(releases) == 1 and releases[0].count == 1 else None
+        return alone if isinstance(alone, BestOf) else None
+
     def epsilon_at(self, delta: float) -> float:
         """Smallest epsilon proven at ``delta``; see `PrivacyReport.epsilon_at`."""
         delta, state = float(delta), self._state
@@ -144,6 +157,11 @@ class Curves:
             proven.append(gaussian_epsilon(self.mu, ideal) + slack)
             if self._rows_are_the_plan():
                 proven.append(rows_epsilon(self._rows, ideal) + slack)
+            search = self._search
+            if search is not None:
+                # No figure at the delta of the claim, or a smaller one, is below the claim.
+                least = state["epsilon"] if delta <= state["delta"] else 0.0
+                proven.append(max(least, search.epsilon_at(ideal) + slack))
         return min(proven, default=math.inf)
 
     def delta_at(self, epsilon: float) -> float:
@@ -161,6 +179,8 @@ class Curves:
         ideal = epsilon - self._slack[0]
         if ideal >= 0.0:
             found = [gaussian_delta(self.mu, ideal)]
+            if self._search is not None:
+                found.append(self._search.delta_at(ideal))
             if self._rows_are_the_plan():
                 found.append(rows_delta(self._rows, ideal))
             grown = (1.0 + 1e-11) * math.exp(self._slack[0])

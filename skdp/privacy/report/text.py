@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from skdp.privacy.accounting.amplification import FULL_BATCH, WITHOUT_REPLACEMENT
 from skdp.privacy.accounting.gaussian import compose_mu
 from skdp.privacy.accounting.releases import (
+    BestOf,
     ProjectedGaussian,
     Release,
     SampledGaussian,
@@ -136,6 +137,26 @@ def _threshold_lines(state: ReportState) -> list[Line]:
     ]
 
 
+def _trial_lines(state: ReportState) -> list[Line]:
+    """The lines that explain a search: how many trials are expected, and what each may cost."""
+    lines = []
+    for each in releases_of(state["mechanisms"]):
+        if not isinstance(each, BestOf):
+            continue
+        law = "geometric" if each.shape else "logarithmic"
+        known = "" if each.base_mu is None else f", mu {each.base_mu:.6g}"
+        lines += [
+            ("search", f"best of a random number of trials ({law}, mean {each.mean_trials:.6g})"),
+            (
+                "trial",
+                f"a fit and a score cost ({cost_text(each.base_epsilon)}, {cost_text(each.base_delta)}) each"
+                f"{known}, on disjoint parts of the {state['unit']}s; the claim is that of the search, and has no "
+                "mu",
+            ),
+        ]
+    return lines
+
+
 # ---------------------------------------------------------------------- lines and table
 
 
@@ -157,6 +178,7 @@ def _lines(state: ReportState) -> list[Line]:
         ("noise", state["noise"]),
         *_plan_lines(state),
         *_threshold_lines(state),
+        *_trial_lines(state),
         ("public", ", ".join(f"{k}={number_text(v)}" for k, v in state["public"].items())),
         ("slack", f"epsilon {slack[0]:.2g}, delta {slack[1]:.2g}" if any(slack) else ""),
         ("erratum", state["erratum"] or ""),

@@ -79,7 +79,7 @@ def claimed(ledger: Ledger) -> float:
     sum understates the loss too often. The whole budget is valid, because every plan was admitted against it
     before its releases, and sums of mu^2 (or of pure epsilons) below a fixed total compose adaptively.
     """
-    if ledger.late or ledger.set_aside or ledger.sampled:
+    if ledger.late or ledger.set_aside or ledger.sampled or ledger.best_of:
         return ledger.epsilon
     if ledger.delta == 0:
         return ledger.pure_epsilon() + ledger.slack[0]
@@ -93,8 +93,8 @@ def claimed(ledger: Ledger) -> float:
 
 
 def claimed_mu(ledger: Ledger) -> float:
-    """The mu of what is claimed; inf where a part was set aside, which has a point and no mu."""
-    if ledger.set_aside:
+    """The mu of what is claimed; inf for a part that was set aside, or trials, which have a point and no mu."""
+    if ledger.set_aside or ledger.best_of:
         return math.inf
     if ledger.sampled:  # what the other releases may take, beside the sampled ones
         batches = sum(plan.share for plan in ledger.plans if isinstance(plan, BatchPlan))
@@ -150,6 +150,8 @@ def _accountant_name(ledger: Ledger) -> str:
         return "basic composition of pure mechanisms"
     if ledger.set_aside:
         return "basic composition of (epsilon, delta)"
+    if ledger.best_of:
+        return "pointwise bound for the best of a random number of trials"
     if ledger.sampled:
         kinds = {plan.sampling for plan in ledger.plans if isinstance(plan, BatchPlan)}
         if WITHOUT_REPLACEMENT in kinds:
@@ -165,7 +167,10 @@ def _accountant_name(ledger: Ledger) -> str:
 
 
 def _noise_name(ledger: Ledger, seeded: bool) -> str:
-    seen = {line["name"]: line["grid"] for line in ledger.rows}
+    seen = {line["name"]: line.get("grid") for line in ledger.rows}
     source = "OpenSSL ChaCha20" + (", seeded: for testing only" if seeded else "")
-    drawn = (f"{release_type(name).noise} {grid:.2g}" for name, grid in seen.items())
+    drawn = (
+        release_type(name).noise + ("" if grid is None else f" {grid:.2g}")
+        for name, grid in seen.items()
+    )
     return "; ".join([*drawn, source])

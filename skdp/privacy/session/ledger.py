@@ -86,6 +86,11 @@ class Ledger:
     set_aside : float
     minibatches : bool
         Whether sampled releases may be planned.
+    best_of : bool
+        Whether the whole budget is for the best of a random number of trials.
+    best_of_plan : BestOfPlan or None
+    best_of_used : bool
+        Whether the trials were made.
     exact : bool
         No privacy: nothing is counted.
     mu2 : float
@@ -112,12 +117,14 @@ class Ledger:
 
     def __init__(
         self, epsilon: float, delta: float, adjacency: str, unit: str, *,
-        set_aside: float = 0.0, minibatches: bool = False,
+        set_aside: float = 0.0, minibatches: bool = False, best_of: bool = False,
     ) -> None:  # fmt: skip
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.adjacency, self.unit = adjacency, unit
         self.protects = unit  # in the words of the report
         self.set_aside, self.minibatches = float(set_aside), bool(minibatches)
+        self.best_of, self.best_of_used = bool(best_of), False
+        self.best_of_plan: object = None
         self.exact = math.isinf(epsilon)
         self.rows: list[LedgerRow] = []
         self.plans: list[Plan] = []
@@ -201,6 +208,8 @@ class Ledger:
 
     def admit(self, mu2: float) -> None:
         """Refuse what the budget does not hold."""
+        if self.best_of:
+            raise UnsupportedAccounting("the whole budget of this session is for trials")
         self.late = self.late or bool(self.rows)
         if self.planned_mu2() + mu2 > self.mu2 * _SHARE_ROUNDING:
             left = max(0.0, 1.0 - self.planned_mu2() / self.mu2)

@@ -34,6 +34,7 @@ from skdp.privacy.noise.keystream import check_seed
 from skdp.privacy.records import PrivateRecords
 from skdp.privacy.report import PrivacyReport
 from skdp.privacy.session import (
+    best_of,
     claim,
     engine,
     group_rows,
@@ -89,6 +90,9 @@ class PrivacySession:
     minibatches : bool, default=False
         Whether sampled releases may be planned (`plan_batches`). An accountant then holds (epsilon, delta)
         without a mu: none is proven for sampled releases.
+    best_of : bool, default=False
+        Whether the whole budget is for the best of a random number of trials (`plan_best_of`), and nothing else
+        can be released. An accountant then holds (epsilon, delta) without a mu: none is proven for that.
 
     Raises
     ------
@@ -130,6 +134,7 @@ class PrivacySession:
         group_is: str = "group",
         record_is: str = "record",
         minibatches: bool = False,
+        best_of: bool = False,
     ) -> None:
         check_budget(epsilon, delta)
         check_adjacency(adjacency)
@@ -139,12 +144,17 @@ class PrivacySession:
         if record_is not in ("record", "window"):
             raise ValueError(f"record_is must be 'record' or 'window', got {record_is!r}")
         check_seed(random_state)
+        if best_of and (set_aside or minibatches or delta == 0):
+            raise ValueError(
+                "best_of=True needs delta > 0, and no set_aside or minibatches beside it"
+            )
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
         self._ledger = ledger = self._new_ledger(
-            epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches
-        )
+            epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches,
+            best_of=best_of,
+        )  # fmt: skip
         self.epsilon, self.delta, self.exact = ledger.epsilon, ledger.delta, ledger.exact
         self.adjacency, self.unit = adjacency, unit
         ledger.protects = group_is if unit == "group" else record_is
@@ -179,6 +189,7 @@ class PrivacySession:
 
     plan_gaussian = Delegated(releases.plan_gaussian, "_parts")
     plan_batches = Delegated(minibatches.plan_batches, "_parts")
+    plan_best_of = Delegated(best_of.plan_best_of, "_parts")
     plan_numeric_sparse = Delegated(sparse_vector.plan_numeric_sparse, "_parts")
     plan_vocabulary = Delegated(vocabulary.plan_vocabulary, "_parts")
     require_feasible = Delegated(releases.require_feasible, "_parts")
@@ -190,6 +201,7 @@ class PrivacySession:
     gaussian_above = Delegated(releases.gaussian_above, "_parts")
     gaussian_by_engine = Delegated(engine.gaussian_by_engine, "_parts")
     laplace = Delegated(releases.laplace, "_parts")
+    best_of = Delegated(best_of.best_of, "_parts")
     laplace_by_engine = Delegated(engine.laplace_by_engine, "_parts")
     gumbel_top_k = Delegated(releases.gumbel_top_k, "_parts")
     numeric_sparse = Delegated(sparse_vector.numeric_sparse, "_parts")
@@ -256,6 +268,13 @@ class PrivacySession:
     def minibatches(self) -> bool:
         """Whether the session may release statistics of sampled batches."""
         return self._parts.ledger.minibatches
+
+    @property
+    def has_mu(self) -> bool:
+        """Whether all that the session may release is Gaussian-DP; pure and pointwise budgets have no mu here."""
+        ledger = self._ledger
+        pointwise = ledger.set_aside or ledger.minibatches or ledger.best_of
+        return self.delta > 0 and not pointwise
 
     @property
     def released(self) -> bool:
@@ -353,7 +372,7 @@ class PrivacySession:
                 "fit outside the accountant or use the non-private estimator"
             )
         ledger = self._ledger
-        gaussian = self.delta > 0 and not ledger.set_aside and not ledger.minibatches
+        gaussian = self.has_mu
         errors = (ledger.epsilon_slack / 2, ledger.delta_slack)
         if charged.part is not None:
             ledger.assumptions.append(

@@ -250,7 +250,7 @@ def test_refusal_names_why_there_is_no_mu():
     accountant = BudgetAccountant(5.0, 1e-4)
     accountant.reserve(estimator="pure", epsilon=0.1, delta=0.0, **KIND).commit()
     with pytest.raises(
-        PrivacyBudgetExceeded, match="draws minibatches or perturbs minima"
+        PrivacyBudgetExceeded, match="draws minibatches, perturbs minima"
     ) as refused:
         accountant.reserve(estimator="it", epsilon=0.1, delta=1e-9, **KIND)
     assert "batch_size" in str(refused.value)

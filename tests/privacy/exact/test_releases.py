@@ -32,6 +32,7 @@ from skdp.privacy.accounting.adapter import event_for
 from skdp.privacy.accounting.pairs import Cells, DominatingPair, discretised
 from skdp.privacy.accounting.releases import (
     AboveThreshold,
+    BestOf,
     Gaussian,
     Laplace,
     ObjectivePerturbation,
@@ -61,6 +62,7 @@ KINDS = (
     SampledPure,
     TopK,
     ObjectivePerturbation,
+    BestOf,
 )
 ROWS = [
     {"name": "gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0, "noise_std": 6.0,
@@ -87,6 +89,9 @@ ROWS = [
     {"name": "selected_gaussian", "purpose": "steps", "count": 5, "noise_multiplier": 3.0, "choices": 7,
      "choice_epsilon": 0.2, "noise_std": 6.0, "sensitivity": 2.0, "grid": 1e-9, "sampling": "Poisson",
      "sampling_rate": 0.1, "batch_size": 10},
+    {"name": "best_of", "purpose": "search", "count": 1, "epsilon": 1.0, "delta": 1e-5, "mean_trials": 10.0,
+     "shape": 1, "base_epsilon": 0.64, "base_delta": 1e-5, "base_mu": 0.178, "log_error": 6.4e-6,
+     "tail": 2e-9, "sampling": "full batch"},
 ]  # fmt: skip
 
 

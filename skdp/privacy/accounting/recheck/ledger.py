@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.exceptions import UnsupportedAccounting
+from skdp.privacy.accounting.recheck.best_of import recheck_best_of
 from skdp.privacy.accounting.recheck.objective import recheck_objective
 from skdp.privacy.accounting.recheck.rows import Row, count_of, number
 from skdp.privacy.accounting.recheck.sampled import recheck_sampled
@@ -22,6 +23,8 @@ __all__ = ["recheck_epsilon"]
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 _LOG_SQRT_2PI = math.log(math.sqrt(2.0 * math.pi))
+# Rows that have a point (epsilon, delta) and no mu, and their delta at their epsilon.
+_POINTWISE = {"objective_perturbation": recheck_objective, "best_of": recheck_best_of}
 
 
 def _log_upper_tail(x: float) -> float:
@@ -212,10 +215,10 @@ def _with_aside(
 ) -> float:
     """Basic composition of the rows that are only (epsilon, delta)-DP with all others."""
     for row in aside:
-        if not recheck_objective(row) <= number(row, "delta"):
+        if not _POINTWISE[str(row["name"])](row) <= number(row, "delta"):
             return math.inf
     left = delta - math.fsum(number(row, "delta") * count_of(row) for row in aside)
-    others = [row for row in rows if row["name"] != "objective_perturbation"]
+    others = [row for row in rows if row["name"] not in _POINTWISE]
     epsilon = math.fsum(number(row, "epsilon") * count_of(row) for row in aside)
     return epsilon + recheck_epsilon(others, left, adjacency) if left >= 0.0 else math.inf
 
@@ -278,7 +281,7 @@ def recheck_epsilon(rows: Sequence[Row], delta: float, adjacency: str | None = N
     delta = float(delta)
     if not 0.0 <= delta < 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta!r}.")
-    aside = [row for row in rows if row["name"] == "objective_perturbation"]
+    aside = [row for row in rows if row["name"] in _POINTWISE]
     if aside:
         return _with_aside(rows, aside, delta, adjacency)
     counted = [row for row in rows if count_of(row) != 0]

@@ -15,6 +15,7 @@ from skdp.privacy.accounting.releases.base import (
     release_type,
     releases_of,
 )
+from skdp.privacy.accounting.releases.best_of import BestOf
 from skdp.privacy.accounting.releases.gaussian import Gaussian, SampledGaussian
 from skdp.privacy.accounting.releases.projected import ProjectedGaussian, check_projections
 from skdp.privacy.accounting.releases.pure import (
@@ -28,6 +29,7 @@ from skdp.privacy.accounting.releases.selected import SelectedGaussian, check_ch
 
 __all__ = [
     "AboveThreshold",
+    "BestOf",
     "Gaussian",
     "Laplace",
     "LedgerRow",

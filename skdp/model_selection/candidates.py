@@ -1,0 +1,153 @@
+"""The candidates of a search: independent draws, with replacement, from lists and distributions."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdp.base.fit import PrivateFit
+
+__all__ = ["Candidate", "Candidates", "is_distribution"]
+
+# Most combinations that are checked before a search; a choice. Of more, each entry of a list is in one at least.
+MOST_CHECKED = 500
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An estimator and the parameters that were drawn for it."""
+
+    estimator: Any
+    params: dict[str, Any]
+
+    def model(self) -> Any:
+        """An unfitted copy with these parameters."""
+        return clone(self.estimator).set_params(**self.params)
+
+
+def is_distribution(values: Any) -> bool:
+    """Whether values are drawn by their method ``rvs``."""
+    return hasattr(values, "rvs")
+
+
+class Candidates:
+    """What a search draws from.
+
+    Parameters
+    ----------
+    estimator : estimator, or list of them
+    param_distributions : dict, list of dict, or None
+        As in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: one entry for each, a dict or None.
+
+    Notes
+    -----
+    A draw chooses an estimator with equal probabilities, then one of its dicts, then a value of each parameter. It
+    depends on nothing else, and draws are independent: also of a grid, which scikit-learn draws without
+    replacement.
+    """
+
+    def __init__(self, estimator: Any, param_distributions: Any) -> None:
+        several = isinstance(estimator, list | tuple)
+        self.estimators: list[Any] = list(estimator) if several else [estimator]
+        if not self.estimators:
+            raise ValueError("estimator must be a private estimator, or a list of at least one")
+        for each in self.estimators:
+            if not isinstance(each, PrivateFit):
+                raise TypeError(
+                    "estimator must be a private estimator of skdp, or a list of them, got "
+                    f"{type(each).__name__}; apply public steps such as PublicScaler to X before the search"
+                )
+        given = param_distributions
+        if several:
+            given = [None] * len(self.estimators) if given is None else given
+            if not isinstance(given, list | tuple) or len(given) != len(self.estimators):
+                raise ValueError(
+                    "with a list of estimators param_distributions must be None, or a list with one entry (a dict "
+                    "or None) for each of them"
+                )
+            self.spaces = [[_space(entry or {})] for entry in given]
+        else:
+            entries = given if isinstance(given, list | tuple) else [given]
+            self.spaces = [[_space(entry) for entry in entries]]
+        if sum(len(spaces) for spaces in self.spaces) == 0 or (
+            not several and not any(self.spaces[0])
+        ):
+            raise ValueError("param_distributions must name at least one parameter to choose")
+
+    def draw(self, random_numbers: np.random.RandomState) -> Candidate:
+        """One candidate."""
+        which = random_numbers.randint(len(self.estimators))
+        spaces = self.spaces[which]
+        space = spaces[random_numbers.randint(len(spaces))]
+        params = {
+            name: values.rvs(random_state=random_numbers)
+            if is_distribution(values)
+            else values[random_numbers.randint(len(values))]
+            for name, values in space.items()
+        }
+        return Candidate(self.estimators[which], params)
+
+    def to_check(self) -> Iterator[Candidate]:
+        """Candidates whose parameters are checked before a search: all of small grids, and every entry of a list.
+
+        Of a distribution it is a draw with a public seed.
+        """
+        fixed, order = np.random.RandomState(0), random.Random(0)
+        for estimator, spaces in zip(self.estimators, self.spaces):
+            for space in spaces:
+                sizes = {
+                    name: 1 if is_distribution(values) else len(values)
+                    for name, values in space.items()
+                }
+                for places in _places(sizes, order):
+                    params = {
+                        name: values.rvs(random_state=fixed)
+                        if is_distribution(values)
+                        else values[places[name]]
+                        for name, values in space.items()
+                    }
+                    yield Candidate(estimator, params)
+
+
+def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, int]]:
+    """Places in lists of these sizes: all combinations, or some in which every entry occurs."""
+    number = 1
+    for size in sizes.values():
+        number *= size
+    if number <= MOST_CHECKED:
+        for place in range(number):
+            found = {}
+            for name, size in sizes.items():
+                place, found[name] = divmod(place, size)
+            yield found
+        return
+    mixed = {name: order.sample(range(size), size) for name, size in sizes.items()}
+    for place in range(max(MOST_CHECKED, *sizes.values())):
+        yield {
+            name: mixed[name][place] if place < size else order.randrange(size)
+            for name, size in sizes.items()
+        }
+
+
+def _space(entry: Any) -> dict[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise TypeError(
+            f"param_distributions must be a dict, or a list of dicts, got {type(entry).__name__}"
+        )
+    space: dict[str, Any] = {}
+    for name, values in sorted(entry.items()):
+        if is_distribution(values):
+            space[name] = values
+        elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise TypeError(
+                f"param_distributions[{name!r}] must be a list or a distribution with a method rvs, got "
+                f"{type(values).__name__}"
+            )
+        elif len(values) == 0:
+            raise ValueError(f"param_distributions[{name!r}] is empty")
+        else:
+            space[name] = values
+    return space

@@ -1,0 +1,160 @@
+"""Scores of a fitted model on private rows, each one released mean of a number per row.
+
+Privacy
+-------
+The number of a row depends on the released model and on this row alone: it is a prediction compared with the row's
+target. It is clipped to public bounds, or to bounds that are released first for a part of the same budget. A group
+counts as one, by the mean of its rows. What cannot be predicted, or is not finite, counts as the worst number.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from skdp.base.cells import as_cells, cell_numbers, is_untyped, label_codes
+from skdp.kernels import on_host
+from skdp.privacy import PrivacySession, PrivateRecords
+from skdp.statistics import mean
+
+__all__ = ["CLASSIFIER_SCORES", "REGRESSOR_SCORES", "Terms", "default_score", "released_score"]
+
+Array = NDArray[np.float64]
+
+# Probabilities below this count as this one in the logarithmic loss; the worst loss is then 6.9. A choice.
+LEAST_PROBABILITY = 1e-3
+WORST_ERROR = 1e150  # of a prediction that is not finite: beyond the bounds that are released
+_BEST, _WORST = 0.0, -math.log(LEAST_PROBABILITY)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a released score may cost, and whom it protects."""
+
+    epsilon: float
+    delta: float
+    adjacency: str
+    unit: str
+    n_public: int | None
+    n_least: int | None  # the same where bounds are searched
+    random_state: int | None
+
+
+def _labels(y: Any, classes: Any) -> NDArray[np.int64]:
+    """Places of labels in the sorted classes; -1 for a label that is not there."""
+    cells = as_cells(y)
+    if is_untyped(cells):
+        found = np.asarray(label_codes(cells.ravel(), classes))
+        return np.where(np.isfinite(found), found, -1.0).astype(np.int64)
+    labels = np.asarray(cells).reshape(-1)
+    places = np.clip(np.searchsorted(classes, labels), 0, len(classes) - 1)
+    return np.where(classes[places] == labels, places, -1).astype(np.int64)
+
+
+def _wrong(model: Any, X: Any, y: Any) -> Array:
+    found = _by_rows(model.predict, X)
+    if isinstance(found, list):
+        places = [-2 if cell is None else _labels([cell], model.classes_)[0] for cell in found]
+        predicted = np.array(places)
+    else:
+        predicted = _labels(found, model.classes_)
+    return (predicted != _labels(y, model.classes_)).astype(np.float64)
+
+
+def _log_loss(model: Any, X: Any, y: Any) -> Array:
+    found = _by_rows(model.predict_proba, X)
+    codes = _labels(y, model.classes_)
+    worst = np.zeros(len(model.classes_))
+    table = np.stack([worst if row is None else np.asarray(row, dtype=np.float64) for row in found])
+    p = np.where(codes < 0, 0.0, table[np.arange(codes.size), np.maximum(codes, 0)])
+    return -np.log(np.clip(np.nan_to_num(p, nan=0.0), LEAST_PROBABILITY, 1.0))
+
+
+def _errors(model: Any, X: Any, y: Any) -> Array:
+    found = _by_rows(model.predict, X)
+    predicted = np.array([math.nan if cell is None else float(cell) for cell in found])
+    apart = np.abs(predicted - cell_numbers(as_cells(y)).reshape(-1))
+    return np.minimum(np.nan_to_num(apart, nan=WORST_ERROR, posinf=WORST_ERROR), WORST_ERROR)
+
+
+def _squares(model: Any, X: Any, y: Any) -> Array:
+    return np.minimum(np.square(_errors(model, X, y)), WORST_ERROR)
+
+
+@dataclass(frozen=True)
+class _Score:
+    """A mean of numbers per row, smaller is better; ``offset`` minus it is the score."""
+
+    values: Callable[[Any, Any, Any], Array]
+    bounds: tuple[float, float] | None
+    offset: float
+    needs: str
+
+
+CLASSIFIER_SCORES = {
+    "accuracy": _Score(_wrong, (0.0, 1.0), 1.0, "predict"),
+    "neg_log_loss": _Score(_log_loss, (_BEST, _WORST), 0.0, "predict_proba"),
+}
+REGRESSOR_SCORES = {
+    "neg_mean_absolute_error": _Score(_errors, None, 0.0, "predict"),
+    "neg_mean_squared_error": _Score(_squares, None, 0.0, "predict"),
+}
+
+
+def default_score(classifies: bool) -> str:
+    """The score of ``scoring=None``: it orders models as their `score` does."""
+    return "accuracy" if classifies else "neg_mean_squared_error"
+
+
+def released_score(
+    name: str, model: Any, X: Any, y: Any, groups: Any, terms: Terms
+) -> tuple[float, float]:
+    """Score a model on private rows; larger is better.
+
+    Returns
+    -------
+    score, noise_std : float
+    """
+    score = {**CLASSIFIER_SCORES, **REGRESSOR_SCORES}[name]
+    values = score.values(model, X, y)
+    if score.bounds is None:
+        found = mean(
+            values, epsilon=terms.epsilon, delta=terms.delta, unit=terms.unit, groups=groups,
+            adjacency=terms.adjacency, n_public=terms.n_least, accountant=False,
+            random_state=terms.random_state,
+        )  # fmt: skip
+        return score.offset - float(found.value), float(found.noise_std)
+    low, high = score.bounds
+    records = PrivateRecords(values.reshape(-1, 1), groups=groups, n_public=terms.n_public)
+    # The mean is not clipped to the bounds: noisy scores beyond them still have an order.
+    with PrivacySession(
+        records, epsilon=terms.epsilon, delta=terms.delta, adjacency=terms.adjacency, unit=terms.unit,
+        accountant=False, random_state=terms.random_state, estimator="score",
+    ) as session:  # fmt: skip
+        center, reach = np.array([0.5 * (low + high)]), np.array([0.5 * (high - low)])
+        sums = records.column_sums(center, reach)
+        plan = session.plan_gaussian(1, purpose="score")
+        noise = session.noise_std(sums, plan) / records.n_units
+        released = float(session.gaussian(sums, plan)[0]) / records.n_units
+    return score.offset - (float(center[0]) + float(reach[0]) * released), float(reach[0]) * noise
+
+
+def _by_rows(predict: Callable[[Any], Any], X: Any) -> Any:
+    """Predictions of all rows; if they fail together, of each row by itself, None where that fails.
+
+    So a row that cannot be predicted changes its own number and no other.
+    """
+    try:
+        return on_host(predict(X))
+    except Exception:  # of one row, perhaps
+        found = []
+        for row in range(X.shape[0] if hasattr(X, "shape") else len(X)):
+            try:
+                found.append(on_host(predict(_safe_indexing(X, np.array([row, row]))))[0])
+            except Exception:
+                found.append(None)
+        return found

@@ -1,0 +1,95 @@
+"""What the trials of a search share: the data in two parts, their checks, and what is kept of the best one."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing  # it is in scikit-learn's API reference
+
+from skdp.base.fit import PrivateFit, Problem
+from skdp.model_selection.candidates import Candidate
+from skdp.privacy import PrivacyReport, no_log_lines
+
+__all__ = ["Parts", "SearchProblem", "Winner", "check_claim", "check_frame", "quiet"]
+
+_CLAIM_ROUNDING = 1.0 + 1e-6  # of claims, which are rounded up
+
+
+@dataclass(frozen=True)
+class SearchProblem(Problem):
+    """The validated data, and the unit of each row."""
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    units: Any = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Winner:
+    """What leaves of the best trial."""
+
+    candidate: Candidate
+    model: Any
+    score: float
+    noise_std: float
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The two parts of the data, as a trial takes them."""
+
+    fit_X: Any
+    fit_y: Any
+    fit_groups: dict[str, Any]
+    score_X: Any
+    score_y: Any
+    score_groups: Any
+
+    @classmethod
+    def of(cls, problem: SearchProblem, first: Any, second: Any, unit: str) -> "Parts":
+        """Take the rows of both parts once for all trials."""
+        grouped = unit == "group"
+        return cls(
+            _safe_indexing(problem.X, first),
+            _safe_indexing(problem.y, first),
+            {"groups": problem.units[first]} if grouped else {},
+            _safe_indexing(problem.X, second),
+            _safe_indexing(problem.y, second),
+            np.unique(problem.units[second], return_inverse=True)[1] if grouped else None,
+        )
+
+
+def check_frame(estimator: Any) -> None:
+    """Refuse estimators whose fit is not the one that the proof is about."""
+    frame, kind = PrivateFit, type(estimator)
+    same = all(
+        getattr(kind, name) is getattr(frame, name)
+        for name in ("_session_epsilon", "_session_unit", "_record_is")
+    )
+    if not same or hasattr(estimator, "param_distributions"):
+        raise TypeError(
+            f"{kind.__name__} cannot be searched: its budget or its unit is not that of one table's records"
+        )
+
+
+def check_claim(report: PrivacyReport, limits: tuple[float, float, float | None]) -> None:
+    """Let a trial fail whose fit claims more than a trial may cost, by public numbers."""
+    epsilon, delta, mu = limits
+    if epsilon == float("inf"):
+        return
+    within = report.epsilon <= epsilon * _CLAIM_ROUNDING and report.delta <= delta * _CLAIM_ROUNDING
+    if mu is not None:
+        within = within and report.mu <= mu * _CLAIM_ROUNDING
+    if not within or report.guarantee != "proven":
+        raise RuntimeError("the fit of a trial claims more than its budget")
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """No log lines and no warnings: of checks that a user did not ask for."""
+    with no_log_lines(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
