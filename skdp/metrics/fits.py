@@ -35,7 +35,10 @@ Array = NDArray[np.float64]
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 256
 # What an evaluation alone assumes of its model.
-MODEL_IS_PUBLIC = "the model is released, or was fitted to other people: its own training rows are not protected here"
+MODEL_IS_PUBLIC = (
+    "the model is released, or was fitted to other people: "
+    "its own training rows are not protected here"
+)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from skdp import BudgetAccountant, DPIGHTClassifier, DPIGHTRegressor
 from skdp.exceptions import PrivacyLeakWarning
 from skdp.metrics import ReleasedScore
 from skdp.model_selection import Comparison, DPTunedThresholdClassifier, compare
+from skdp.model_selection.composed import CLASSIFICATION, REGRESSION
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.UtilityWarning")
 RNG = np.random.default_rng(0)
@@ -183,11 +184,20 @@ def test_labels_that_are_read_from_y_are_said_once():
     assert any("classes" in line for line in model.privacy_.assumptions)
 
 
-def test_three_classes_are_compared():
+def test_other_kinds_of_models_have_their_scores():
     labels = np.digitize(X[:, 0], (-0.5, 0.5))
     base = clone(BASE).set_params(classes=(0, 1, 2))
-    found = compare([base], X, labels, epsilon=8.0, scoring="accuracy")
-    assert found["dpightclassifier"]["accuracy"].value > 0.4
+    found = compare([base], X, labels, epsilon=8.0)["dpightclassifier"]
+    assert found["accuracy"].value > 0.4
+    assert set(found) <= set(CLASSIFICATION)
+    assert set(compare([BASE], X, Y, epsilon=8.0)["dpightclassifier"]) <= set(CLASSIFICATION)
+    regressors = [
+        DPIGHTRegressor(n_nonzero_coefs=2),
+        DPIGHTRegressor(n_nonzero_coefs=2, alpha=100.0),
+    ]
+    found = compare(regressors, X, X[:, 0] + RNG.normal(size=N), epsilon=20.0, scoring="r2")
+    assert set(found["dpightregressor-1"]) == set(REGRESSION)
+    assert found.best("r2") == found.best("mean_squared_error") == "dpightregressor-1"
 
 
 def test_the_best_has_the_least_loss_and_the_smallest_bias():
