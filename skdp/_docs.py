@@ -483,6 +483,10 @@ REFERENCES: dict[str, tuple[str, str]] = {
         "Cutkosky and Orabona (2019)",
         'A. Cutkosky and F. Orabona, "Momentum-based variance reduction in non-convex SGD", NeurIPS 2019.',
     ),
+    "Dong2022": (
+        "Dong, Roth and Su (2022)",
+        'J. Dong, A. Roth and W. J. Su, "Gaussian differential privacy", JRSS B 84 (2022).',
+    ),
     "Durfee2019": (
         "Durfee and Rogers (2019)",
         'D. Durfee and R. Rogers, "Practical differentially private top-k selection with pay-what-you-get '

@@ -81,11 +81,16 @@ OTHERS = {"DPWord2Vec": "skdp.text.word2vec"}
 # may hold any class.
 PARTS = {
     "BudgetAccountant": "skdp.privacy",
+    "ClassificationEvaluation": "skdp.metrics.two_classes",
     "CategoryBlock": "skdp.preprocessing.blocks",
+    "DPTunedThresholdClassifier": "skdp.model_selection",
     "DPRandomizedSearch": "skdp.model_selection",
     "EdgeBlock": "skdp.preprocessing.blocks",
     "Inputs": "skdp.nn.inputs",
+    "NoisyTable": "skdp.metrics.inversion",
     "PrivacyReport": "skdp.privacy",
+    "ReleasedScore": "skdp.metrics.released_score",
+    "ScoreGrid": "skdp.metrics.two_classes",
     "Part": "skdp.privacy.budget.parts",  # of an accountant's ledger
     "_Stamp": "skdp.privacy.budget.ambient",  # of a fit inside ``with accountant:``
 }

@@ -28,8 +28,12 @@ STATISTICS = {
 }
 METRICS = {name: getattr(skdp.metrics, name) for name in skdp.metrics.__all__ if name.islower()}
 OTHERS = {name: getattr(skdp, name) for name in skdp.registry.OTHERS}
-SEARCHES = {"DPRandomizedSearch": skdp.model_selection.DPRandomizedSearch}
-DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES}
+SEARCHES = {
+    name: getattr(skdp.model_selection, name)
+    for name in ("DPRandomizedSearch", "DPTunedThresholdClassifier")
+}
+SELECTION = {name: getattr(skdp.model_selection, name) for name in ("compare", "cross_validate")}
+DOCUMENTED = {**ALL, **OTHERS, **STATISTICS, **METRICS, **SEARCHES, **SELECTION}
 each = pytest.mark.parametrize("name", sorted(ALL))
 each_documented = pytest.mark.parametrize("name", sorted(DOCUMENTED))
 

@@ -34,6 +34,11 @@ Array = NDArray[np.float64]
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 256
+# What an evaluation alone assumes of its model.
+MODEL_IS_PUBLIC = (
+    "the model is released, or was fitted to other people: "
+    "its own training rows are not protected here"
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +111,7 @@ class Judgement(PrivateFit[EvaluationProblem]):
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
             *super()._assumptions(problem),
-            "the model is released, or was fitted to other people: its own training rows are not protected here",
+            MODEL_IS_PUBLIC,
             "the model scores each row by itself, to the last bit",
             "model, bins and threshold were not chosen by looking at these rows without noise",
         )

@@ -17,7 +17,7 @@ from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
 
-__all__ = ["ClassificationEvaluation", "ScoreGrid"]
+__all__ = ["ClassificationEvaluation", "ScoreGrid", "check_costs"]
 
 Array = NDArray[np.float64]
 
@@ -216,14 +216,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             deviation of the noise of the least, it is the one nearest to ``fp / (fp + fn)``, which is right for
             calibrated probabilities, or to the threshold in use for a ``decision_function``.
         """
-        given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
-        if set(given) != {"fp", "fn"} or not all(
-            isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
-            for c in given.values()
-        ):
-            raise ValueError(
-                f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
-            )
+        given = check_costs(costs)
         first = self._cheapest(given)
         self._chosen.add(first)
         return self._grid.edge(first)
@@ -333,6 +326,19 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             f"{self._units}, threshold {self.threshold:g}, {claim_text(self.privacy_)}. "
             '"noise interval": of these records; "interval": of the population'
         )
+
+
+def check_costs(costs: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the costs of false positives and false negatives; None gives both the cost 1."""
+    given = {"fp": 1.0, "fn": 1.0} if costs is None else dict(costs)
+    if set(given) != {"fp", "fn"} or not all(
+        isinstance(c, Real) and not isinstance(c, bool) and 0 <= c < math.inf
+        for c in given.values()
+    ):
+        raise ValueError(
+            f"costs must be {{'fp': cost, 'fn': cost}}, finite and >= 0, got {costs!r}"
+        )
+    return given
 
 
 THRESHOLD_SCORES = frozenset(

@@ -1,10 +1,14 @@
-"""Splits of a table whose parts cost only the dearest one, and a search that pays for its choice."""
+"""Splits whose parts cost only the dearest one, and what judges and chooses with them for one charge."""
 
 from skdp._lazy import lazy_exports
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
+        "Comparison": "skdp.model_selection.comparison",
+        "DPTunedThresholdClassifier": "skdp.model_selection.threshold",
+        "compare": "skdp.model_selection.comparison",
+        "cross_validate": "skdp.model_selection.cross_validation",
         "DPRandomizedSearch": "skdp.model_selection.search",
         "train_test_split": "skdp.model_selection.split",
     },

@@ -18,6 +18,7 @@ from skdp.privacy.budget import AmbientAccountantMixin as AmbientAccountantMixin
 from skdp.privacy.budget import BudgetAccountant as BudgetAccountant
 from skdp.privacy.budget import PlanRunsOnce as PlanRunsOnce
 from skdp.privacy.budget import Reservation as Reservation
+from skdp.privacy.budget import asked_charge as asked_charge
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import read_ledger as read_ledger
 from skdp.privacy.gradients.place_check import check_places as check_places
@@ -30,7 +31,9 @@ from skdp.privacy.pieces import Vectors as Vectors
 from skdp.privacy.records import PrivateRecords as PrivateRecords
 from skdp.privacy.report import PrivacyReport as PrivacyReport
 from skdp.privacy.seed_context import seed_context as seed_context
+from skdp.privacy.session import ComposedSession as ComposedSession
 from skdp.privacy.session import GaussianPlan as GaussianPlan
+from skdp.privacy.session import InnerFits as InnerFits
 from skdp.privacy.session import Opening as Opening
 from skdp.privacy.session import PrivacySession as PrivacySession
 from skdp.privacy.session import check_budget as check_budget

@@ -6,6 +6,7 @@ from skdp.privacy.budget.accountant import (
     check_accountant,
 )
 from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
+from skdp.privacy.budget.inner import InnerAccountant, InnerCharge, asked_charge
 from skdp.privacy.budget.parts import part_assumption
 from skdp.privacy.budget.plans import PlanRunsOnce
 from skdp.privacy.budget.reservation import Reservation
@@ -14,8 +15,11 @@ from skdp.privacy.budget.summary import read_ledger
 __all__ = [
     "AmbientAccountantMixin",
     "BudgetAccountant",
+    "InnerAccountant",
+    "InnerCharge",
     "PlanRunsOnce",
     "Reservation",
+    "asked_charge",
     "check_accountant",
     "current_accountant",
     "part_assumption",

@@ -29,6 +29,11 @@ __all__ = ["Builtin", "Curves", "ReportState"]
 
 Builtin: TypeAlias = "bool | int | float | str | list[Builtin] | dict[str, Builtin] | None"
 
+_ONE_POINT = (
+    "a part of the plan is (epsilon, delta)-DP at one point: dp-accounting has no event for it. Add the fit's "
+    "epsilon and delta to those of the rest"
+)
+
 
 class ReportState(TypedDict):
     """What a report holds, in built-in types only."""
@@ -139,8 +144,10 @@ class Curves:
         if ideal < 0.0:
             return min(proven, default=math.inf)
         if self.sampled:
-            if ideal > 0.0:
-                plan, mu = self._planned()
+            plan, mu = self._planned()
+            if (
+                ideal > 0.0 and mu < math.inf
+            ):  # fits that are added by their claims have one point and no mu
                 adjacency = state["adjacency"]
                 found = planned_epsilon(releases_of(plan), ideal, mu=mu, adjacency=adjacency)
                 # The claim leaves some room for the recheck: no figure at its delta is below it.
@@ -199,14 +206,13 @@ class Curves:
         rows = self._rows
         if self.sampled:
             planned, mu = self._planned()
+            if mu == math.inf:
+                raise UnsupportedAccounting(_ONE_POINT)
             rows = [*planned, _one_release(mu)] if mu else planned
         elif not self._rows_are_the_plan():
             mu = self.mu
             if mu == math.inf:
-                raise UnsupportedAccounting(
-                    "a part of the plan is (epsilon, delta)-DP at one point: dp-accounting has no event "
-                    "for it. Add the fit's epsilon and delta to those of the rest"
-                )
+                raise UnsupportedAccounting(_ONE_POINT)
             rows = [_one_release(mu)]
         return event_for(rows, accountant, adjacency)
 

@@ -1,7 +1,7 @@
 """The claim that follows from a ledger, its recheck and the report."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from skdp.exceptions import PrivacyAccountingError
 from skdp.privacy import accounting
@@ -108,6 +108,9 @@ def recheck(ledger: Ledger, claim: float) -> None:
     """Compute the cost of the rows by other code than the calibration; a larger one than the claim is a bug."""
     if not ledger.rows:
         return
+    if ledger.inner_claims:
+        _recheck_sums(ledger, claim)
+        return
     words = math.fsum(
         accounting.recheck_vocabulary(row) for row in ledger.rows if "threshold" in row
     )
@@ -123,6 +126,22 @@ def recheck(ledger: Ledger, claim: float) -> None:
         raise PrivacyAccountingError(
             f"the ledger costs epsilon={found + ledger.slack[0]:.9g} but {claim:.9g} was claimed; "
             "this is a bug in skdp, please report it. The result is discarded"
+        )
+
+
+def inner_lines(ledger: Ledger, reports: Iterable[Iterable[PrivacyReport]]) -> list[str]:
+    """What the claims of fits inside a session rest on, each line once, without what the session says itself."""
+    lines = (line for some in reports for report in some for line in report.assumptions)
+    return [line for line in dict.fromkeys(lines) if line != _ONCE[ledger.protects]]
+
+
+def _recheck_sums(ledger: Ledger, claim: float) -> None:
+    """Add up what fits inside the session claim; each claim was rechecked by the session of its own fit."""
+    epsilon, delta = (math.fsum(part) for part in zip(*ledger.inner_claims))
+    if epsilon > claim * (1 + 1e-9) or delta > ledger.delta * (1 + 1e-9):
+        raise PrivacyAccountingError(
+            f"fits inside this one cost epsilon={epsilon:.9g} and delta={delta:.9g} together, but {claim:.9g} and "
+            f"{ledger.delta:.9g} were claimed; this is a bug in skdp, please report it. The result is discarded"
         )
 
 

@@ -109,6 +109,8 @@ class Ledger:
     sampled : bool
     assumptions : list of str
         What the claim rests on beside what every report lists.
+    inner_claims : list of (epsilon, delta)
+        Of fits inside the session that are added by basic composition, and of which the rows are then.
     open_batch : Batch or None
         The batch of the last release: only of this one further parts may follow.
     """
@@ -132,6 +134,7 @@ class Ledger:
         self.late = self.sampled = False
         self.assumptions: list[str] = []
         self.open_batch: Batch | None = None
+        self.inner_claims: list[tuple[float, float]] = []
         self._by_cost: dict[tuple[object, ...], LedgerRow] = {}  # the rows
         self._used: dict[int, int] = {}
         self._taken: dict[int, list[int]] = {}  # runs that each part of a plan took

@@ -116,6 +116,7 @@ class PrivacySession:
     adjacency: str
     unit: str
     exact: bool
+    _new_ledger: type[Ledger] = Ledger  # what makes the account of a session of this class
 
     def __init__(
         self,
@@ -150,7 +151,7 @@ class PrivacySession:
         if not 0 <= set_aside < 1 or (set_aside and delta == 0 and epsilon < math.inf):
             raise ValueError(f"set_aside must be in [0, 1), and 0 with delta=0, got {set_aside!r}")
         self._estimator = estimator
-        self._ledger = ledger = Ledger(
+        self._ledger = ledger = self._new_ledger(
             epsilon, delta, adjacency, unit, set_aside=set_aside, minibatches=minibatches,
             best_of=best_of,
         )  # fmt: skip

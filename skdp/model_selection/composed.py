@@ -1,0 +1,289 @@
+"""The frame of fits that fit and evaluate estimators inside them, for one charge."""
+
+import warnings
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from skdp.base.fit import PrivateFit, Problem
+from skdp.base.parameters import check_number
+from skdp.base.tables import encode_groups
+from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
+from skdp.kernels.protocols import is_cupy
+from skdp.metrics.evaluation import NAMES, Evaluation
+from skdp.metrics.fits import MODEL_IS_PUBLIC
+from skdp.metrics.functions import evaluate
+from skdp.metrics.models import count_rows
+from skdp.model_selection.inner import InnerEstimator, Terms
+from skdp.privacy import ComposedSession, InnerFits, PrivacySession, PublicShape, seed_context
+
+__all__ = ["ComposedFit", "Rows", "Table", "check_scoring", "check_share"]
+
+T = TypeVar("T")
+
+FAILED = (
+    "a fit or an evaluation inside failed after something was released, so the budget stays spent. Its message is "
+    "withheld, because it may tell of the records. Fit the estimator by itself to find the cause: on public or "
+    "generated rows of the same kind"
+)
+# Names of scores by the kind of model.
+REGRESSION = (
+    "r2", "mean_squared_error", "root_mean_squared_error", "mean_absolute_error", "mean_error",
+)  # fmt: skip
+CLASSIFICATION = (*(name for name in NAMES if name not in REGRESSION), "f1_macro")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of the user, as they are, and what is public of them.
+
+    Attributes
+    ----------
+    X, y, groups : array-like
+    units : ndarray of shape (n_rows,)
+        The number of the unit of each row, from 0 on.
+    shape : PublicShape
+    """
+
+    X: Any
+    y: Any
+    groups: Any
+    units: NDArray[np.intp]
+    shape: PublicShape
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are; private under add-remove."""
+        return int(self.units.max(initial=-1)) + 1
+
+    def rows(self, chosen: NDArray[np.bool_]) -> "Table":
+        """Chosen units with all their rows, in the order of the table."""
+        at = np.flatnonzero(chosen[self.units])
+        parts = [
+            None if a is None else _safe_indexing(a, at) for a in (self.X, self.y, self.groups)
+        ]
+        return replace(self, X=parts[0], y=parts[1], groups=parts[2], units=self.units[at])
+
+
+@dataclass(frozen=True)
+class Rows(Problem):
+    """A validated table for fits inside a fit."""
+
+    records: Table
+
+
+def check_scoring(scoring: Any, models: Sequence[Any]) -> tuple[str, ...] | None:
+    """Names of scores, or None for all; an unknown one raises."""
+    from sklearn.base import is_regressor
+
+    if scoring is None:
+        return None
+    names = (scoring,) if isinstance(scoring, str) else tuple(scoring)
+    for model in models:
+        known = REGRESSION if is_regressor(model) else CLASSIFICATION
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"scoring must be None or names out of {list(known)}, got {name!r}"
+                )
+    if not names:
+        raise ValueError("scoring must be None or name at least one score")
+    return names
+
+
+def check_share(name: str, value: Any) -> None:
+    """Raise unless a parameter is a number strictly between 0 and 1."""
+    check_number(name, value, Real, low=0, strict=True)
+    if not value < 1:
+        raise ValueError(f"{name} must be strictly between 0 and 1, got {value!r}")
+
+
+class ComposedFit(PrivateFit[Rows]):
+    """A fit whose releases are those of fits and evaluations inside it."""
+
+    _record_checks = "accepted by the estimators"
+    _called: str | None = None  # the function of the user, for the ledger and the report
+
+    @abstractmethod
+    def _candidates(self) -> tuple[InnerEstimator, ...]:
+        """The estimators that are fitted inside; none where fitted models are evaluated."""
+
+    @abstractmethod
+    def _inner(self) -> InnerFits:
+        """All fits inside, in mu^2."""
+
+    @abstractmethod
+    def _fitted_with(self, index: int) -> int:
+        """The number of the fit inside whose budget estimator ``index`` gets; the first of several."""
+
+    @abstractmethod
+    def _part_of_fits(self) -> float:
+        """The share of the units that each estimator is fitted on."""
+
+    @property
+    def _ledger_name(self) -> str:
+        return self._called or super()._ledger_name
+
+    # ---------------------------------------------------------------- before the data
+
+    def _terms(self, share: float) -> Terms:
+        n_public = None if self.n_public is None else max(1, round(share * self.n_public))
+        return Terms(self.adjacency, self.unit, n_public)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for candidate in self._candidates():
+            candidate.check(self._terms(self._part_of_fits()))
+
+    def _open_session(self, n_units: int | None = None) -> PrivacySession:
+        return ComposedSession(
+            inner=self._asked(n_units),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            adjacency=self.adjacency,
+            unit=self.unit,
+            accountant=self._payer(),
+            random_state=self.random_state,
+            estimator=self._ledger_name,
+            context=b"" if self.random_state is None else seed_context(self._noise_parameters()),
+        )
+
+    def _asked(self, n_units: int | None) -> InnerFits:
+        """The fits inside, by mu^2 if all have a mu, else by basic composition; each was asked for its charge."""
+        inner = self._inner()
+        if np.isinf(self.epsilon):
+            return inner
+        terms = self._terms(self._part_of_fits())
+        n_rows = max(1, int(self._part_of_fits() * n_units)) if n_units else 1
+
+        def without(inner: InnerFits) -> bool:
+            budgets = [
+                inner.budget(self._fitted_with(i), self.epsilon, self.delta)
+                for i in range(len(self._candidates()))
+            ]
+            found = [c.has_no_mu(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
+            return any(found)  # all were asked, as each checks its parameters
+
+        if without(inner):
+            inner = replace(inner, basic=True)
+            with warnings.catch_warnings():  # all of them were given above
+                warnings.simplefilter("ignore")
+                without(inner)  # what hangs on (epsilon, delta) is checked at what the fits get
+        return inner
+
+    # ---------------------------------------------------------------- the data
+
+    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
+        """Check the rows as the fits inside will; nothing is released."""
+        table = self._table(X, y, groups)
+        leaks: dict[str, None] = {}
+        inner, terms = self._inner(), self._terms(self._part_of_fits())
+        for i, candidate in enumerate(self._candidates()):
+            leaks.update(dict.fromkeys(candidate.lines(hasattr(X, "indptr"))))
+            budget = inner.budget(self._fitted_with(i), self.epsilon, self.delta)
+            self._check_fitted(candidate.look(budget, terms, X, y, groups))
+        return Rows(table, {}, tuple(leaks))
+
+    def _check_fitted(self, fitted: Mapping[str, object]) -> None:
+        """Refuse what is public of a model to be, such as its classes."""
+
+    def _table(self, X: Any, y: Any, groups: Any) -> Table:
+        for name, given in (("X", X), ("y", y), ("groups", groups)):
+            if is_cupy(given):
+                raise TypeError(
+                    f"{name} must be in the memory of the host here, got a CuPy array: use {name}.get()"
+                )
+        n = count_rows(X, y)
+        units = np.arange(n) if groups is None else encode_groups(groups, n)
+        n_units = self.n_public if self.n_public is not None else int(units.max()) + 1
+        width = X.shape[1] if len(getattr(X, "shape", ())) == 2 else np.size(X[0])
+        shape = PublicShape(
+            self.unit, int(n_units), int(width), self.n_public,
+            container="csr" if hasattr(X, "indptr") else "dense",
+        )  # fmt: skip
+        return Table(X, y, groups, units, shape)
+
+    # ---------------------------------------------------------------- inside
+
+    def _inside(self, session: ComposedSession, work: Callable[[], T]) -> T:
+        """Run a fit or an evaluation; once something is released, a failure says nothing but that it failed."""
+        try:
+            with warnings.catch_warnings():
+                # What leaks is warned of before: by `read`, and by the session if there is a seed.
+                warnings.simplefilter("ignore", PrivacyLeakWarning)
+                return work()
+        except PrivacyAccountingError:
+            raise
+        except Exception:
+            if not session.committed:
+                raise
+        raise RuntimeError(FAILED)
+
+    def _fit_inside(
+        self,
+        session: ComposedSession,
+        index: int,
+        candidate: InnerEstimator,
+        table: Table,
+        share: float,
+    ) -> Any:
+        """Fit a copy of a candidate as fit ``index``."""
+        budget, terms = session.budget(index), self._terms(share)
+
+        def work() -> Any:
+            copy = candidate.paid(budget, terms, session.payer(index), session.seed())
+            return candidate.fit(copy, table.X, table.y, table.groups)
+
+        fitted = self._inside(session, work)
+        session.add(index, candidate.reports(fitted))
+        return candidate.restored(fitted)
+
+    def _evaluate_inside(
+        self,
+        session: ComposedSession,
+        index: int,
+        model: Any,
+        table: Table,
+        share: float,
+        **how: Any,
+    ) -> Evaluation:
+        """Evaluate a fitted model as fit ``index``."""
+        epsilon, delta = session.budget(index)
+        terms = self._terms(share)
+
+        def work() -> Evaluation:
+            payer: Any = session.payer(index)
+            return evaluate(
+                model, table.X, table.y, epsilon=epsilon, delta=delta, unit=terms.unit,
+                groups=table.groups, adjacency=terms.adjacency, n_public=terms.n_public,
+                accountant=payer, random_state=session.seed(), **how,
+            )  # fmt: skip
+
+        found = self._inside(session, work)
+        session.add(index, [found.privacy_], met=(MODEL_IS_PUBLIC,) if self._candidates() else ())
+        return found
+
+    # ---------------------------------------------------------------- report
+
+    def _public_facts(self, problem: Rows) -> dict[str, object]:
+        inner = self._inner()
+        places = [Counter(inner.purposes[i] for i in place) for place in inner.places]
+        words = [
+            " and ".join(f"{n} {what}{'s' * (n > 1)}" for what, n in p.items()) for p in places
+        ]
+        each = " or in ".join(dict.fromkeys(words))
+        listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
+        return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
+
+    def _assumptions(self, problem: Rows) -> tuple[str, ...]:
+        own = super()._assumptions(problem)
+        if self.adjacency == "add-remove":
+            own = (*own, "at least one record or group remains in each part")
+        return own

@@ -1,0 +1,303 @@
+"""A classifier of two classes whose threshold is chosen from a released table of the scores of other records."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._docs import document
+from skdp.base.fit import Solution
+from skdp.metrics.fits import TwoClassTable
+from skdp.metrics.models import score_method
+from skdp.metrics.two_classes import ClassificationEvaluation, check_costs
+from skdp.model_selection.composed import ComposedFit, Rows, check_share
+from skdp.model_selection.inner import InnerEstimator
+from skdp.privacy import InnerFits
+
+__all__ = ["DPTunedThresholdClassifier"]
+
+
+def _has(method: str) -> Any:
+    """Whether the fitted estimator has a method, or before a fit the one that is given."""
+
+    def check(self: "DPTunedThresholdClassifier") -> bool:
+        getattr(
+            getattr(self, "estimator_", self.estimator), method
+        )  # its AttributeError is the one to show
+        return True
+
+    return check
+
+
+@document()
+class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFit):
+    """Fit a private classifier of two classes, and choose from which score on it predicts the second one.
+
+    The estimator is fitted to one part of the records, and its scores on the other part are released as one table
+    (`skdp.metrics.evaluate`), each with the whole budget. The threshold with the least cost in the table is taken.
+    The words are those of `sklearn.model_selection.TunedThresholdClassifierCV`.
+
+    {guarantee}
+
+    Parameters
+    ----------
+    estimator : private classifier, or a Pipeline that ends in one
+        Not changed. Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public`` and ``random_state`` are
+        replaced by those below. Give it ``classes``.
+    costs : dict with keys "fp" and "fn", default=None
+        Cost of a false positive and of a false negative, at least 0. None gives both the cost 1: the best
+        accuracy.
+    test_size : float in (0, 1), default=0.2
+        Share of the records (or groups) whose scores are tabulated, drawn afresh.
+    bins : "auto", int or array-like of float, default="auto"
+        As for `skdp.metrics.evaluate`: an estimator without ``predict_proba`` needs public edges.
+    {epsilon} {delta} {adjacency}
+    unit : {"record", "group"}, default="record"
+        Whose change the claim protects: one row, or all rows of one of ``groups``.
+    n_public : int, default=None
+        Public number of records (or groups) of the whole table; needed under add-remove. Fit and table get
+        their shares of it.
+    {accountant} {random_state}
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted to the part of ``1 - test_size`` of the records. Its `privacy_` says what it costs alone.
+    best_threshold_ : float
+        A row with at least this score is predicted to be of the second class.
+    best_score_ : float
+        Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a record. A
+        threshold that looks best in a noisy table is one where the noise was kind: evaluate other records at it.
+    evaluation_ : skdp.metrics.Evaluation
+        The released table at the threshold, with curves and scores at all others.
+    classes_ : ndarray of shape (2,)
+    n_iter_ : int
+        1: one fit.
+    n_features_in_ : int
+        If the estimator has it.
+    {privacy_}
+
+    See Also
+    --------
+    skdp.metrics.evaluate : Scores on other records.
+
+    Notes
+    -----
+    **Privacy.** A record of the training part is in the fit, which is mu-GDP, and not in the table. A record of
+    the test part is in the table alone, which is mu-GDP given the fitted model. Two neighbouring tables differ in
+    one part only, so the whole is mu-GDP, and not sqrt(2) mu. The threshold is a function of the released table
+    and of public costs.
+
+    Why in one part. *Replace-one, zero-out:* the number of records (or groups) is public, and the test part is the
+    end of a uniformly random order, of public size. Match the record that is replaced with its successor, and a
+    group with the one in its stead, whatever its label and its number of rows: both are in the same part, all
+    others where they were, and the other part releases with the same law on both tables. *Add-remove:* each record
+    (or group) tosses a coin of its own, and who is in both tables has the same coin in both. Sizes of the parts
+    are private, so fit and table get ``n_public`` times their share.
+
+    If the fit has no mu (minibatches, perturbed minima), it is (epsilon, delta)-DP, so is the table, and the
+    accountant is charged without a mu.
+
+    {privacy.unprotected}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import DPTunedThresholdClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 3))
+    >>> y = (X[:, 0] + rng.normal(size=4000) > 1).astype(int)
+    >>> model = DPTunedThresholdClassifier(
+    ...     DPLogisticRegression(classes=(0, 1)), costs={"fp": 1, "fn": 5}, epsilon=2.0
+    ... ).fit(X, y)
+    >>> bool(0.05 < model.best_threshold_ < 0.5), model.predict(X[:3]).shape
+    (True, (3,))
+    """
+
+    estimator_: Any
+    best_threshold_: float
+    best_score_: float
+    evaluation_: ClassificationEvaluation
+    classes_: NDArray[Any]
+    n_iter_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        costs: Mapping[str, float] | None = None,
+        test_size: float = 0.2,
+        bins: Any = "auto",
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        adjacency: str = "replace-one",
+        unit: str = "record",
+        n_public: int | None = None,
+        accountant: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.costs = costs
+        self.test_size = test_size
+        self.bins = bins
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.unit = unit
+        self.n_public = n_public
+        self.accountant = accountant
+        self.random_state = random_state
+
+    # ---------------------------------------------------------------- the fit
+
+    def _candidates(self) -> tuple[InnerEstimator, ...]:
+        return (InnerEstimator("estimator", self.estimator),)
+
+    def _inner(self) -> InnerFits:
+        parts = len(self._candidates()[0].parts)
+        return InnerFits(("fit", "evaluation"), (1.0, 1.0), ((0,), (1,)), (parts, 1))
+
+    def _fitted_with(self, index: int) -> int:
+        return 0
+
+    def _part_of_fits(self) -> float:
+        return 1.0 - self.test_size
+
+    def _check_parameters(self) -> None:
+        check_share("test_size", self.test_size)
+        check_costs(self.costs)
+        super()._check_parameters()
+        if not is_classifier(self.estimator):
+            raise TypeError(f"estimator must be a classifier, got {type(self.estimator).__name__}")
+        for part in self._candidates()[0].parts.values():
+            self._check_fitted({"classes_": getattr(part, "classes", None)})
+        _Bins(model=self.estimator, bins=self.bins)._check_parameters()
+
+    def _check_fitted(self, fitted: Mapping[str, object]) -> None:
+        classes = fitted.get("classes_")
+        if classes is not None and np.size(classes) != 2:  # type: ignore[arg-type]
+            raise ValueError(f"estimator must have two classes, and it has {np.size(classes)}")  # type: ignore[arg-type]
+
+    def read(self, X: object, y: object = None, groups: object = None) -> Rows:
+        problem = super().read(X, y, groups)
+        if self.adjacency != "add-remove" and problem.records.n_units < 2:
+            raise ValueError(f"a training and a test part need at least two {self.unit}s")
+        return problem
+
+    def solve(self, session: Any, problem: Rows) -> Solution:
+        """Fit on one part, tabulate scores on the other, and choose."""
+        table = problem.records
+        place = session.places(table.n_units, (1.0 - self.test_size, self.test_size))
+        (candidate,) = self._candidates()
+        train, test = table.rows(place == 0), table.rows(place == 1)
+        model = self._fit_inside(session, 0, candidate, train, self._part_of_fits())
+        self._check_fitted({"classes_": model.classes_})  # a pipeline's may be known only now
+        found: Any = self._evaluate_inside(session, 1, model, test, self.test_size, bins=self.bins)
+        best = found.best_threshold(costs=self.costs)
+        found = found.at(threshold=best)
+        fitted = {
+            "estimator_": model,
+            "best_threshold_": best,
+            "best_score_": found["accuracy"].value
+            if self.costs is None
+            else self._mean_cost(found),
+            "evaluation_": found,
+            "classes_": model.classes_,
+        }
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                fitted[name] = getattr(model, name)
+        return Solution(np.empty(0), 1, fitted)
+
+    def _mean_cost(self, found: ClassificationEvaluation) -> float:
+        """Minus the mean cost of a record in the released table."""
+        costs = check_costs(self.costs)
+        (tn, fp), (fn, tp) = found.confusion_matrix
+        return -float(costs["fp"] * fp + costs["fn"] * fn) / float(tn + fp + fn + tp)
+
+    # ---------------------------------------------------------------- the model
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the second class where its score is at least `best_threshold_`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        method = score_method(self.estimator_)
+        scores = np.asarray(getattr(self.estimator_, method)(X))
+        scores = scores[:, 1] if method == "predict_proba" else scores
+        return np.asarray(self.classes_[(scores >= self.best_threshold_).astype(np.intp)])
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes by the estimator; the threshold does not change them.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    @available_if(_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict_log_proba(X))
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Decision values of the estimator.
+
+        Parameters
+        ----------
+        X : array-like or CSR matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.decision_function(X))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = False
+        return tags
+
+
+class _Bins(TwoClassTable):
+    """A table of a model that is not fitted yet, whose public bins can be checked already."""
+
+    def _check_model(self) -> str:
+        return score_method(self.model)
