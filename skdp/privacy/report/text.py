@@ -150,7 +150,7 @@ def _trial_lines(state: ReportState) -> list[Line]:
             (
                 "trial",
                 f"a fit and a score cost ({cost_text(each.base_epsilon)}, {cost_text(each.base_delta)}) each"
-                f"{known}, on disjoint parts of the {state['unit']}s; the claim is that of the search, and has no "
+                f"{known}, on disjoint parts of the {state['unit']}s; the search has no "
                 "mu",
             ),
         ]
