@@ -62,7 +62,7 @@ def column_moments(
 
     * ``||v||^2 = u^2 + p^2 + s^2 (u^2 - 1/2)^2`` is convex in u^2, so it is at most ``A = 1 + p^2 + s^2 / 4``,
       which |u| = 1 attains: at u = 0 it is smaller by 1.
-    * Two cells of one class, u and w, differ by ``e^2 (1 + s^2 (u + w)^2)`` in squared norm, e = |u - w|. As
+    * Two cells of one class, u and w, differ by ``e^2 (1 + s^2 (u + w)^2)`` in squared norm, ``e = |u - w|``. As
       ``|u + w| <= 2 - e``, that is at most ``e^2 + s^2 e^2 (2 - e)^2``. It is at most 4, which u = 1, w = -1
       attains, if ``s^2 <= (2 + e) / (e^2 (2 - e))`` for all e of (0, 2). The right side is least at
       ``e = sqrt(5) - 1``, where it is phi^5 / 4 = 2.7725. So squares are free, up to s = 1.665.

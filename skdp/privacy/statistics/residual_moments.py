@@ -60,11 +60,13 @@ def residual_moments(
     the sums by at most ``sqrt(a^2 + w^2 + b^2 + c^2 + e^2)``, which corners attain. One that is replaced, (u, v)
     by (u', v'), moves them by the root of U + V, two parts that depend on u and v alone:
 
-    * ``U = (u - u')^2 (a^2 + w^2 (u + u')^2)``. With d = |u - u'| and |u + u'| <= 2 - d, which is attained by
+    * ``U = (u - u')^2 (a^2 + w^2 (u + u')^2)``. With ``d = |u - u'|`` and ``|u + u'| <= 2 - d``, which is
+    attained by
       u = 1, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times
       ``a^2 + w^2 (4 - 6 d + 2 d^2)``, whose smaller root is ``(3 - sqrt(1 - 2 a^2 / w^2)) / 2``, if there is one.
       So the largest value is there, or at d = 2, where it is 4 a^2.
-    * Let v and v' have the magnitudes p and q, s = p + q and d = |p - q|; so s <= 2 - d and d <= 1. If their
+    * Let v and v' have the magnitudes p and q, ``s = p + q`` and ``d = |p - q|``; so s <= 2 - d and d <= 1. If
+    their
       signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``,
       which is no more, as d <= s. If e < b, it is at most what it is with b in the place of e; so let e >= b. V
       grows with s, and at s = 2 - d, with t = d (2 - d) in [0, 1], it is ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2
@@ -226,7 +228,7 @@ def binned_residuals(
     Notes
     -----
     **Privacy.** A record that comes or goes moves one row of the sums by (v, 1), at most sqrt(2) in l2 norm. One
-    that is replaced, v by v', moves one row by |v - v'| <= 2 where the bin stays, and two rows by the root of
+    that is replaced, v by v', moves one row by ``|v - v'| <= 2`` where the bin stays, and two rows by the root of
     ``v^2 + v'^2 + 2`` <= 2 where it does not. A group adds the mean of its rows' tables, a point of the convex
     hull, and norms and distances are largest at records. Rounding is as in `residual_moments`: a unit's table is
     within 2^-30 of that mean in each entry, for which the bound makes room, and then one rounding follows.
