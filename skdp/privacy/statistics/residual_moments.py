@@ -60,14 +60,12 @@ def residual_moments(
     the sums by at most ``sqrt(a^2 + w^2 + b^2 + c^2 + e^2)``, which corners attain. One that is replaced, (u, v)
     by (u', v'), moves them by the root of U + V, two parts that depend on u and v alone:
 
-    * ``U = (u - u')^2 (a^2 + w^2 (u + u')^2)``. With ``d = |u - u'|`` and ``|u + u'| <= 2 - d``, which is
-    attained by
-      u = 1, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times
+    * ``U = (u - u')^2 (a^2 + w^2 (u + u')^2)``. With ``d = |u - u'|`` and ``|u + u'| <= 2 - d``, which u = 1
+      attains, it is at most ``d^2 (a^2 + w^2 (2 - d)^2)``. The derivative is 2 d times
       ``a^2 + w^2 (4 - 6 d + 2 d^2)``, whose smaller root is ``(3 - sqrt(1 - 2 a^2 / w^2)) / 2``, if there is one.
       So the largest value is there, or at d = 2, where it is 4 a^2.
-    * Let v and v' have the magnitudes p and q, ``s = p + q`` and ``d = |p - q|``; so s <= 2 - d and d <= 1. If
-    their
-      signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``,
+    * Let v and v' have the magnitudes p and q, ``s = p + q`` and ``d = |p - q|``; so s <= 2 - d, d <= 1. If
+      their signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``,
       which is no more, as d <= s. If e < b, it is at most what it is with b in the place of e; so let e >= b. V
       grows with s, and at s = 2 - d, with t = d (2 - d) in [0, 1], it is ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2
       t^2``. Here ``d = 1 - sqrt(1 - t)`` is convex in t and not negative, so its square is convex, and so is V.
