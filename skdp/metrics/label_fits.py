@@ -13,7 +13,7 @@ from skdp.base.fit import Solution
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
-from skdp.metrics.models import class_codes, count_rows
+from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
 
@@ -322,6 +322,9 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
+    def _with_threshold(self, edges: Array, at: float) -> Array:
+        return edges  # an area needs no threshold
+
     def _scores(self, X: object) -> Array:
         return _numbers(X, "y_score")
 
@@ -361,6 +364,11 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
     """Whether two columns of labels agree in each row; missing labels agree with none."""
     from skdp.base.cells import as_cells, is_missing, python_number
 
+    if {label_type(y_true), label_type(y_pred)} == {"number", "text"}:
+        raise ValueError(
+            f"y_true holds {y_true.dtype} and y_pred holds {y_pred.dtype}: no label would be equal. Give both the "
+            "same type"
+        )
     a, b = (np.asarray(as_cells(column)) for column in (y_true, y_pred))
     if a.ndim != 1 or b.ndim != 1:
         a, b = (x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x for x in (a, b))
@@ -371,10 +379,6 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
         return np.asarray(a == b)
     if a.dtype.kind in "US" and b.dtype.kind in "US" and a.dtype.kind == b.dtype.kind:
         return np.asarray(a == b)
-    if {a.dtype.kind, b.dtype.kind} <= set("biufUS"):
-        raise ValueError(
-            f"y_true holds {a.dtype} and y_pred holds {b.dtype}: no label would be equal. Give both the same type"
-        )
 
     def same(one: object, other: object) -> bool:
         if is_missing(one) or is_missing(other):

@@ -192,6 +192,10 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         """
         if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
             raise TypeError(f"threshold must be a number, got {threshold!r}")
+        if self._grid.probability and not 0 <= threshold <= 1:
+            raise ValueError(
+                f"threshold must be a probability in [0, 1] for a model with predict_proba, got {threshold!r}"
+            )
         return self._at(self._grid.nearest(float(threshold)))
 
     def _at(self, first: int) -> "ClassificationEvaluation":

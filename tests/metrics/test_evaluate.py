@@ -162,9 +162,20 @@ def test_models_without_probabilities_need_public_edges():
     assert "log_loss" not in found
     score = model.decision_function(X)
     assert found["roc_auc"].value == pytest.approx(theirs.roc_auc_score(Y, score), abs=0.01)
-    assert found.threshold == pytest.approx(0, abs=0.06)
+    assert found.threshold == 0
+    assert found["accuracy"].value == pytest.approx(model.score(X, Y), abs=1e-6)
     with pytest.raises(ValueError, match="calibration curve needs probabilities"):
         found.prob_true  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("threshold", "edges"), [(None, [0.1, 0.4, 0.5, 0.8]), (0.3, [0.1, 0.3, 0.4, 0.8])]
+)
+def test_the_threshold_is_one_of_the_edges_that_were_given(threshold, edges):
+    found = evaluate(MODEL, X, Y, bins=[0.1, 0.4, 0.8], threshold=threshold, **EXACT)
+    assert found.bin_edges.tolist() == edges
+    called = MODEL.predict_proba(X)[:, 1] >= found.threshold
+    assert found["accuracy"].value == pytest.approx((called == Y).mean(), abs=1e-6)
 
 
 def test_groups_count_once():
@@ -376,13 +387,15 @@ def test_refusals():
         evaluate(LogisticRegression(), X, Y)
     with pytest.raises(ValueError, match="different lengths"):
         evaluate(MODEL, X, Y[1:])
-    with pytest.raises(ValueError, match="no label would be known"):
+    with pytest.raises(ValueError, match="none of them would be known"):
         evaluate(MODEL, X, np.where(Y, "1", "0"))
     for bins in (63, 0, 258, "many", [0.5, 0.5], [0.2, 1.0], [[0.5]]):
         with pytest.raises(ValueError, match="bins"):
             evaluate(MODEL, X, Y, bins=bins)
     with pytest.raises(ValueError, match="threshold must be a probability"):
         evaluate(MODEL, X, Y, threshold=2)
+    with pytest.raises(ValueError, match="threshold must be a probability"):
+        evaluate(MODEL, X, Y).at(threshold=2)
     with pytest.raises(ValueError, match="ovr is not used"):
         evaluate(MODEL, X, Y, ovr=True)
     with pytest.raises(ValueError, match="bins is not used"):
@@ -393,6 +406,21 @@ def test_refusals():
         evaluate(MODEL, X, Y, unit="group")
     with pytest.raises(ValueError, match="delta=0"):
         evaluate(MODEL, X, Y, delta=0)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "classes"), [("str", [0, 1]), ("string", [0, 1]), ("Int64", ["0", "1"])]
+)
+def test_typed_columns_of_another_type_are_refused_whatever_they_hold(dtype, classes, missing):
+    """Their type is public. Whether a label is missing is not, so it must not decide."""
+    given = pd.Series([None if missing else 1, 0, 1, 0]).astype("Int64").astype(dtype)
+    with pytest.raises(ValueError, match="none of them would be known"):
+        class_codes(given, np.array(classes))
+    with pytest.raises(ValueError, match="no label would be equal"):
+        accuracy_score(given, np.array(classes)[[0, 1, 0, 1]])
+    of_its_type = np.array([0, 1] if dtype == "Int64" else ["0", "1"])
+    assert class_codes(given, of_its_type)[1:].tolist() == [0, 1, 0]
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the search around it
