@@ -86,7 +86,7 @@ class Statistic(ColumnFit):
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
     ) -> tuple[Counted | None, float]:
-        """Release the numbers of values that are there, where they are private; return also the share that is left.
+        """Release the numbers of values that are there, where they are private; return also the share left.
 
         Under add-remove ``n_public`` may be some percent off, and a search for a quantile near the end of a column
         would not find one: it would end at the end of its grid.
