@@ -49,8 +49,10 @@ def describe(
     bounds : tuple of (low, high) or dict, default=None
         Public numbers: a pair for all columns of numbers, or a dict of pairs by column. Values are clipped to
         them. None, or a column that the dict leaves out, searches for a window on a public grid, which takes up to
-        40 % of what the columns of numbers get. The window leaves out values that few units have, and
-        ``noise_std`` does not say so.
+        40 % of what the columns of numbers get. The window leaves out values that few
+        units have, and ``noise_std`` does not say so: the mean of a skewed column is then too low, and that of a
+        rare 0 or 1 in a column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2
+        long.
     categories : dict of list, default=None
         Public labels, by column. A number is the label of equal value, and a text of equal text. Other values
         count as "other" and missing ones as "missing", unless these are labels. A column of bools has the labels

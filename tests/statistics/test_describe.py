@@ -451,6 +451,25 @@ def test_few_records_are_named():
 # ------------------------------------------------------------------ what is shown
 
 
+@pytest.mark.parametrize("unit", ["record", "group"])
+def test_a_rare_one_among_zeros_is_not_clipped_away(unit):
+    """8 % of ones; a window that holds their 0 alone gave a mean of 0 with noise 1e-12, as it does for floats.
+
+    False alarm: 8 means within 6 standard deviations of Gaussian noise, below 2e-8.
+    """
+    ill = np.arange(4000) % 25 < 2
+    groups = None if unit == "record" else np.arange(4000) // 4
+    for seed in range(4):
+        found = quiet(
+            describe, pd.DataFrame({"ill": ill.astype(int), "age": 50 + 0.001 * np.arange(4000)}),
+            unit=unit, groups=groups, epsilon=0.5, random_state=seed,
+        )  # fmt: skip
+        low, high = found.bounds["ill"]
+        assert low <= 0 and high >= 1 or high - low >= 2
+        row = found.table.index.index(("ill", "")), found.table.columns.index("mean")
+        assert abs(found.table.value[row] - 0.08) < 6 * found.noise_std[row]
+
+
 def test_tables_are_readable_and_escape_names():
     given = frame()[["age", "sex"]].rename(columns={"age": "<b>age"})
     found = describe(given, categories=declared("sex"), by="sex")
