@@ -71,6 +71,12 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         What all of it costs together.
     """
 
+    _kind = "a model of three or more classes"
+    _instead = (
+        "It has confusion_matrix, recall_by_class, precision_by_class and, with evaluate(..., ovr=True), "
+        "roc_auc_by_class"
+    )
+
     def __init__(
         self,
         confusion: NoisyCounts,

@@ -165,6 +165,9 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     differ.
     """
 
+    _kind = "a regressor"
+    _instead = "It has mean_error_by_prediction and plot_residuals"
+
     def __init__(
         self,
         moments: Moments,
@@ -217,6 +220,6 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         origin = "given" if self._windows.given else "released"
         return (
             f"Evaluation of {self._model}: {self._units}, targets clipped to {low:.4g} .. {high:.4g} ({origin}) "
-            f"and residuals to +-{self._windows.residual_reach:.4g} (released), of which all scores are, "
+            f"and residuals to ±{self._windows.residual_reach:.4g} (released), of which all scores are, "
             f'{claim_text(self.privacy_)}. "noise interval": of these records; "interval": of the population'
         )

@@ -325,9 +325,9 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     def _about(self) -> str:
         return (
-            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score "
-            f"bins, "
-            f"{self._units}, threshold {self.threshold:g}, {claim_text(self.privacy_)}. "
+            f"Evaluation of {self._model}: classes {self.classes_.tolist()}, the second is positive; "
+            f"{self._grid.n_bins} score bins, {self._units}, threshold {self.threshold:g}, "
+            f"{claim_text(self.privacy_)}. "
             '"noise interval": of these records; "interval": of the population'
         )
 

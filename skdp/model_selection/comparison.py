@@ -20,6 +20,7 @@ from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import ComposedFit, Rows, Table, check_scoring, check_share
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
+from skdp.statistics.tables import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,13 +135,13 @@ class Comparison(Mapping[str, Evaluation]):
         rows = [["", *(NAMES.get(name, name) for name in self._listed)]]
         for model, evaluation in self._evaluations.items():
             scores = [evaluation.get(name) for name in self._listed]
-            cells = ["-" if s is None else f"{s.value:.3f} +- {s.noise_std:.3f}" for s in scores]
+            cells = ["-" if s is None else shown(s.value, s.noise_std) for s in scores]
             rows.append([model, *cells])
         return rows
 
     def _about(self) -> str:
         return (
-            f"Comparison of {len(self)} models, {claim_text(self.privacy_)}. Value +- standard deviation of its "
+            f"Comparison of {len(self)} models, {claim_text(self.privacy_)}. ±: standard deviation of the "
             "noise; the best of them looks better than it is"
         )
 

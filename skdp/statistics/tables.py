@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable"]
+__all__ = ["Description", "ReleasedTable", "shown"]
 
 MOST_DIGITS = 6  # after the point of a number that is shown
 
@@ -125,11 +125,11 @@ class ReleasedTable:
         rows = [[*self.index_names, *map(str, self.columns)]]
         for label, numbers, noise in zip(self.index, self.value, self.noise_std):
             labels = label if len(self.index_names) > 1 else (label,)
-            rows.append([*map(str, labels), *map(_shown, numbers, noise)])
+            rows.append([*map(str, labels), *map(shown, numbers, noise)])
         return rows
 
 
-def _shown(number: float, noise: float) -> str:
+def shown(number: float, noise: float) -> str:
     """A number with as many digits as its noise leaves, and the noise with one or two."""
     if math.isnan(number):
         return ""

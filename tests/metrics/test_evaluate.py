@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -206,6 +207,17 @@ def test_any_value_is_in_a_cell():
 
 
 # ------------------------------------------------------------------ more classes
+
+
+def test_what_only_two_classes_have_is_named():
+    found = evaluate(OF_THREE, X, THREE)
+    for name in ("at", "best_threshold", "plot_roc", "fpr"):
+        with pytest.raises(AttributeError, match=r"three or more classes .* ovr=True"):
+            getattr(found, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_thing'$"):
+        found.no_such_thing  # noqa: B018
+    assert not hasattr(evaluate(MODEL, X, Y), "plot_residuals")
+    assert pickle.loads(pickle.dumps(found)).confusion_matrix.shape == (3, 3)
 
 
 def test_three_classes_without_noise():

@@ -447,7 +447,7 @@ def test_what_evaluate_refuses():
 
 def test_the_text_says_what_was_clipped():
     found = evaluate(MODEL, X, Y, y_bounds=(-9, 11))
-    assert "targets clipped to -9 .. 11 (given) and residuals to +-" in repr(found)
+    assert "targets clipped to -9 .. 11 (given) and residuals to ±" in repr(found)
     assert "(released)" in repr(evaluate(MODEL, X, Y)).splitlines()[-1]
     assert "R2" in found._repr_html_()
     pytest.importorskip("pandas")

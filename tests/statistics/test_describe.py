@@ -16,7 +16,7 @@ from skdp.privacy import accounting
 from skdp.statistics import Description, ReleasedTable, crosstab, describe, mean
 from skdp.statistics.describe_fit import MEANS, QUARTILES, Crosstab
 from skdp.statistics.frames import category_codes
-from skdp.statistics.tables import _shown
+from skdp.statistics.tables import shown
 from tests.privacy.exact.test_replay import Tape
 
 pd = pytest.importorskip("pandas")
@@ -465,7 +465,7 @@ def test_a_rare_one_among_zeros_is_not_clipped_away(unit):
             unit=unit, groups=groups, epsilon=0.5, random_state=seed,
         )  # fmt: skip
         low, high = found.bounds["ill"]
-        assert low <= 0 and high >= 1 or high - low >= 2
+        assert high - low >= 2
         row = found.table.index.index(("ill", "")), found.table.columns.index("mean")
         assert abs(found.table.value[row] - 0.08) < 6 * found.noise_std[row]
 
@@ -484,17 +484,16 @@ def test_tables_are_readable_and_escape_names():
     assert crosstab([1] * 20, [2] * 20, categories=([1], [2]))._repr_html_().startswith("<table>")
     assert "nan" not in text
     last = text.split("\n")[-1]
-    assert (
-        "which ± leaves out" in last and "epsilon=1, delta=1e-05, replace-one, unit record" in last
-    )
+    assert "which ± leaves out" in last
+    assert "epsilon=1, delta=1e-05, replace-one, unit record" in last
     assert last[1:-1] in page
     assert "low and high" not in repr(crosstab([1] * 20, [2] * 20, categories=([1], [2])))
 
 
-def test_no_number_is_shown_as_zero_that_is_none():
-    assert _shown(-0.0, math.nan) == "0"
-    assert _shown(-0.2, 17.0) == "0 ± 17"
-    assert _shown(2.5e-12, 3.1e-13) == "2.5e-12 ± 3.1e-13"
+def test_no_number_isshown_as_zero_that_is_none():
+    assert shown(-0.0, math.nan) == "0"
+    assert shown(-0.2, 17.0) == "0 ± 17"
+    assert shown(2.5e-12, 3.1e-13) == "2.5e-12 ± 3.1e-13"
 
 
 def test_without_pandas_only_the_frame_is_missing(monkeypatch):
