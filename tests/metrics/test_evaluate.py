@@ -324,7 +324,7 @@ def test_pictures():
     assert found.plot_confusion().confusion_matrix.shape == (2, 2)
     three = evaluate(OF_THREE, X, THREE)
     assert three.plot_confusion().confusion_matrix.shape == (3, 3)
-    three.plot_calibration()
+    assert three.plot_calibration().ax_.get_ylabel() == "Share of right predictions"
     pyplot.close("all")
 
 
