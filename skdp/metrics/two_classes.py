@@ -187,7 +187,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         -------
         ClassificationEvaluation
             The intervals hold for a threshold that was fixed beforehand. At one that `best_threshold` returned
-            they are None: a threshold that looks best in a noisy table is one where the noise was kind. Evaluate
+            they are None: a threshold that looks best in a noisy table is one that the noise favoured. Evaluate
             another part of the records at it.
         """
         if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):

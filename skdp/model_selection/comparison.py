@@ -92,7 +92,7 @@ class Comparison(Mapping[str, Evaluation]):
         Returns
         -------
         str
-            The first one if several are equal. The best of noisy scores is one where the noise was kind: see
+            The first one if several are equal. The best of noisy scores is one that the noise favoured: see
             `best_score`.
         """
         return max(self._evaluations, key=lambda name: _goodness(self._evaluations[name], scoring))
