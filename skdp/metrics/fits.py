@@ -20,6 +20,7 @@ from skdp.metrics.models import (
     classes_of,
     count_rows,
     kind_of,
+    own_threshold,
     row_scores,
     score_method,
 )
@@ -190,6 +191,10 @@ class TwoClassTable(Judgement):
             )
         return edges
 
+    def _usual_threshold(self, plain: float) -> float:
+        """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
+        return own_threshold(self.model, plain)
+
     def _with_threshold(self, edges: Array, at: float) -> Array:
         """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
         probability = self._check_model() == "predict_proba"
@@ -219,12 +224,12 @@ class TwoClassTable(Judgement):
     def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
         """The bins, and the first one above the threshold; from public numbers."""
         if self._check_model() != "predict_proba":
-            at = 0.0 if self.threshold is None else float(self.threshold)
+            at = self._usual_threshold(0.0) if self.threshold is None else float(self.threshold)
             edges = self._with_threshold(self._edges(False), at)
             wide = np.concatenate(([2 * edges[0] - edges[-1]], edges, [2 * edges[-1] - edges[0]]))
             grid = ScoreGrid(edges, False, 0.5 * (wide[1:] + wide[:-1]))
             return grid, grid.nearest(at)
-        at = 0.5 if self.threshold is None else float(self.threshold)
+        at = self._usual_threshold(0.5) if self.threshold is None else float(self.threshold)
         if isinstance(self.bins, str | Integral):
             n_bins = int(self.bins) if isinstance(self.bins, Integral) else 0
             n_bins = n_bins or next(b for least, b in FINER if mass >= least)

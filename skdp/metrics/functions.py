@@ -49,8 +49,9 @@ def evaluate(
         array has inner edges: probabilities, or values of ``decision_function`` for a model without
         ``predict_proba``, which needs them. The threshold is added to them.
     threshold : float, default=None
-        From which score on a row is predicted to be of the second class. None is .5, or 0 for a
-        ``decision_function``. It becomes an edge of the bins, so its scores are not rounded.
+        From which score on a row is predicted to be of the second class. None is that of ``predict``: .5, or 0 for
+        a ``decision_function``, or the model's own (`skdp.model_selection.DPTunedThresholdClassifier`). It becomes
+        an edge of the bins, so its scores are not rounded.
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.

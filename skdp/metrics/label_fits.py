@@ -322,6 +322,9 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
+    def _usual_threshold(self, plain: float) -> float:
+        return plain
+
     def _with_threshold(self, edges: Array, at: float) -> Array:
         return edges  # an area needs no threshold
 

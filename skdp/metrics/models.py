@@ -13,12 +13,14 @@ data frames of text, it is an assumption.
 """
 
 import re
+from numbers import Real
 from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -34,6 +36,7 @@ __all__ = [
     "count_rows",
     "kind_of",
     "label_type",
+    "own_threshold",
     "row_scores",
     "score_method",
 ]
@@ -81,6 +84,28 @@ def score_method(model: Any) -> str:
         f"evaluate; "
         "for labels alone use skdp.metrics.accuracy_score"
     )
+
+
+def own_threshold(model: Any, plain: float) -> float:
+    """Return the threshold that ``predict`` of a model of two classes uses: ``plain``, or one of its own.
+
+    `DPTunedThresholdClassifier` and scikit-learn's ``TunedThresholdClassifierCV`` and ``FixedThresholdClassifier``
+    have one, also at the end of a Pipeline.
+    """
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    found = getattr(last, "best_threshold_", None)
+    if found is None and isinstance(last, FixedThresholdClassifier):
+        found = last.threshold
+    if (
+        found is not None
+        and getattr(last, "response_method", "") == "decision_function"
+        and score_method(model) != "decision_function"
+    ):
+        raise ValueError(
+            f"the threshold of {type(last).__name__} is one of decision_function, and the model is evaluated by "
+            "predict_proba: give threshold= as a probability, or response_method='predict_proba' to the model"
+        )
+    return float(found) if isinstance(found, Real) and not isinstance(found, bool) else plain
 
 
 def count_rows(X: Any, y: Any) -> int:

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -28,6 +28,7 @@ from skdp.metrics.label_fits import BalancedAccuracy, ConfusionCounts, LossMean,
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import class_codes, row_scores
 from skdp.metrics.two_classes import ScoreGrid
+from skdp.model_selection import DPTunedThresholdClassifier
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -177,6 +178,24 @@ def test_the_threshold_is_one_of_the_edges_that_were_given(threshold, edges):
     assert found.bin_edges.tolist() == edges
     called = MODEL.predict_proba(X)[:, 1] >= found.threshold
     assert found["accuracy"].value == pytest.approx((called == Y).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, make_pipeline])
+def test_a_tuned_model_is_evaluated_at_its_own_threshold(wrap):
+    fixed = FixedThresholdClassifier(MODEL, threshold=0.2).fit(X, Y)
+    tuned = DPTunedThresholdClassifier(
+        DPLogisticRegression(classes=[0, 1]), costs={"fp": 1, "fn": 5}, epsilon=4.0
+    ).fit(X, Y)
+    for model in (wrap(fixed), wrap(tuned)):
+        found = evaluate(model, X, Y, **EXACT)
+        assert found["accuracy"].value == pytest.approx(model.score(X, Y), abs=1e-6)
+        assert found["recall"].value == pytest.approx(
+            theirs.recall_score(Y, model.predict(X)), abs=1e-6
+        )
+        assert evaluate(model, X, Y, threshold=0.5).threshold == 0.5
+    fixed.set_params(response_method="decision_function")
+    with pytest.raises(ValueError, match="give threshold= as a probability"):
+        evaluate(wrap(fixed.fit(X, Y)), X, Y)
 
 
 def test_groups_count_once():
