@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
-from skdp.metrics.inversion import QUANTILE, Found
+from skdp.metrics.inversion import Found
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -37,9 +37,8 @@ def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
 
 
 def _released(found: Found, privacy: Any) -> ReleasedScore:
-    low, high = found.noise_interval
     return ReleasedScore(
-        found.value, (high - low) / (2.0 * QUANTILE), privacy,
+        found.value, found.noise_std, privacy,
         noise_interval=found.noise_interval, interval=found.interval,
     )  # fmt: skip
 

@@ -116,9 +116,8 @@ def released_score(
     found: Found, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
 ) -> ReleasedScore:
     """A score with its intervals and what it cost."""
-    low, high = found.noise_interval
     return ReleasedScore(
-        found.value, (high - low) / (2.0 * QUANTILE), privacy, bounds,
+        found.value, found.noise_std, privacy, bounds,
         noise_interval=found.noise_interval, interval=found.interval,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.inversion import QUANTILE, Found, NoisyTable
+from skdp.metrics.inversion import Found, NoisyTable
 from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
@@ -124,11 +124,13 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return {name: self._score(score, name in hidden) for name, score in found.items()}
 
     def _score(self, found: Found, hidden: bool) -> ReleasedScore:
-        low, high = found.noise_interval
-        noise = (high - low) / (2.0 * QUANTILE)
         intervals = (None, None) if hidden else (found.noise_interval, found.interval)
         return ReleasedScore(
-            found.value, noise, self.privacy_, noise_interval=intervals[0], interval=intervals[1]
+            found.value,
+            found.noise_std,
+            self.privacy_,
+            noise_interval=intervals[0],
+            interval=intervals[1],
         )
 
     def _ways(self) -> dict[str, Callable[[], Found]]:
