@@ -140,19 +140,13 @@ class Comparison(Mapping[str, Evaluation]):
         return rows
 
     def _about(self) -> str:
-        return (
-            f"Comparison of {len(self)} models, {claim_text(self.privacy_)}. ±: standard deviation of the "
-            "noise; the best of them looks better than it is"
-        )
+        models = "1 model" if len(self) == 1 else f"{len(self)} models"
+        return f"Comparison of {models}, {claim_text(self.privacy_)}. ±: standard deviation of the noise; the best of them looks better than it is"
 
     def __repr__(self) -> str:
         rows = self._table()
-        columns = [rows[0][1:], *(row[1:] for row in rows[1:])]
-        # Scores go down and models across, where there are more scores than models.
-        turned = [["", *(row[0] for row in rows[1:])]]
-        turned += [
-            [columns[0][i], *(row[i] for row in columns[1:])] for i in range(len(columns[0]))
-        ]
+        # The longer of models and scores goes down, so that lines stay short.
+        turned = rows if len(self) > len(self._listed) else [list(cells) for cells in zip(*rows)]
         wide = [max(len(row[i]) for row in turned) for i in range(len(turned[0]))]
         lines = [
             "  ".join(

@@ -213,7 +213,10 @@ def crosstab(
     done = fit.fit(a, b, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
-    return ReleasedTable(done.value_, noise, rows, columns, ("a",), done.privacy_)
+    name = getattr(a, "name", None)  # of a Series: public, as that of a frame's column
+    return ReleasedTable(
+        done.value_, noise, rows, columns, ("a" if name is None else str(name),), done.privacy_
+    )
 
 
 # ---------------------------------------------------------------- tables from releases
