@@ -141,7 +141,10 @@ class Comparison(Mapping[str, Evaluation]):
 
     def _about(self) -> str:
         models = "1 model" if len(self) == 1 else f"{len(self)} models"
-        return f"Comparison of {models}, {claim_text(self.privacy_)}. ±: standard deviation of the noise; the best of them looks better than it is"
+        return (
+            f"Comparison of {models}, {claim_text(self.privacy_)}. ±: standard deviation of the "
+            "noise; the best of them looks better than it is"
+        )
 
     def __repr__(self) -> str:
         rows = self._table()
