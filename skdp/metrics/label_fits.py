@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
 
 from skdp.base.fit import Solution
 from skdp.metrics import workloads
@@ -337,18 +336,48 @@ class GivenScores(TwoClassTable):
 
 
 def _numbers(given: Any, name: str) -> Array:
-    found = np.asarray(column_or_1d(given))
-    if found.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be a column of numbers, got {found.dtype}")
-    return found.astype(np.float64)
+    found = _typed_numbers(given)
+    if found is None or found.ndim not in (1, 2) or (found.ndim == 2 and found.shape[1] != 1):
+        raise ValueError(f"{name} must be a column of numbers, got {_described(given)}")
+    return found.reshape(len(found))
+
+
+def _typed_numbers(given: Any) -> Array | None:
+    """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
+
+    A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
+    """
+    from skdp.base.cells import as_cells, is_untyped, number
+
+    if label_type(given) == "text":
+        return None
+    cells = as_cells(given)
+    if not is_untyped(cells):
+        table = np.asarray(cells)
+        return table.astype(np.float64) if table.dtype.kind in "biuf" else None
+
+    def plain(cell: object) -> float:
+        try:
+            return number(cell)
+        except (TypeError, ValueError, OverflowError):
+            return math.nan
+
+    flat = np.fromiter(map(plain, cells.ravel()), dtype=np.float64, count=cells.size)
+    return flat.reshape(cells.shape)
+
+
+def _described(given: Any) -> str:
+    """The public type and the number of columns of what was given."""
+    dtype = getattr(given, "dtype", None)
+    kind = type(given).__name__ if dtype is None else str(dtype)
+    return f"{kind} of {np.ndim(given)} dimensions"
 
 
 def _probabilities(given: Any, n_classes: int) -> Array:
     """The probability of each class, from a table, or for two classes from a column of the second one's."""
-    found = np.asarray(given)
-    if found.dtype.kind not in "biuf" or found.ndim not in (1, 2):
-        raise ValueError(f"y_prob must be a column or a table of numbers, got {found.dtype}")
-    found = found.astype(np.float64)
+    found = _typed_numbers(given)
+    if found is None or found.ndim not in (1, 2):
+        raise ValueError(f"y_prob must be a column or a table of numbers, got {_described(given)}")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim == 1:

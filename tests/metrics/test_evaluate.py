@@ -24,7 +24,13 @@ from skdp import BudgetAccountant, DPLogisticRegression
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.metrics import Evaluation, ReleasedScore, accuracy_score, evaluate
 from skdp.metrics.fits import TwoClassTable
-from skdp.metrics.label_fits import BalancedAccuracy, ConfusionCounts, LossMean, RightShare
+from skdp.metrics.label_fits import (
+    BalancedAccuracy,
+    ConfusionCounts,
+    GivenScores,
+    LossMean,
+    RightShare,
+)
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import class_codes, row_scores
 from skdp.metrics.two_classes import ScoreGrid
@@ -452,6 +458,29 @@ def test_typed_columns_of_another_type_are_refused_whatever_they_hold(dtype, cla
         accuracy_score(given, np.array(classes)[[0, 1, 0, 1]])
     of_its_type = np.array([0, 1] if dtype == "Int64" else ["0", "1"])
     assert class_codes(given, of_its_type)[1:].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "log_loss"])
+def test_no_cell_of_a_list_of_scores_raises(name):
+    """The report says that no value of a score raises. In a list one cell must not make a type of all others."""
+    fit = {"roc_auc": GivenScores(), "log_loss": LossMean(loss="log_loss", labels=[0, 1])}[name]
+    for cell in (
+        None,
+        math.nan,
+        "text",
+        "0.5",
+        10**400,
+        1j,
+        [1, 2],
+        pd.NA,
+        np.datetime64("2020-01-01"),
+        object(),
+    ):
+        fit.fit([*([0.5] * 39), cell], [0, 1] * 20)
+        fit.fit(pd.Series([*([0.5] * 39), cell], dtype=object), [0, 1] * 20)
+    for typed in (np.full(40, "0.5"), pd.Series(["0.5"] * 40, dtype="str"), np.zeros((40, 3))):
+        with pytest.raises(ValueError, match=r"y_score must be|y_prob (must be|has 3 columns)"):
+            fit.fit(typed, [0, 1] * 20)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the search around it
