@@ -415,6 +415,9 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
     def same(one: object, other: object) -> bool:
         if is_missing(one) or is_missing(other):
             return False
-        return bool(python_number(one) == python_number(other))
+        try:
+            return bool(python_number(one) == python_number(other))
+        except (TypeError, ValueError):  # a cell that is an array is no label
+            return False
 
     return np.fromiter(map(same, a.tolist(), b.tolist()), dtype=bool, count=len(a))

@@ -478,6 +478,8 @@ def test_no_cell_of_a_list_of_scores_raises(name):
     ):
         fit.fit([*([0.5] * 39), cell], [0, 1] * 20)
         fit.fit(pd.Series([*([0.5] * 39), cell], dtype=object), [0, 1] * 20)
+        RightShare().fit([*([0] * 39), cell], [0, 1] * 20)
+    RightShare().fit([*([0] * 39), np.arange(2)], [0, 1] * 20)
     for typed in (np.full(40, "0.5"), pd.Series(["0.5"] * 40, dtype="str"), np.zeros((40, 3))):
         with pytest.raises(ValueError, match=r"y_score must be|y_prob (must be|has 3 columns)"):
             fit.fit(typed, [0, 1] * 20)
