@@ -296,7 +296,7 @@ def test_groups(groups, words):
 
 def test_group_unit_needs_groups_and_names_the_cause():
     message = refused(unit="group")
-    assert "needs groups= in fit" in message
+    assert "needs groups=" in message
     assert "set_fit_request" in message
     assert "unit='group'" in refused(fit={"groups": np.zeros(40)})
 

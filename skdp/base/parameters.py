@@ -44,7 +44,7 @@ def check_groups(unit: str, groups: object) -> None:
     """Raise ValueError unless ``groups`` is given exactly where the group is the unit."""
     if unit == "group" and groups is None:
         raise ValueError(
-            "unit='group' needs groups= in fit: who each row belongs to. scikit-learn hands groups "
+            "unit='group' needs groups=: who each row belongs to. scikit-learn hands groups "
             "to a search's splitter only; route them with "
             "sklearn.set_config(enable_metadata_routing=True) and then set_fit_request(groups=True), "
             "or give both cross_validate(groups=g, params={'groups': g})"

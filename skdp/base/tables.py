@@ -131,6 +131,11 @@ def _without_cells(text: str, estimator: BaseEstimator, X: ArrayLike, y: ArrayLi
     if text.startswith("y should be a 1d array"):
         return f"y should be a 1d array, got {np.ndim(y)} dimensions"
     if "contains NaN" in text and "Input X" in text:
+        if hasattr(estimator, "skipna"):  # a statistic
+            return (
+                "Input X contains NaN: leave missing values out by skipna=True; the result then says how many "
+                "values are left"
+            )
         return (
             f"Input X contains NaN. {type(estimator).__name__} does not accept missing values: give "
             "them a bin of their own with skdp.preprocessing.PublicBinsEncoder, or replace them by a "

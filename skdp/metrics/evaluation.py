@@ -23,12 +23,20 @@ NAMES = {
     "average_precision": "average precision",
     "log_loss": "log loss",
     "brier_score": "Brier score",
+    "f1_macro": "F1, macro",
+    "roc_auc_ovr": "ROC AUC, one vs rest",
     "r2": "R2",
     "mean_squared_error": "MSE",
     "root_mean_squared_error": "RMSE",
     "mean_absolute_error": "MAE",
     "mean_error": "mean error",
 }
+
+
+OF_TWO_CLASSES = (
+    "at", "best_threshold", "bin_edges", "fpr", "plot_precision_recall", "plot_roc", "precision", "recall",
+    "table", "table_noise_std", "threshold", "thresholds", "tpr",
+)  # fmt: skip
 
 
 class Evaluation(Mapping[str, ReleasedScore]):
@@ -41,6 +49,16 @@ class Evaluation(Mapping[str, ReleasedScore]):
     """
 
     privacy_: PrivacyReport
+    _kind = ""  # of model, where it is not one of two classes
+    _instead = ""  # of what evaluations of two classes have
+
+    if not TYPE_CHECKING:  # a type checker is to know which attributes there are
+
+        def __getattr__(self, name: str) -> object:
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if self._kind and name in OF_TWO_CLASSES:
+                text += f": {self._kind} has no thresholds and no curve over them. {self._instead}"
+            raise AttributeError(text)
 
     @property
     def _scores(self) -> dict[str, ReleasedScore]:

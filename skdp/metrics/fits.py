@@ -20,6 +20,7 @@ from skdp.metrics.models import (
     classes_of,
     count_rows,
     kind_of,
+    own_threshold,
     row_scores,
     score_method,
 )
@@ -181,14 +182,24 @@ class TwoClassTable(Judgement):
         inside = not probability or bool(((edges > 0) & (edges < 1)).all())
         if (
             edges.ndim != 1
-            or not 1 <= edges.size < MOST_BINS
+            or not 1 <= edges.size < MOST_BINS - 1
             or not (np.isfinite(edges).all() and (np.diff(edges) > 0).all() and inside)
         ):
             raise ValueError(
-                f"bins must be 'auto', an even int, or 1 to {MOST_BINS - 1} public inner edges that increase "
+                f"bins must be 'auto', an even int, or 1 to {MOST_BINS - 2} public inner edges that increase "
                 "(probabilities strictly between 0 and 1 for a model with predict_proba)"
             )
         return edges
+
+    def _usual_threshold(self, plain: float) -> float:
+        """The threshold of ``predict``: the model's own, if it was tuned or fixed, or that of all other models."""
+        return own_threshold(self.model, plain)
+
+    def _with_threshold(self, edges: Array, at: float) -> Array:
+        """Given edges and the threshold, so that counts at it are exact: those of what the model predicts."""
+        probability = self._check_model() == "predict_proba"
+        inner = 0.0 < at < 1.0 if probability else math.isfinite(at)
+        return np.union1d(edges, [at]) if inner else edges
 
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Find the cell of each row by its score and its label; it is what the record is from here on."""
@@ -213,12 +224,12 @@ class TwoClassTable(Judgement):
     def _grid(self, mass: float) -> tuple[ScoreGrid, int]:
         """The bins, and the first one above the threshold; from public numbers."""
         if self._check_model() != "predict_proba":
-            edges = self._edges(False)
+            at = self._usual_threshold(0.0) if self.threshold is None else float(self.threshold)
+            edges = self._with_threshold(self._edges(False), at)
             wide = np.concatenate(([2 * edges[0] - edges[-1]], edges, [2 * edges[-1] - edges[0]]))
             grid = ScoreGrid(edges, False, 0.5 * (wide[1:] + wide[:-1]))
-            at = 0.0 if self.threshold is None else float(self.threshold)
             return grid, grid.nearest(at)
-        at = 0.5 if self.threshold is None else float(self.threshold)
+        at = self._usual_threshold(0.5) if self.threshold is None else float(self.threshold)
         if isinstance(self.bins, str | Integral):
             n_bins = int(self.bins) if isinstance(self.bins, Integral) else 0
             n_bins = n_bins or next(b for least, b in FINER if mass >= least)
@@ -226,7 +237,7 @@ class TwoClassTable(Judgement):
             edges = 1.0 / (1.0 + np.exp(-logits))
             edges[n_bins // 2 - 1] = 0.5
         else:
-            edges = self._edges(True)
+            edges = self._with_threshold(self._edges(True), at)
             logits = np.log(edges) - np.log1p(-edges)
         grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
         first = grid.nearest(at)

@@ -47,10 +47,11 @@ def evaluate(
         The public bins of the scores of a model of two classes. An even number is bins of equal width on the logit
         scale; "auto" takes 64, or 128 and 256 where the number of units times mu passes 2,000 and 8,000. An
         array has inner edges: probabilities, or values of ``decision_function`` for a model without
-        ``predict_proba``, which needs them.
+        ``predict_proba``, which needs them. The threshold is added to them.
     threshold : float, default=None
-        From which score on a row is predicted to be of the second class. None is .5, or 0 for a
-        ``decision_function``. It becomes an edge of the bins, so its scores are not rounded.
+        From which score on a row is predicted to be of the second class. None is that of ``predict``: .5, or 0 for
+        a ``decision_function``, or the model's own (`skdp.model_selection.DPTunedThresholdClassifier`). It becomes
+        an edge of the bins, so its scores are not rounded.
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.

@@ -52,6 +52,15 @@ class Found(NamedTuple):
     noise_interval: Interval
     interval: Interval
 
+    @property
+    def noise_std(self) -> float:
+        """The longer side of the noise interval, in standard deviations of a Gaussian.
+
+        A side that the score's range cuts off says nothing of the noise: half of the length would be too small.
+        """
+        low, high = self.noise_interval
+        return max(high - self.value, self.value - low) / QUANTILE
+
 
 def accepted(square: float, linear: float, constant: float, low: float, high: float) -> Interval:
     """Return the hull of the numbers a in [low, high] with ``square a^2 + linear a + constant <= 0``.

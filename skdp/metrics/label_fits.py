@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d
 
 from skdp.base.fit import Solution
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
-from skdp.metrics.models import class_codes, count_rows
+from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
 
@@ -322,6 +321,12 @@ class GivenScores(TwoClassTable):
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
 
+    def _usual_threshold(self, plain: float) -> float:
+        return plain
+
+    def _with_threshold(self, edges: Array, at: float) -> Array:
+        return edges  # an area needs no threshold
+
     def _scores(self, X: object) -> Array:
         return _numbers(X, "y_score")
 
@@ -331,18 +336,48 @@ class GivenScores(TwoClassTable):
 
 
 def _numbers(given: Any, name: str) -> Array:
-    found = np.asarray(column_or_1d(given))
-    if found.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be a column of numbers, got {found.dtype}")
-    return found.astype(np.float64)
+    found = _typed_numbers(given)
+    if found is None or found.ndim not in (1, 2) or (found.ndim == 2 and found.shape[1] != 1):
+        raise ValueError(f"{name} must be a column of numbers, got {_described(given)}")
+    return found.reshape(len(found))
+
+
+def _typed_numbers(given: Any) -> Array | None:
+    """Scores as float64, or None where the type of their container, which is public, is not one of numbers.
+
+    A container without a type, such as a list, is read cell by cell: what is no number is NaN, and nothing raises.
+    """
+    from skdp.base.cells import as_cells, is_untyped, number
+
+    if label_type(given) == "text":
+        return None
+    cells = as_cells(given)
+    if not is_untyped(cells):
+        table = np.asarray(cells)
+        return table.astype(np.float64) if table.dtype.kind in "biuf" else None
+
+    def plain(cell: object) -> float:
+        try:
+            return number(cell)
+        except (TypeError, ValueError, OverflowError):
+            return math.nan
+
+    flat = np.fromiter(map(plain, cells.ravel()), dtype=np.float64, count=cells.size)
+    return flat.reshape(cells.shape)
+
+
+def _described(given: Any) -> str:
+    """The public type and the number of columns of what was given."""
+    dtype = getattr(given, "dtype", None)
+    kind = type(given).__name__ if dtype is None else str(dtype)
+    return f"{kind} of {np.ndim(given)} dimensions"
 
 
 def _probabilities(given: Any, n_classes: int) -> Array:
     """The probability of each class, from a table, or for two classes from a column of the second one's."""
-    found = np.asarray(given)
-    if found.dtype.kind not in "biuf" or found.ndim not in (1, 2):
-        raise ValueError(f"y_prob must be a column or a table of numbers, got {found.dtype}")
-    found = found.astype(np.float64)
+    found = _typed_numbers(given)
+    if found is None or found.ndim not in (1, 2):
+        raise ValueError(f"y_prob must be a column or a table of numbers, got {_described(given)}")
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if found.ndim == 1:
@@ -361,6 +396,11 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
     """Whether two columns of labels agree in each row; missing labels agree with none."""
     from skdp.base.cells import as_cells, is_missing, python_number
 
+    if {label_type(y_true), label_type(y_pred)} == {"number", "text"}:
+        raise ValueError(
+            f"y_true holds {y_true.dtype} and y_pred holds {y_pred.dtype}: no label would be equal. Give both the "
+            "same type"
+        )
     a, b = (np.asarray(as_cells(column)) for column in (y_true, y_pred))
     if a.ndim != 1 or b.ndim != 1:
         a, b = (x[:, 0] if x.ndim == 2 and x.shape[1] == 1 else x for x in (a, b))
@@ -371,14 +411,13 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
         return np.asarray(a == b)
     if a.dtype.kind in "US" and b.dtype.kind in "US" and a.dtype.kind == b.dtype.kind:
         return np.asarray(a == b)
-    if {a.dtype.kind, b.dtype.kind} <= set("biufUS"):
-        raise ValueError(
-            f"y_true holds {a.dtype} and y_pred holds {b.dtype}: no label would be equal. Give both the same type"
-        )
 
     def same(one: object, other: object) -> bool:
         if is_missing(one) or is_missing(other):
             return False
-        return bool(python_number(one) == python_number(other))
+        try:
+            return bool(python_number(one) == python_number(other))
+        except (TypeError, ValueError):  # a cell that is an array is no label
+            return False
 
     return np.fromiter(map(same, a.tolist(), b.tolist()), dtype=bool, count=len(a))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
-from skdp.metrics.inversion import QUANTILE, Found
+from skdp.metrics.inversion import Found
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -37,9 +37,8 @@ def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
 
 
 def _released(found: Found, privacy: Any) -> ReleasedScore:
-    low, high = found.noise_interval
     return ReleasedScore(
-        found.value, (high - low) / (2.0 * QUANTILE), privacy,
+        found.value, found.noise_std, privacy,
         noise_interval=found.noise_interval, interval=found.interval,
     )  # fmt: skip
 
@@ -190,8 +189,9 @@ def roc_auc_score(
     y_true : array-like of shape (n_samples,)
         True labels. One that is missing or unknown counts as the first of ``labels``.
     y_score : array-like of shape (n_samples,)
-        Probabilities of the second label, or other scores if ``bins`` has their public edges. A score that is no
-        number is in the lowest bin.
+        Probabilities of the second label. Other scores, such as those of ``decision_function``, need ``bins`` with
+        public edges: without them a score above 1 is in the highest bin and one below 0 in the lowest, which
+        makes the area too small, and no value raises. A score that is no number is in the lowest bin.
     labels : array-like of shape (2,), default=(0, 1)
         The two labels, public; the second is the positive one.
     bins : "auto", int or array-like of float, default="auto"

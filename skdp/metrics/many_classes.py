@@ -25,7 +25,7 @@ from skdp.base.parameters import check_flag
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationProblem, Judgement
-from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
+from skdp.metrics.inversion import Found, NoisyCounts, NoisyTable
 from skdp.metrics.models import (
     class_codes,
     classes_of,
@@ -71,6 +71,12 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         What all of it costs together.
     """
 
+    _kind = "a model of three or more classes"
+    _instead = (
+        "It has confusion_matrix, recall_by_class, precision_by_class and, with evaluate(..., ovr=True), "
+        "roc_auc_by_class"
+    )
+
     def __init__(
         self,
         confusion: NoisyCounts,
@@ -104,9 +110,8 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         return {name: self._score(score) for name, score in found.items()}
 
     def _score(self, found: Found) -> ReleasedScore:
-        low, high = found.noise_interval
         return ReleasedScore(
-            found.value, (high - low) / (2.0 * QUANTILE), self.privacy_,
+            found.value, found.noise_std, self.privacy_,
             noise_interval=found.noise_interval, interval=found.interval,
         )  # fmt: skip
 

@@ -12,12 +12,15 @@ block repeats its last row), if 64 generated rows show that places among 64 do n
 data frames of text, it is an assumption.
 """
 
-from typing import Any, cast
+import re
+from numbers import Real
+from typing import Any, Literal, cast
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -27,7 +30,16 @@ from skdp.base.containers import check_collected
 from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels.protocols import is_cupy
 
-__all__ = ["class_codes", "classes_of", "count_rows", "kind_of", "row_scores", "score_method"]
+__all__ = [
+    "class_codes",
+    "classes_of",
+    "count_rows",
+    "kind_of",
+    "label_type",
+    "own_threshold",
+    "row_scores",
+    "score_method",
+]
 
 Array = NDArray[np.float64]
 
@@ -72,6 +84,28 @@ def score_method(model: Any) -> str:
         f"evaluate; "
         "for labels alone use skdp.metrics.accuracy_score"
     )
+
+
+def own_threshold(model: Any, plain: float) -> float:
+    """Return the threshold that ``predict`` of a model of two classes uses: ``plain``, or one of its own.
+
+    `DPTunedThresholdClassifier` and scikit-learn's ``TunedThresholdClassifierCV`` and ``FixedThresholdClassifier``
+    have one, also at the end of a Pipeline.
+    """
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    found = getattr(last, "best_threshold_", None)
+    if found is None and isinstance(last, FixedThresholdClassifier):
+        found = last.threshold
+    if (
+        found is not None
+        and getattr(last, "response_method", "") == "decision_function"
+        and score_method(model) != "decision_function"
+    ):
+        raise ValueError(
+            f"the threshold of {type(last).__name__} is one of decision_function, and the model is evaluated by "
+            "predict_proba: give threshold= as a probability, or response_method='predict_proba' to the model"
+        )
+    return float(found) if isinstance(found, Real) and not isinstance(found, bool) else plain
 
 
 def count_rows(X: Any, y: Any) -> int:
@@ -178,6 +212,27 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
     return AT_ONCE
 
 
+_TEXT = re.compile(r"(large_)?str(ing)?(_view)?(\[\w+\])?|utf8")
+_NUMBER = re.compile(r"(bool(ean)?|u?int\d+|float\d+|double|float)(\[\w+\])?")
+
+
+def label_type(column: Any) -> Literal["number", "text"] | None:
+    """Whether a container's type says that its labels are numbers, or text; None where each cell has its own.
+
+    It is read from the type alone, which is public, also where pandas or Polars hold the column: a cell that is
+    missing changes nothing.
+    """
+    dtype = getattr(column, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return "number" if dtype.kind in "biuf" else "text" if dtype.kind in "US" else None
+    name = str(dtype).lower()
+    return "text" if _TEXT.fullmatch(name) else "number" if _NUMBER.fullmatch(name) else None
+
+
+def _type_name(column: Any) -> str:
+    return str(getattr(column, "dtype", type(column).__name__))
+
+
 def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
     """Return the index of each label in ``classes``; one that is missing or unknown counts as the first class.
 
@@ -189,14 +244,11 @@ def class_codes(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
         labels = labels[:, 0]
     if labels.ndim != 1:
         raise ValueError(f"y must be a column of labels, got {labels.ndim} dimensions")
-    numbers, texts = "biuf", "US"
-    if (labels.dtype.kind in numbers and classes.dtype.kind in texts) or (
-        labels.dtype.kind in texts and classes.dtype.kind in numbers
-    ):
+    numbers = "biuf"
+    if {label_type(y), label_type(classes)} == {"number", "text"}:
         raise ValueError(
-            f"y holds {labels.dtype} and the model's classes are {classes.dtype}: no label would be known. "
-            f"Give y the "
-            "type of model.classes_"
+            f"the labels hold {_type_name(y)} and the known ones are {classes.dtype}, so none of them would be "
+            "known: give y the type of model.classes_, or a function of scores labels= of the type of y_true"
         )
     if labels.dtype.kind in numbers and classes.dtype.kind in numbers:
         if classes.size == 2:

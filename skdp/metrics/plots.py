@@ -72,7 +72,7 @@ class ClassPlots:
         _pyplot()
         band = self._curves["precision"]
         # Where hardly anybody is predicted to be of the second class, noise is all that there is to draw.
-        known = band[:, 2] - band[:, 1] < 1.0
+        known = (band[:, 2] - band[:, 1] < 1.0) & (self.tpr > 0.0)
         recall, band = self.tpr[known], band[known]
         display = PrecisionRecallDisplay(
             precision=self.precision[known][::-1], recall=recall[::-1],
@@ -137,7 +137,21 @@ class ManyClassPlots:
         classes_: Any
         _model: str
 
-    plot_calibration = ClassPlots.plot_calibration
+    def plot_calibration(self, *, ax: "Axes | None" = None) -> Any:
+        """Draw the share of right predictions by confidence, with the 95 % intervals of the shares.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        sklearn.calibration.CalibrationDisplay
+        """
+        display = ClassPlots.plot_calibration(self, ax=ax)  # type: ignore[arg-type]
+        display.ax_.set(xlabel="Mean confidence", ylabel="Share of right predictions")
+        return display
+
     plot_confusion = ClassPlots.plot_confusion
 
 

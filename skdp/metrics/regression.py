@@ -116,9 +116,8 @@ def released_score(
     found: Found, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
 ) -> ReleasedScore:
     """A score with its intervals and what it cost."""
-    low, high = found.noise_interval
     return ReleasedScore(
-        found.value, (high - low) / (2.0 * QUANTILE), privacy, bounds,
+        found.value, found.noise_std, privacy, bounds,
         noise_interval=found.noise_interval, interval=found.interval,
     )  # fmt: skip
 
@@ -164,6 +163,9 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
     (``tools/coverage_regression.py``). The lower end of R2 is ``-inf`` where the noise does not show that targets
     differ.
     """
+
+    _kind = "a regressor"
+    _instead = "It has mean_error_by_prediction and plot_residuals"
 
     def __init__(
         self,
@@ -217,6 +219,6 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
         origin = "given" if self._windows.given else "released"
         return (
             f"Evaluation of {self._model}: {self._units}, targets clipped to {low:.4g} .. {high:.4g} ({origin}) "
-            f"and residuals to +-{self._windows.residual_reach:.4g} (released), of which all scores are, "
+            f"and residuals to ±{self._windows.residual_reach:.4g} (released), of which all scores are, "
             f'{claim_text(self.privacy_)}. "noise interval": of these records; "interval": of the population'
         )

@@ -17,8 +17,8 @@ class ReleasedScore(Released):
     value : float
         The score of the evaluated records, with noise. It is held in the score's range.
     noise_std : float
-        Standard deviation of the noise in ``value``, a public number. Of a quotient of noisy numbers: half of the
-        length of ``noise_interval``, over 1.96.
+        Standard deviation of the noise in ``value``, a public number. Of a quotient of noisy numbers: the longer
+        side of ``noise_interval``, over 1.96; where that is the whole range of the score, at least as much.
     privacy_ : PrivacyReport
         What the release cost: the same for all scores of one evaluation.
     noise_interval : (float, float) or None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.inversion import QUANTILE, Found, NoisyTable
+from skdp.metrics.inversion import Found, NoisyTable
 from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
@@ -124,11 +124,13 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         return {name: self._score(score, name in hidden) for name, score in found.items()}
 
     def _score(self, found: Found, hidden: bool) -> ReleasedScore:
-        low, high = found.noise_interval
-        noise = (high - low) / (2.0 * QUANTILE)
         intervals = (None, None) if hidden else (found.noise_interval, found.interval)
         return ReleasedScore(
-            found.value, noise, self.privacy_, noise_interval=intervals[0], interval=intervals[1]
+            found.value,
+            found.noise_std,
+            self.privacy_,
+            noise_interval=intervals[0],
+            interval=intervals[1],
         )
 
     def _ways(self) -> dict[str, Callable[[], Found]]:
@@ -187,11 +189,15 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         -------
         ClassificationEvaluation
             The intervals hold for a threshold that was fixed beforehand. At one that `best_threshold` returned
-            they are None: a threshold that looks best in a noisy table is one where the noise was kind. Evaluate
+            they are None: a threshold that looks best in a noisy table is one that the noise favoured. Evaluate
             another part of the records at it.
         """
         if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
             raise TypeError(f"threshold must be a number, got {threshold!r}")
+        if self._grid.probability and not 0 <= threshold <= 1:
+            raise ValueError(
+                f"threshold must be a probability in [0, 1] for a model with predict_proba, got {threshold!r}"
+            )
         return self._at(self._grid.nearest(float(threshold)))
 
     def _at(self, first: int) -> "ClassificationEvaluation":
@@ -321,9 +327,9 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
 
     def _about(self) -> str:
         return (
-            f"Evaluation of {self._model}: classes {list(self.classes_.tolist())}, {self._grid.n_bins} score "
-            f"bins, "
-            f"{self._units}, threshold {self.threshold:g}, {claim_text(self.privacy_)}. "
+            f"Evaluation of {self._model}: classes {self.classes_.tolist()}, the second is positive; "
+            f"{self._grid.n_bins} score bins, {self._units}, threshold {self.threshold:g}, "
+            f"{claim_text(self.privacy_)}. "
             '"noise interval": of these records; "interval": of the population'
         )
 

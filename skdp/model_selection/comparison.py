@@ -20,6 +20,7 @@ from skdp.metrics.released_score import ReleasedScore
 from skdp.model_selection.composed import ComposedFit, Rows, Table, check_scoring, check_share
 from skdp.model_selection.inner import InnerEstimator
 from skdp.privacy import InnerFits, PrivacyReport
+from skdp.statistics.tables import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ class Comparison(Mapping[str, Evaluation]):
         Returns
         -------
         str
-            The first one if several are equal. The best of noisy scores is one where the noise was kind: see
+            The first one if several are equal. The best of noisy scores is one that the noise favoured: see
             `best_score`.
         """
         return max(self._evaluations, key=lambda name: _goodness(self._evaluations[name], scoring))
@@ -134,24 +135,21 @@ class Comparison(Mapping[str, Evaluation]):
         rows = [["", *(NAMES.get(name, name) for name in self._listed)]]
         for model, evaluation in self._evaluations.items():
             scores = [evaluation.get(name) for name in self._listed]
-            cells = ["-" if s is None else f"{s.value:.3f} +- {s.noise_std:.3f}" for s in scores]
+            cells = ["-" if s is None else shown(s.value, s.noise_std) for s in scores]
             rows.append([model, *cells])
         return rows
 
     def _about(self) -> str:
+        models = "1 model" if len(self) == 1 else f"{len(self)} models"
         return (
-            f"Comparison of {len(self)} models, {claim_text(self.privacy_)}. Value +- standard deviation of its "
+            f"Comparison of {models}, {claim_text(self.privacy_)}. ±: standard deviation of the "
             "noise; the best of them looks better than it is"
         )
 
     def __repr__(self) -> str:
         rows = self._table()
-        columns = [rows[0][1:], *(row[1:] for row in rows[1:])]
-        # Scores go down and models across, where there are more scores than models.
-        turned = [["", *(row[0] for row in rows[1:])]]
-        turned += [
-            [columns[0][i], *(row[i] for row in columns[1:])] for i in range(len(columns[0]))
-        ]
+        # The longer of models and scores goes down, so that lines stay short.
+        turned = rows if len(self) > len(self._listed) else [list(cells) for cells in zip(*rows)]
         wide = [max(len(row[i]) for row in turned) for i in range(len(turned[0]))]
         lines = [
             "  ".join(

@@ -94,6 +94,11 @@ class _Score:
     offset: float
     needs: str
 
+    def held(self, score: float) -> float:
+        """A released score in its range, which noise may have left."""
+        low, high = (0.0, math.inf) if self.bounds is None else self.bounds
+        return float(np.clip(score, self.offset - high, self.offset - low))
+
 
 CLASSIFIER_SCORES = {
     "accuracy": _Score(_wrong, (0.0, 1.0), 1.0, "predict"),

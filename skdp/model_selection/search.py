@@ -418,7 +418,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         attributes = cast("dict[str, Any]", solution.attributes)
         attributes["best_estimator_"].privacy_ = report
         score, noise = attributes["best_score_"]
-        attributes["best_score_"] = ReleasedScore(score, noise, report)
+        known = {**CLASSIFIER_SCORES, **REGRESSOR_SCORES}[self._scoring]
+        attributes["best_score_"] = ReleasedScore(known.held(score), noise, report)
         return report
 
     def __sklearn_tags__(self) -> Any:

@@ -72,7 +72,7 @@ class DPTunedThresholdClassifier(ClassifierMixin, MetaEstimatorMixin, ComposedFi
         A row with at least this score is predicted to be of the second class.
     best_score_ : float
         Without ``costs`` the released accuracy at the threshold, else minus the released mean cost of a record. A
-        threshold that looks best in a noisy table is one where the noise was kind: evaluate other records at it.
+        threshold that looks best in a noisy table is one that the noise favoured: evaluate other records at it.
     evaluation_ : skdp.metrics.Evaluation
         The released table at the threshold, with curves and scores at all others.
     classes_ : ndarray of shape (2,)

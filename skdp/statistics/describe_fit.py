@@ -20,6 +20,7 @@ __all__ = ["Crosstab", "Describe"]
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
 # then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
+WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
 COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
@@ -189,6 +190,10 @@ class Describe(Statistic):
                 session, some, part, tail=MEAN_TAIL, least=least, present=present
             )
             window.center[searched], window.reach[searched] = found.center, found.reach
+            # Of whole numbers a narrower window may hold one value alone: of a rare 0 or 1 the 0, with no noise.
+            # Types are public, so this looks at nothing.
+            narrow = np.array(columns.whole) & ~given
+            window.reach[narrow] = np.maximum(window.reach[narrow], WHOLE_REACH)
         every = Moments.released(session, records, window, share * shares["means"], counted=counted)
         of_quartiles = share * shares["quartiles"]
         quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)

@@ -49,8 +49,10 @@ def describe(
     bounds : tuple of (low, high) or dict, default=None
         Public numbers: a pair for all columns of numbers, or a dict of pairs by column. Values are clipped to
         them. None, or a column that the dict leaves out, searches for a window on a public grid, which takes up to
-        40 % of what the columns of numbers get. The window leaves out values that few units have, and
-        ``noise_std`` does not say so.
+        40 % of what the columns of numbers get. The window leaves out values that few
+        units have, and ``noise_std`` does not say so: the mean of a skewed column is then too low, and that of a
+        rare 0 or 1 in a column of floats may be 0. Of whole numbers (types without NaN) a window is at least 2
+        long.
     categories : dict of list, default=None
         Public labels, by column. A number is the label of equal value, and a text of equal text. Other values
         count as "other" and missing ones as "missing", unless these are labels. A column of bools has the labels
@@ -211,7 +213,10 @@ def crosstab(
     done = fit.fit(a, b, groups=groups)
     rows, columns = (labels_of(check_categories("categories", labels)) for labels in categories)
     noise = np.full(done.value_.shape, done.noise_std_)
-    return ReleasedTable(done.value_, noise, rows, columns, ("a",), done.privacy_)
+    name = getattr(a, "name", None)  # of a Series: public, as that of a frame's column
+    return ReleasedTable(
+        done.value_, noise, rows, columns, ("a" if name is None else str(name),), done.privacy_
+    )
 
 
 # ---------------------------------------------------------------- tables from releases

@@ -165,8 +165,8 @@ def _types(frame: Any) -> dict[Any, str]:
     dtype = getattr(frame, "dtype", None)
     if dtype is None or len(getattr(frame, "shape", ())) != 2:
         raise TypeError(
-            f"frame must be a data frame, an array of two dimensions or a CSR matrix, got "
-            f"{type(frame).__name__}"
+            f"frame must be a data frame, an array of two dimensions or a CSR matrix, got {type(frame).__name__}; "
+            "of one column give a frame, for example Series.to_frame() or x[:, None]"
         )
     return dict.fromkeys(range(frame.shape[1]), str(dtype).lower())
 

@@ -1,6 +1,7 @@
 """What a released statistic is: a number or an array, how noisy it is, and what it cost."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from skdp.privacy import PrivacyReport
 __all__ = ["Released"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Released:
     """A released statistic.
 
@@ -43,3 +44,17 @@ class Released:
     bin_edges: np.ndarray | None = None
     count: float | np.ndarray | None = None
     count_noise_std: float | np.ndarray | None = None
+
+    def __repr__(self) -> str:
+        """All that there is, with six digits."""
+        found = {item.name: getattr(self, item.name) for item in fields(self) if item.repr}
+        given = (f"{name}={_text(value)}" for name, value in found.items() if value is not None)
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_text, value))})"
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=6, separator=", ", threshold=100)
+    return f"{value:.6g}"

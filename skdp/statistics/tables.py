@@ -9,7 +9,7 @@ import numpy as np
 
 from skdp.privacy import PrivacyReport
 
-__all__ = ["Description", "ReleasedTable"]
+__all__ = ["Description", "ReleasedTable", "shown"]
 
 MOST_DIGITS = 6  # after the point of a number that is shown
 
@@ -82,6 +82,10 @@ class ReleasedTable:
         return pd.DataFrame(numbers.copy(), index=index, columns=list(self.columns))
 
     def __repr__(self) -> str:
+        return f"{self._text()}\n<{_about(self.privacy_)}>"
+
+    def _text(self) -> str:
+        """The table alone."""
         cells = self._cells()
         widths = [max(map(len, column)) for column in zip(*cells)]
         k = len(self.index_names)
@@ -95,6 +99,10 @@ class ReleasedTable:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        return self._html(_about(self.privacy_))
+
+    def _html(self, caption: str = "") -> str:
+        """The table, with a caption below it."""
         head, *rows = [[html.escape(cell) for cell in row] for row in self._cells()]
         k = len(self.index_names)
         parts = [
@@ -105,25 +113,41 @@ class ReleasedTable:
         for row in rows:
             parts += ["<tr>", *(f"<th>{cell}</th>" for cell in row[:k])]
             parts += [*(f"<td>{cell}</td>" for cell in row[k:]), "</tr>"]
-        return "".join([*parts, "</tbody></table>"])
+        end = (
+            f"<caption style='caption-side:bottom'>{html.escape(caption)}</caption>"
+            if caption
+            else ""
+        )
+        return "".join([*parts, f"</tbody>{end}</table>"])
 
     def _cells(self) -> list[list[str]]:
         """The table as text, its head first."""
         rows = [[*self.index_names, *map(str, self.columns)]]
         for label, numbers, noise in zip(self.index, self.value, self.noise_std):
             labels = label if len(self.index_names) > 1 else (label,)
-            rows.append([*map(str, labels), *map(_shown, numbers, noise)])
+            rows.append([*map(str, labels), *map(shown, numbers, noise)])
         return rows
 
 
-def _shown(number: float, noise: float) -> str:
+def shown(number: float, noise: float) -> str:
     """A number with as many digits as its noise leaves, and the noise with one or two."""
     if math.isnan(number):
         return ""
     if not 0 < noise < math.inf:
-        return f"{number:.6g}"
-    digits = min(MOST_DIGITS, max(0, 1 - math.floor(math.log10(noise))))
-    return f"{number:.{digits}f} ± {noise:.{digits}f}"
+        return f"{number + 0.0:.6g}"  # not -0
+    digits = max(0, 1 - math.floor(math.log10(noise)))
+    if digits > MOST_DIGITS:  # it would be shown as 0
+        return f"{number:.3g} ± {noise:.2g}"
+    return f"{round(number, digits) + 0.0:.{digits}f} ± {noise:.{digits}f}"
+
+
+def _about(report: PrivacyReport, *, clipped: bool = False) -> str:
+    """One line on what was released and how: public numbers and parameters alone."""
+    more = "; values beyond low and high count as these, which ± leaves out" if clipped else ""
+    return (
+        f"±: standard deviation of the noise{more}. epsilon={report.epsilon:.6g}, delta={report.delta:g}, "
+        f"{report.adjacency}, unit {report.unit}"
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,12 +216,14 @@ class Description:
         return self.table.to_frame(noise_std=noise_std)
 
     def __repr__(self) -> str:
-        if self.by_table is None:
-            return repr(self.table)
-        return f"{self.table!r}\n\nby {self.by}\n{self.by_table!r}"
+        by = "" if self.by_table is None else f"\n\nby {self.by}\n{self.by_table._text()}"
+        return f"{self.table._text()}{by}\n<{self._about()}>"
+
+    def _about(self) -> str:
+        return _about(self.privacy_, clipped=bool(self.bounds))
 
     def _repr_html_(self) -> str:
+        page = self.table._html(self._about())
         if self.by_table is None:
-            return self.table._repr_html_()
-        by = html.escape(str(self.by))
-        return f"{self.table._repr_html_()}<p>by {by}</p>{self.by_table._repr_html_()}"
+            return page
+        return f"{page}<p>by {html.escape(str(self.by))}</p>{self.by_table._html()}"

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import FixedThresholdClassifier, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -23,10 +24,17 @@ from skdp import BudgetAccountant, DPLogisticRegression
 from skdp.exceptions import PrivacyBudgetExceeded
 from skdp.metrics import Evaluation, ReleasedScore, accuracy_score, evaluate
 from skdp.metrics.fits import TwoClassTable
-from skdp.metrics.label_fits import BalancedAccuracy, ConfusionCounts, LossMean, RightShare
+from skdp.metrics.label_fits import (
+    BalancedAccuracy,
+    ConfusionCounts,
+    GivenScores,
+    LossMean,
+    RightShare,
+)
 from skdp.metrics.many_classes import ManyClassTables
 from skdp.metrics.models import class_codes, row_scores
 from skdp.metrics.two_classes import ScoreGrid
+from skdp.model_selection import DPTunedThresholdClassifier
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -162,9 +170,38 @@ def test_models_without_probabilities_need_public_edges():
     assert "log_loss" not in found
     score = model.decision_function(X)
     assert found["roc_auc"].value == pytest.approx(theirs.roc_auc_score(Y, score), abs=0.01)
-    assert found.threshold == pytest.approx(0, abs=0.06)
+    assert found.threshold == 0
+    assert found["accuracy"].value == pytest.approx(model.score(X, Y), abs=1e-6)
     with pytest.raises(ValueError, match="calibration curve needs probabilities"):
         found.prob_true  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("threshold", "edges"), [(None, [0.1, 0.4, 0.5, 0.8]), (0.3, [0.1, 0.3, 0.4, 0.8])]
+)
+def test_the_threshold_is_one_of_the_edges_that_were_given(threshold, edges):
+    found = evaluate(MODEL, X, Y, bins=[0.1, 0.4, 0.8], threshold=threshold, **EXACT)
+    assert found.bin_edges.tolist() == edges
+    called = MODEL.predict_proba(X)[:, 1] >= found.threshold
+    assert found["accuracy"].value == pytest.approx((called == Y).mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, make_pipeline])
+def test_a_tuned_model_is_evaluated_at_its_own_threshold(wrap):
+    fixed = FixedThresholdClassifier(MODEL, threshold=0.2).fit(X, Y)
+    tuned = DPTunedThresholdClassifier(
+        DPLogisticRegression(classes=[0, 1]), costs={"fp": 1, "fn": 5}, epsilon=4.0
+    ).fit(X, Y)
+    for model in (wrap(fixed), wrap(tuned)):
+        found = evaluate(model, X, Y, **EXACT)
+        assert found["accuracy"].value == pytest.approx(model.score(X, Y), abs=1e-6)
+        assert found["recall"].value == pytest.approx(
+            theirs.recall_score(Y, model.predict(X)), abs=1e-6
+        )
+        assert evaluate(model, X, Y, threshold=0.5).threshold == 0.5
+    fixed.set_params(response_method="decision_function")
+    with pytest.raises(ValueError, match="give threshold= as a probability"):
+        evaluate(wrap(fixed.fit(X, Y)), X, Y)
 
 
 def test_groups_count_once():
@@ -195,6 +232,17 @@ def test_any_value_is_in_a_cell():
 
 
 # ------------------------------------------------------------------ more classes
+
+
+def test_what_only_two_classes_have_is_named():
+    found = evaluate(OF_THREE, X, THREE)
+    for name in ("at", "best_threshold", "plot_roc", "fpr"):
+        with pytest.raises(AttributeError, match=r"three or more classes .* ovr=True"):
+            getattr(found, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'no_such_thing'$"):
+        found.no_such_thing  # noqa: B018
+    assert not hasattr(evaluate(MODEL, X, Y), "plot_residuals")
+    assert pickle.loads(pickle.dumps(found)).confusion_matrix.shape == (3, 3)
 
 
 def test_three_classes_without_noise():
@@ -301,7 +349,7 @@ def test_pictures():
     assert found.plot_confusion().confusion_matrix.shape == (2, 2)
     three = evaluate(OF_THREE, X, THREE)
     assert three.plot_confusion().confusion_matrix.shape == (3, 3)
-    three.plot_calibration()
+    assert three.plot_calibration().ax_.get_ylabel() == "Share of right predictions"
     pyplot.close("all")
 
 
@@ -376,13 +424,15 @@ def test_refusals():
         evaluate(LogisticRegression(), X, Y)
     with pytest.raises(ValueError, match="different lengths"):
         evaluate(MODEL, X, Y[1:])
-    with pytest.raises(ValueError, match="no label would be known"):
+    with pytest.raises(ValueError, match="none of them would be known"):
         evaluate(MODEL, X, np.where(Y, "1", "0"))
     for bins in (63, 0, 258, "many", [0.5, 0.5], [0.2, 1.0], [[0.5]]):
         with pytest.raises(ValueError, match="bins"):
             evaluate(MODEL, X, Y, bins=bins)
     with pytest.raises(ValueError, match="threshold must be a probability"):
         evaluate(MODEL, X, Y, threshold=2)
+    with pytest.raises(ValueError, match="threshold must be a probability"):
+        evaluate(MODEL, X, Y).at(threshold=2)
     with pytest.raises(ValueError, match="ovr is not used"):
         evaluate(MODEL, X, Y, ovr=True)
     with pytest.raises(ValueError, match="bins is not used"):
@@ -393,6 +443,46 @@ def test_refusals():
         evaluate(MODEL, X, Y, unit="group")
     with pytest.raises(ValueError, match="delta=0"):
         evaluate(MODEL, X, Y, delta=0)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "classes"), [("str", [0, 1]), ("string", [0, 1]), ("Int64", ["0", "1"])]
+)
+def test_typed_columns_of_another_type_are_refused_whatever_they_hold(dtype, classes, missing):
+    """Their type is public. Whether a label is missing is not, so it must not decide."""
+    given = pd.Series([None if missing else 1, 0, 1, 0]).astype("Int64").astype(dtype)
+    with pytest.raises(ValueError, match="none of them would be known"):
+        class_codes(given, np.array(classes))
+    with pytest.raises(ValueError, match="no label would be equal"):
+        accuracy_score(given, np.array(classes)[[0, 1, 0, 1]])
+    of_its_type = np.array([0, 1] if dtype == "Int64" else ["0", "1"])
+    assert class_codes(given, of_its_type)[1:].tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "log_loss"])
+def test_no_cell_of_a_list_of_scores_raises(name):
+    """The report says that no value of a score raises. In a list one cell must not make a type of all others."""
+    fit = {"roc_auc": GivenScores(), "log_loss": LossMean(loss="log_loss", labels=[0, 1])}[name]
+    for cell in (
+        None,
+        math.nan,
+        "text",
+        "0.5",
+        10**400,
+        1j,
+        [1, 2],
+        pd.NA,
+        np.datetime64("2020-01-01"),
+        object(),
+    ):
+        fit.fit([*([0.5] * 39), cell], [0, 1] * 20)
+        fit.fit(pd.Series([*([0.5] * 39), cell], dtype=object), [0, 1] * 20)
+        RightShare().fit([*([0] * 39), cell], [0, 1] * 20)
+    RightShare().fit([*([0] * 39), np.arange(2)], [0, 1] * 20)
+    for typed in (np.full(40, "0.5"), pd.Series(["0.5"] * 40, dtype="str"), np.zeros((40, 3))):
+        with pytest.raises(ValueError, match=r"y_score must be|y_prob (must be|has 3 columns)"):
+            fit.fit(typed, [0, 1] * 20)
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the search around it

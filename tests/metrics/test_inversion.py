@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp.metrics.inversion import NoisyCounts, NoisyTable, accepted
+from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, accepted
 from tools.coverage_evaluation import Cell, run
 
 
@@ -24,6 +24,12 @@ def test_accepted_is_the_hull_of_what_the_quadratic_accepts(seed):
         assert high >= inside[-1] - 1e-9
         if square > 0:
             assert (low, high) == pytest.approx((inside[0], inside[-1]), abs=1e-4)
+
+
+def test_the_noise_is_not_what_the_range_leaves_of_it():
+    assert Found(0.5, (0.4, 0.6), (0.0, 1.0)).noise_std == pytest.approx(0.1 / QUANTILE)
+    assert Found(1.0, (0.2, 1.0), (0.0, 1.0)).noise_std == pytest.approx(0.8 / QUANTILE)
+    assert Found(0.0, (0.0, 1.0), (0.0, 1.0)).noise_std == pytest.approx(1.0 / QUANTILE)
 
 
 def test_without_noise_scores_are_exact():

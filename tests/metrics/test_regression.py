@@ -403,7 +403,7 @@ def test_bounds_that_have_nothing_to_do_with_the_targets_raise_nothing(bounds):
 
 def test_ten_rows_warn_and_give_wide_intervals():
     with pytest.warns(UtilityWarning, match="10 records at epsilon=1 are few.*y_bounds="):
-        found = evaluate(MODEL, X[:10], Y[:10])
+        found = evaluate(MODEL, X[:10], Y[:10], random_state=0)
     assert found["r2"].noise_interval == (-math.inf, 1.0)
     assert "-inf to 1" in repr(found)
     with pytest.warns(UtilityWarning, match="give more records"):
@@ -447,7 +447,7 @@ def test_what_evaluate_refuses():
 
 def test_the_text_says_what_was_clipped():
     found = evaluate(MODEL, X, Y, y_bounds=(-9, 11))
-    assert "targets clipped to -9 .. 11 (given) and residuals to +-" in repr(found)
+    assert "targets clipped to -9 .. 11 (given) and residuals to ±" in repr(found)
     assert "(released)" in repr(evaluate(MODEL, X, Y)).splitlines()[-1]
     assert "R2" in found._repr_html_()
     pytest.importorskip("pandas")

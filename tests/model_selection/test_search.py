@@ -594,3 +594,18 @@ def test_an_attack_on_the_search_stays_below_the_claim_and_catches_the_twin():
     shown = epsilon_lower(*seen, ATTACK_DELTA, 0.5)
     assert 0.6 * TOTAL < shown < TOTAL
     assert shown > 1.05 * gaussian_base(TrialCount(3), TOTAL, ATTACK_DELTA)[1]
+
+
+def test_the_score_is_held_in_its_range():
+    """Of six records the noise alone passes the range in nearly every search."""
+    for seed in range(5):
+        found = DPRandomizedSearch(
+            DPLogisticRegression(classes=[0, 1]),
+            {"C": [1.0, "auto"]},
+            mean_trials=3,
+            epsilon=0.1,
+            random_state=seed,
+        )
+        made = found.fit(X[:30], Y[:30])
+        assert 0.0 <= made.best_score_.value <= 1.0
+        assert made.best_score_.noise_std > 1.0

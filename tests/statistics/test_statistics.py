@@ -382,7 +382,7 @@ def test_missing_values_are_left_out_and_counted():
 def test_missing_values_are_refused_without_skipna():
     accountant = BudgetAccountant(10.0, 1e-3)
     for call in (mean, std, var, quantile, histogram, count):
-        with pytest.raises(ValueError, match="contains NaN"):
+        with pytest.raises(ValueError, match=r"contains NaN.*skipna=True"):
             call(holey(), accountant=accountant)
     assert accountant.spent() == (0.0, 0.0)
     assert mean(X).count is None
@@ -490,3 +490,13 @@ def test_under_add_remove_n_public_may_be_off():
         assert abs(quantile(rows, 0.9, **private).value - 62.8) < 6
         edges = histogram(rows, 5, **private).bin_edges
         assert edges[-1] - edges[0] < 300
+
+
+def test_what_is_released_is_shown_shortly():
+    rng = np.random.default_rng(0)
+    text = repr(mean(rng.normal(size=1000), bounds=(-5, 5)))
+    assert text.startswith("Released(value=")
+    assert text.endswith("bounds=(-5, 5))")
+    assert len(text) < 80
+    assert "count=" in repr(mean(np.array([1.0, math.nan, 2.0] * 50), bounds=(0, 9), skipna=True))
+    assert "None" not in repr(quantile(rng.normal(size=(1000, 3)), [0.2, 0.5]))

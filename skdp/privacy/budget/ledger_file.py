@@ -298,8 +298,8 @@ def check_kind(connection: sqlite3.Connection, adjacency: str, unit: str) -> Non
     if row is not None and row != (adjacency, unit):
         raise PrivacyBudgetExceeded(
             f"The ledger holds fits with adjacency={row[0]!r}, unit={row[1]!r}; this one has"
-            f" adjacency={adjacency!r}, unit={unit!r}, and their costs do not add up. Use one"
-            " accountant for each."
+            f" adjacency={adjacency!r}, unit={unit!r}, and their costs do not add up. Give it"
+            " the parameters of the ledger, or an accountant of its own."
         )
 
 
