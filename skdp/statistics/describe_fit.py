@@ -6,10 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from skdp._compat import warn_user
 from skdp.base.column_search import Window, least_tails, released_window
 from skdp.base.columns import ColumnProblem, check_bounds, per_column
 from skdp.base.fit import Solution
 from skdp.base.tables import encode_groups, validate_table
+from skdp.exceptions import UtilityWarning
 from skdp.privacy import PrivacySession, PrivateRecords, PublicShape
 from skdp.statistics.fits import CAUTION, MEAN_TAIL, Statistic, quantiles_in
 from skdp.statistics.frames import Columns, category_codes, check_categories, labels_of
@@ -20,9 +22,11 @@ __all__ = ["Crosstab", "Describe"]
 LEVELS = np.array([0.25, 0.5, 0.75])
 # Parts of mu^2 of a column of numbers and of one of categories, by what their errors are worth beside each other;
 # then parts of the numbers' share. Choices: tools/describe_shares.py shows that errors hardly depend on these.
-WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
 OF_NUMBERS, OF_CATEGORIES = 5.0, 1.0
-COUNTS, WINDOWS, MEANS, QUARTILES = 0.05, 0.35, 0.3, 0.3
+COUNTS, WINDOWS, INSIDE, MEANS, QUARTILES = 0.05, 0.33, 0.05, 0.28, 0.29
+WHOLE_REACH = 1.0  # least half length of a released window of whole numbers: 0 and 1 are in it
+# A released window that leaves out more than this part of the values, beyond the noise, is warned of; a choice.
+MUCH_CLIPPED, SURE = 0.01, 3.0
 GROUPS = 0.3  # of the numbers' share, where means by group are wanted: the others leave so much
 
 
@@ -194,6 +198,13 @@ class Describe(Statistic):
             # Types are public, so this looks at nothing.
             narrow = np.array(columns.whole) & ~given
             window.reach[narrow] = np.maximum(window.reach[narrow], WHOLE_REACH)
+        inside = None
+        if not given.all():
+            edges = np.stack(window.bounds, axis=1)
+            asked = records.histogram(edges, adjacency=session.adjacency)
+            plan = session.plan_gaussian(1, share * shares["inside"], purpose="values in windows")
+            held, noise = session.gaussian(asked, plan)[:, 0], session.noise_std(asked, plan)
+            inside = Counted(held, np.full(held.shape, noise))
         every = Moments.released(session, records, window, share * shares["means"], counted=counted)
         of_quartiles = share * shares["quartiles"]
         quartiles = quantiles_in(session, records, window, LEVELS, of_quartiles, ~given)
@@ -203,6 +214,7 @@ class Describe(Statistic):
             "quartiles_": np.where(columns.whole, np.rint(quartiles[0]), quartiles[0]),
             "level_noise_std_": quartiles[1],
             "bounds_": window.bounds,
+            "clipped_": _clipped(inside, every.counted, given),
         }
         if self.by is not None:
             made["moments_by_"] = Moments.released(
@@ -210,6 +222,26 @@ class Describe(Statistic):
                 n_classes=len(columns.categories[self.by]),
             )  # fmt: skip
         return made
+
+    def _warn_after(self, solution: Solution) -> None:
+        """Say of which columns a released window leaves out much, by released numbers."""
+        super()._warn_after(solution)
+        attributes = solution.attributes
+        if "clipped_" not in attributes:
+            return
+        clipped = cast("Counted", attributes["clipped_"])
+        columns = cast("Columns", attributes["columns_"])
+        much = np.nan_to_num(clipped.value) > MUCH_CLIPPED + SURE * np.nan_to_num(clipped.noise_std)
+        names = [name for name, is_much in zip(columns.numbers, much) if is_much]
+        if names:
+            said = ", ".join(f"{name!r}" for name in names[:5]) + (", ..." if names[5:] else "")
+            warn_user(
+                f"the released windows of {said} leave out more than {MUCH_CLIPPED:.0%} of the values (see "
+                f"the column "
+                "'clipped'), so mean and std miss rare values: give their bounds= as public numbers, or list "
+                "the values of columns that have few of them in categories=",
+                UtilityWarning,
+            )
 
     @property
     def _n_is_private(self) -> bool:
@@ -219,14 +251,14 @@ class Describe(Statistic):
         """Parts of the numbers' share; what is not needed leaves its part to the others."""
         parts = {"means": MEANS, "quartiles": QUARTILES}
         if not given.all():
-            parts["windows"] = WINDOWS
+            parts["windows"], parts["inside"] = WINDOWS, INSIDE
             if not all(columns.whole) or self._n_is_private:
                 parts["counts"] = COUNTS
         left = (
             (1.0 - GROUPS) / sum(parts.values()) if self.by is not None else 1 / sum(parts.values())
         )
         shares = {name: part * left for name, part in parts.items()}
-        return {"counts": 0.0, "windows": 0.0, "groups": GROUPS, **shares}
+        return {"counts": 0.0, "windows": 0.0, "inside": 0.0, "groups": GROUPS, **shares}
 
     def _present(
         self, session: PrivacySession, problem: FrameProblem, share: float
@@ -244,6 +276,18 @@ class Describe(Statistic):
         return Counted(
             np.where(whole, known.value, found.value), np.where(whole, 0.0, found.noise_std)
         )
+
+
+def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Counted:
+    """Part of the values beyond a released window, with its noise; NaN with given bounds, or without clear "
+    "values."""
+    if inside is None:
+        return Counted(np.full(given.shape, np.nan), np.full(given.shape, np.nan))
+    there = np.maximum(counted.value, 1.0)
+    share = np.clip(inside.value / there, 0.0, 1.0)
+    noise = np.hypot(inside.noise_std, share * counted.noise_std) / there
+    hidden = given | (counted.value <= np.maximum(1.0, SURE * counted.noise_std))
+    return Counted(np.where(hidden, np.nan, 1.0 - share), np.where(hidden, np.nan, noise))
 
 
 def _counts(

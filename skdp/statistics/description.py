@@ -15,7 +15,7 @@ from skdp.statistics.tables import Description, ReleasedTable
 __all__ = ["crosstab", "describe"]
 
 QUARTILES = ("25%", "50%", "75%")
-OF_COLUMNS = ("count", "missing", "share", "mean", "std", *QUARTILES, "low", "high")
+OF_COLUMNS = ("count", "missing", "share", "mean", "std", *QUARTILES, "low", "high", "clipped")
 OF_GROUPS = ("count", "share", "mean", "std")
 NO_CATEGORY = ""  # the category of a row that is about a column of numbers
 
@@ -75,9 +75,9 @@ def describe(
     Description
         Its ``table`` has a row for each column of numbers and for each category: ``count`` of the
         values that are there, or of the category; ``missing`` and ``share``, as shares of the units; ``mean``,
-        ``std`` and quartiles; ``low`` and ``high``, the window. Its ``by_table`` has a row for each of these rows
-        and each group; ``share`` is then that of the group. A number that the noise hides is NaN. The noise of a
-        quartile is that of its level, ``level_noise_std``.
+        ``std`` and quartiles; ``low`` and ``high``, the window; ``clipped``, the share of values beyond a released
+        one. Its ``by_table`` has a row for each of these rows and each group; ``share`` is then that of the group.
+        A number that the noise hides is NaN. The noise of a quartile is that of its level, ``level_noise_std``.
 
     Raises
     ------
@@ -98,6 +98,7 @@ def describe(
       ``sqrt(2 q)``, and ``sqrt(q)``. With ``by`` a cell is a pair of a category and a group, and counts of
       categories are sums over groups.
     * numbers of values, where NaN is possible and a window is searched: ``sqrt(d)`` and ``sqrt(d)``.
+    * values in a released window: ``sqrt(d)`` and ``sqrt(d)``.
     * windows: questions as in `quantile`, ``sqrt(d)`` and ``sqrt(d) / 2`` each.
     * moments: a value adds ``(u, p, s (u^2 - 1/2))``, u in [-1, 1] its place in the window, and NaN adds 0. With
       p = s = 1.5 that is ``2 sqrt(d)``, as for the values alone; with p = s = 0.75 it is ``1.31 sqrt(d)``.
@@ -286,6 +287,7 @@ def _of_numbers(
     more = {"low": low[j], "high": high[j]}
     if not np.isnan(row["mean"][0]):  # else the noise hides whether there is any value
         more.update(zip(QUARTILES, done.quartiles_[:, j]))
+    row["clipped"] = _at(done.clipped_.value, done.clipped_.noise_std, j)
     return {**row, **{name: (float(value), np.nan) for name, value in more.items()}}
 
 

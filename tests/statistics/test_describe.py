@@ -433,7 +433,7 @@ def test_columns_of_one_kind_alone():
         only.by_table.to_frame().loc[("sex", "f", True), "count"]
         == ((given["sex"] == "f") & given["ill"]).sum()
     )
-    assert describe(given[["ill"]]).table.value.shape == (2, 10)
+    assert describe(given[["ill"]]).table.value.shape == (2, 11)
     numbers = describe(given[["age", "dose"]])
     assert numbers.by_table is None
     assert numbers.table.index == (("age", ""), ("dose", ""))
@@ -541,3 +541,20 @@ def test_one_group_counts_as_one():
     )
     counts = tables[0].to_frame().loc["sex", "count"]
     assert counts.sum() == pytest.approx(401, abs=1e-6)
+
+
+def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
+    """A mark that 6 % of 20,000 units have may lie beyond the window; then 'clipped' says so."""
+    rng = np.random.default_rng(5)
+    n = 20_000
+    rare = pd.DataFrame({"cost": np.where(rng.random(n) < 0.06, 1e6, rng.normal(10.0, 1.0, n))})
+    with pytest.warns(UtilityWarning, match="released windows of 'cost' leave out more than 1%"):
+        found = describe(rare, epsilon=2.0, delta=1e-6)
+    row = found.to_frame().loc[("cost", "")]
+    beyond = (rare["cost"] > row["high"]).mean()
+    assert beyond > 0.05
+    noise = found.to_frame(noise_std=True).loc[("cost", ""), "clipped"]
+    assert abs(row["clipped"] - beyond - (rare["cost"] < row["low"]).mean()) < 5 * noise
+    given = describe(rare, bounds=(0, 2e6), epsilon=2.0, delta=1e-6).to_frame().loc[("cost", "")]
+    assert math.isnan(given["clipped"])
+    assert given["mean"] == pytest.approx(6e4, rel=0.1)
