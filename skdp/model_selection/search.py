@@ -301,13 +301,14 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     # ---------------------------------------------------------------- the data
 
     def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
-        """Check the data as every estimator of the search does."""
+        """Check the data as every estimator of the search does, with every value of a list.
+
+        In a trial a record that a candidate refuses would decide whether the candidate has a result.
+        """
         problem, leaks = None, list[str]()
         classes = None
-        for each in Candidates(self.estimator, self.param_distributions).estimators:
-            model = self._prepared(
-                Candidate(each, {}), self.epsilon, self.delta, self.n_public, None
-            )
+        for candidate in Candidates(self.estimator, self.param_distributions).to_read():
+            model = self._prepared(candidate, self.epsilon, self.delta, self.n_public, None)
             if classes is not None and getattr(model, "classes", None) is None:
                 model.set_params(classes=classes)
             problem = model.read(X, y, groups)
