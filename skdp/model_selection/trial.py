@@ -1,7 +1,6 @@
 """What the trials of a search share: the data in two parts, their checks, and what is kept of the best one."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing  # it is in scikit-learn's API reference
 
+from skdp._compat import no_warnings
 from skdp.base.fit import PrivateFit, Problem
 from skdp.model_selection.candidates import Candidate
 from skdp.model_selection.composed import ComposedFit
@@ -100,6 +100,5 @@ def check_claim(report: PrivacyReport, limits: tuple[float, float, float | None]
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """No log lines and no warnings: of checks that a user did not ask for."""
-    with no_log_lines(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with no_log_lines(), no_warnings(Warning):
         yield

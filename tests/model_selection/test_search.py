@@ -16,17 +16,15 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import (
     BudgetAccountant,
-    DPGDClassifier,
     DPIGHTClassifier,
     DPLinearRegression,
     DPLogisticRegression,
     DPSGDClassifier,
     DPSLKTRegressor,
-    DPSparseERM,
 )
 from skdp.base import PrivateFit, Problem, Solution
 from skdp.exceptions import PrivacyBudgetExceeded, PrivacyLeakWarning
-from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
+from skdp.model_selection import DPRandomizedSearch
 from skdp.model_selection.candidates import Candidates
 from skdp.model_selection.rows import divided, part_sizes
 from skdp.model_selection.scores import (
@@ -160,77 +158,6 @@ def test_data_that_cannot_be_fitted_are_refused_before_anything_is_spent():
         made.fit(X, Y, sample_weight=np.ones(N))
     assert accountant.spent() == (0.0, 0.0)
     assert not hasattr(made, "best_estimator_")
-
-
-@pytest.mark.parametrize("losses", [["squared", "logistic"], ["logistic"]])
-def test_a_record_that_one_candidate_refuses_is_refused_before_anything_is_spent(losses):
-    # In a trial this record alone would decide whether the logistic candidate has a result.
-    accountant = BudgetAccountant(8.0, 1e-4)
-    targets = Y.astype(float)
-    made = search(DPSparseERM(), {"loss": losses}, accountant=accountant)
-    targets[5] = 0.5
-    with pytest.raises(ValueError, match="every y must be 0 or 1"):
-        made.fit(X, targets)
-    assert accountant.ledger()[0]["state"] == "returned"
-
-
-def test_what_one_candidate_takes_from_the_data_is_warned_of_and_reported():
-    class Looks(Toy):
-        def read(self, X, y=None, groups=None):
-            problem = super().read(X, y, groups)
-            leaks = ("the level was looked up in the data",) if self.level == 1.0 else ()
-            return Problem(problem.records, problem.fitted, leaks)
-
-    report = search(Looks()).fit(X, Y).privacy_
-    assert "the level was looked up in the data" in report.assumptions
-
-
-def test_every_entry_of_a_list_is_in_a_candidate_that_reads_the_data():
-    few = Candidates([Toy(), Toy()], [{"level": [0, 1, 2], "then": [3, 4]}, None]).to_read()
-    assert [each.params for each in few] == [
-        {"level": 0, "then": 3}, {"level": 1, "then": 4}, {"level": 2, "then": 3}, {},
-    ]  # fmt: skip
-
-
-# ---------------------------------------------------------------------- what would show the number of trials
-
-
-def test_candidates_with_fits_inside_are_refused():
-    # Their bars, intervals and noise errors are those of fits that the search does not see.
-    inside = DPTunedThresholdClassifier(DPGDClassifier(classes=(0, 1), verbose=1))
-    accountant = BudgetAccountant(4.0, 1e-4)
-    with pytest.raises(TypeError, match="fits and evaluates models inside"):
-        search(inside, {"test_size": [0.2, 0.3]}, accountant=accountant).fit(X, Y)
-    assert accountant.ledger() == []
-
-
-def test_distributions_with_a_source_of_their_own_are_refused():
-    class Own:
-        numbers = np.random.RandomState(0)
-
-        def rvs(self, random_state=None):
-            return self.numbers.uniform()
-
-    with pytest.raises(ValueError, match="does not draw from random_state"):
-        search(params={"level": Own()}).fit(X, Y)
-    with_its_own = randint(0, 10**6)
-    with_its_own.random_state = np.random.RandomState(0)  # scipy leaves it alone where another one is given
-    search(params={"level": with_its_own}).fit(X, Y)
-    assert with_its_own.random_state.randint(1000) == np.random.RandomState(0).randint(1000)
-
-
-def test_trials_do_not_change_the_objects_of_a_grid():
-    def then(what, value):
-        if what == "fit":
-            value.level.append(1)
-
-    class Counts(Toy):
-        def _check_parameters(self):
-            pass
-
-    levels = []
-    search(Counts(then=then), {"level": [levels]}, mean_trials=20).fit(X, Y)
-    assert levels == []
 
 
 # ---------------------------------------------------------------------- what leaves
