@@ -256,6 +256,12 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             raise ValueError(
                 f"{shown[0]}= of a candidate would show how many trials there are, which is secret: leave it out"
             )
+        for name in ("adjacency", "unit", "n_public"):
+            if getattr(model, name, None) != getattr(self, name):
+                raise ValueError(
+                    f"{type(model).__name__} cannot be searched with {name}={getattr(self, name)!r}: it has no "
+                    f"such parameter, and {getattr(model, name, None)!r} instead"
+                )
         with quiet():
             model._check_before_data(groups=() if self.unit == "group" else None)
         if model._unproven:

@@ -64,6 +64,21 @@ def test_candidates_with_fits_inside_are_refused():
     assert accountant.ledger() == []
 
 
+def test_a_candidate_with_an_adjacency_of_its_own_is_refused():
+    class Fixed(Toy):
+        adjacency = property(lambda self: "zero-out", lambda self, value: None)
+
+        @classmethod
+        def _get_param_names(cls):
+            return [name for name in super()._get_param_names() if name != "adjacency"]
+
+    accountant = BudgetAccountant(4.0, 1e-4)
+    with pytest.raises(ValueError, match="no such parameter, and 'zero-out' instead"):
+        search(Fixed(), accountant=accountant).fit(X, Y)
+    assert accountant.ledger() == []
+    search(Fixed(), adjacency="zero-out").fit(X, Y)
+
+
 def test_distributions_with_a_source_of_their_own_are_refused():
     class Own:
         numbers = np.random.RandomState(0)
