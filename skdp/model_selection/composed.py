@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skdp._compat import no_warnings
-from skdp.base.fit import PrivateFit, Problem
+from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, Problem
 from skdp.base.parameters import check_number
 from skdp.base.tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
@@ -245,7 +245,7 @@ class ComposedFit(PrivateFit[Rows]):
             return candidate.fit(copy, table.X, table.y, table.groups)
 
         fitted = self._inside(session, work)
-        session.add(index, candidate.reports(fitted))
+        session.add(index, candidate.reports(fitted), met=(STEPS_ARE_CLEAN,))
         return candidate.restored(fitted)
 
     def _evaluate_inside(
@@ -270,7 +270,8 @@ class ComposedFit(PrivateFit[Rows]):
             )  # fmt: skip
 
         found = self._inside(session, work)
-        session.add(index, [found.privacy_], met=(MODEL_IS_PUBLIC,) if self._candidates() else ())
+        met = (STEPS_ARE_CLEAN, *((MODEL_IS_PUBLIC,) if self._candidates() else ()))
+        session.add(index, [found.privacy_], met=met)
         return found
 
     # ---------------------------------------------------------------- report
@@ -284,6 +285,9 @@ class ComposedFit(PrivateFit[Rows]):
         each = " or in ".join(dict.fromkeys(words))
         listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
         return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
+
+    def _names_steps(self, problem: Rows) -> bool:
+        return bool(problem.leaks)
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)
