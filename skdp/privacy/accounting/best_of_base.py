@@ -127,8 +127,8 @@ def _refuse_too_small(base: float, delta: float) -> None:
     """Refuse a search without an end: what rounding leaves of delta may hold no trial."""
     if base < 1e-12:
         raise UnsupportedAccounting(
-            f"delta={delta:g} is too small to compute what a trial may cost, or too large beside epsilon, since what "
-            "the tails of noise miss is a part of it: use a larger epsilon, or a delta from 1e-12 to 1e-5"
+            f"delta={delta:g} is too small to compute what a trial may cost, or too large beside epsilon, since "
+            "what the tails of noise miss is a part of it: use a larger epsilon, or a delta from 1e-12 to 1e-5"
         )
 
 
