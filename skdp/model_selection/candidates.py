@@ -98,26 +98,34 @@ class Candidates:
         Of a distribution it is a draw with a public seed.
         """
         order = random.Random(0)
-        return self._chosen(lambda sizes: _places(sizes, order))
+        return self._chosen(self.spaces, lambda sizes: _places(sizes, order))
 
     def to_read(self) -> Iterator[Candidate]:
         """Candidates that read the data before a search: few, but every entry of a list is in one of them.
 
-        What a candidate asks of each record may depend on a parameter, such as the loss.
+        What a candidate asks of each record may depend on a parameter, such as the loss. Of a list of numbers the
+        smallest and the largest one are in a candidate: one of them asks for most.
         """
+        spaces = [
+            [{name: _ends(values) for name, values in space.items()} for space in of_one]
+            for of_one in self.spaces
+        ]
         return self._chosen(
+            spaces,
             lambda sizes: (
                 {name: place % size for name, size in sizes.items()}
                 for place in range(max(sizes.values(), default=1))
-            )
+            ),
         )
 
     def _chosen(
-        self, places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]]
+        self,
+        spaces: list[list[dict[str, Any]]],
+        places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]],
     ) -> Iterator[Candidate]:
         fixed = np.random.RandomState(0)
-        for estimator, spaces in zip(self.estimators, self.spaces):
-            for space in spaces:
+        for estimator, of_one in zip(self.estimators, spaces):
+            for space in of_one:
                 sizes = {
                     name: 1 if is_distribution(values) else len(values)
                     for name, values in space.items()
@@ -150,6 +158,13 @@ def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, i
             name: mixed[name][place] if place < size else order.randrange(size)
             for name, size in sizes.items()
         }
+
+
+def _ends(values: Any) -> Any:
+    """The smallest and the largest of a list of numbers; all other lists, and distributions, as they are."""
+    if is_distribution(values) or not all(isinstance(value, Real) for value in values):
+        return values
+    return [min(values), max(values)] if len(values) > 1 else values
 
 
 def _check_source(name: str, values: Any) -> None:

@@ -59,11 +59,13 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     Parameters
     ----------
     estimator : private estimator, or list of them
-        Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are
-        set by the search. Give ``classes`` to classifiers.
+        Not one that fits models inside, such as `DPTunedThresholdClassifier`. Its ``epsilon``, ``delta``,
+        ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are set by the search. Give
+        ``classes`` to classifiers.
     param_distributions : dict, list of dict, or None, default=None
-        Parameter names with lists, or with distributions that have a method ``rvs``, as in scikit-learn's
-        ``RandomizedSearchCV``. With a list of estimators: None, or one entry (a dict or None) for each of them.
+        Parameter names with lists, or with distributions that have a method ``rvs`` and draw from its
+        ``random_state``, as in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: None, or one
+        entry (a dict or None) for each of them.
         Candidates are drawn independently, with replacement, also from lists: so ten trials of 13 candidates miss
         the best one about half of the time.
     mean_trials : float, default=10

@@ -46,9 +46,10 @@ def test_what_one_candidate_takes_from_the_data_is_warned_of_and_reported():
 
 
 def test_every_entry_of_a_list_is_in_a_candidate_that_reads_the_data():
-    few = Candidates([Toy(), Toy()], [{"level": [0, 1, 2], "then": [3, 4]}, None]).to_read()
+    grid = {"level": [1, 0, 2], "then": ["a", "b", 3]}  # of numbers the ends are enough
+    few = Candidates([Toy(), Toy()], [grid, None]).to_read()
     assert [each.params for each in few] == [
-        {"level": 0, "then": 3}, {"level": 1, "then": 4}, {"level": 2, "then": 3}, {},
+        {"level": 0, "then": "a"}, {"level": 2, "then": "b"}, {"level": 0, "then": 3}, {},
     ]  # fmt: skip
 
 
