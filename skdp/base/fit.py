@@ -38,7 +38,18 @@ from skdp.privacy import (
     seed_context,
 )
 
-__all__ = ["ExactFit", "PrivateFit", "Problem", "Records", "Solution", "planned", "unpaid"]
+__all__ = [
+    "STEPS_ARE_CLEAN",
+    "ExactFit",
+    "PrivateFit",
+    "Problem",
+    "Records",
+    "Solution",
+    "planned",
+    "unpaid",
+]
+
+STEPS_ARE_CLEAN = "earlier pipeline steps did not learn from these records"
 
 
 class Records(Protocol):
@@ -317,6 +328,10 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         """What the claim rests on besides the usual."""
         return ()
 
+    def _names_steps(self, problem: ProblemT) -> bool:
+        """Whether the leaks of the problem are what earlier pipeline steps learnt."""
+        return False
+
     def _starts_from(self) -> tuple[str, ...]:
         """Lines for the report on released models that this fit starts from."""
         return ()
@@ -335,7 +350,7 @@ class PrivateFit(AmbientAccountantMixin, _Fit[ProblemT]):
         but = f", but for {paid}, whose own report has the cost" if paid else ""
         assumptions = (
             f"every record passes the per-record checks: {self._record_checks}",
-            *([] if around else [f"earlier pipeline steps did not learn from these records{but}"]),
+            *([] if around or self._names_steps(problem) else [f"{STEPS_ARE_CLEAN}{but}"]),
             "time and memory of the fit are not protected",
             *(["at least one record or group remains"] if self.adjacency == "add-remove" else []),
             *problem.leaks,

@@ -1,8 +1,9 @@
 """The candidates of a search: independent draws, with replacement, from lists and distributions."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ class Candidate:
     params: dict[str, Any]
 
     def model(self) -> Any:
-        """An unfitted copy with these parameters."""
-        return clone(self.estimator).set_params(**self.params)
+        """An unfitted copy with copies of these parameters: trials share no object that a fit could change."""
+        params = {name: clone(value, safe=False) for name, value in self.params.items()}
+        return clone(self.estimator).set_params(**params)
 
 
 def is_distribution(values: Any) -> bool:
@@ -95,14 +97,40 @@ class Candidates:
 
         Of a distribution it is a draw with a public seed.
         """
-        fixed, order = np.random.RandomState(0), random.Random(0)
-        for estimator, spaces in zip(self.estimators, self.spaces):
-            for space in spaces:
+        order = random.Random(0)
+        return self._chosen(self.spaces, lambda sizes: _places(sizes, order))
+
+    def to_read(self) -> Iterator[Candidate]:
+        """Candidates that read the data before a search: few, but every entry of a list is in one of them.
+
+        What a candidate asks of each record may depend on a parameter, such as the loss. Of a list of numbers the
+        smallest and the largest one are in a candidate: one of them asks for most.
+        """
+        spaces = [
+            [{name: _ends(values) for name, values in space.items()} for space in of_one]
+            for of_one in self.spaces
+        ]
+        return self._chosen(
+            spaces,
+            lambda sizes: (
+                {name: place % size for name, size in sizes.items()}
+                for place in range(max(sizes.values(), default=1))
+            ),
+        )
+
+    def _chosen(
+        self,
+        spaces: list[list[dict[str, Any]]],
+        places_of: Callable[[dict[str, int]], Iterator[dict[str, int]]],
+    ) -> Iterator[Candidate]:
+        fixed = np.random.RandomState(0)
+        for estimator, of_one in zip(self.estimators, spaces):
+            for space in of_one:
                 sizes = {
                     name: 1 if is_distribution(values) else len(values)
                     for name, values in space.items()
                 }
-                for places in _places(sizes, order):
+                for places in places_of(sizes):
                     params = {
                         name: values.rvs(random_state=fixed)
                         if is_distribution(values)
@@ -132,6 +160,23 @@ def _places(sizes: dict[str, int], order: random.Random) -> Iterator[dict[str, i
         }
 
 
+def _ends(values: Any) -> Any:
+    """The smallest and the largest of a list of numbers; all other lists, and distributions, as they are."""
+    if is_distribution(values) or not all(isinstance(value, Real) for value in values):
+        return values
+    return [min(values), max(values)] if len(values) > 1 else values
+
+
+def _check_source(name: str, values: Any) -> None:
+    """Refuse numbers that do not come from ``random_state``: their own source would show how many were drawn."""
+    drawn = [values.rvs(random_state=np.random.RandomState(0)) for _ in range(2)]
+    if isinstance(drawn[0], Real | str) and drawn[0] != drawn[1]:
+        raise ValueError(
+            f"param_distributions[{name!r}] does not draw from random_state: two draws of one seed differ. How "
+            "many numbers its own source gave would show how many trials there were, which is secret"
+        )
+
+
 def _space(entry: Any) -> dict[str, Any]:
     if not isinstance(entry, Mapping):
         raise TypeError(
@@ -140,6 +185,7 @@ def _space(entry: Any) -> dict[str, Any]:
     space: dict[str, Any] = {}
     for name, values in sorted(entry.items()):
         if is_distribution(values):
+            _check_source(name, values)
             space[name] = values
         elif isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
             raise TypeError(

@@ -1,7 +1,6 @@
 """A handful of models on one hold-out, each paid for: all scores may be looked at."""
 
 import html
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
+from skdp._compat import no_warnings
 from skdp._docs import document
 from skdp.base.containers import check_collected
 from skdp.base.fit import Solution
@@ -286,8 +286,7 @@ class Comparing(ComposedFit):
         inner, terms = self._inner(), self._terms(1.0)
         for i, candidate in enumerate(self._candidates()):
             budget = inner.budget(i, self.epsilon, self.delta)
-            with warnings.catch_warnings():  # they are those of X
-                warnings.simplefilter("ignore")
+            with no_warnings(Warning):  # they are those of X
                 candidate.look(budget, terms, test.X, test.y, test.groups)
         return test
 

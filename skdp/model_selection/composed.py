@@ -1,6 +1,5 @@
 """The frame of fits that fit and evaluate estimators inside them, for one charge."""
 
-import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from skdp.base.fit import PrivateFit, Problem
+from skdp._compat import no_warnings
+from skdp.base.fit import STEPS_ARE_CLEAN, PrivateFit, Problem
 from skdp.base.parameters import check_number
 from skdp.base.tables import encode_groups
 from skdp.exceptions import PrivacyAccountingError, PrivacyLeakWarning
@@ -163,19 +163,23 @@ class ComposedFit(PrivateFit[Rows]):
         terms = self._terms(self._part_of_fits())
         n_rows = max(1, int(self._part_of_fits() * n_units)) if n_units else 1
 
-        def without(inner: InnerFits) -> bool:
+        def errors(inner: InnerFits) -> list[float]:
             budgets = [
                 inner.budget(self._fitted_with(i), self.epsilon, self.delta)
                 for i in range(len(self._candidates()))
             ]
-            found = [c.has_no_mu(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
-            return any(found)  # all were asked, as each checks its parameters
+            return [c.noise_error(b, terms, n_rows) for c, b in zip(self._candidates(), budgets)]
 
-        if without(inner):
+        found = errors(inner)  # all are asked, as each checks its parameters
+        if np.inf in found:
             inner = replace(inner, basic=True)
-            with warnings.catch_warnings():  # all of them were given above
-                warnings.simplefilter("ignore")
-                without(inner)  # what hangs on (epsilon, delta) is checked at what the fits get
+            with no_warnings(Warning):  # all of them were given above
+                errors(inner)  # what hangs on (epsilon, delta) is checked at what the fits get
+        elif not inner.holds_errors(self.epsilon, self.delta, found):
+            raise ValueError(
+                "the fits inside keep more of the budget for the errors of drawn noise than is left for them, as "
+                "they have several private fits inside themselves: give the estimators inside them instead"
+            )
         return inner
 
     # ---------------------------------------------------------------- the data
@@ -215,9 +219,8 @@ class ComposedFit(PrivateFit[Rows]):
     def _inside(self, session: ComposedSession, work: Callable[[], T]) -> T:
         """Run a fit or an evaluation; once something is released, a failure says nothing but that it failed."""
         try:
-            with warnings.catch_warnings():
-                # What leaks is warned of before: by `read`, and by the session if there is a seed.
-                warnings.simplefilter("ignore", PrivacyLeakWarning)
+            # What leaks is warned of before: by `read`, and by the session if there is a seed.
+            with no_warnings(PrivacyLeakWarning):
                 return work()
         except PrivacyAccountingError:
             raise
@@ -242,7 +245,7 @@ class ComposedFit(PrivateFit[Rows]):
             return candidate.fit(copy, table.X, table.y, table.groups)
 
         fitted = self._inside(session, work)
-        session.add(index, candidate.reports(fitted))
+        session.add(index, candidate.reports(fitted), met=(STEPS_ARE_CLEAN,))
         return candidate.restored(fitted)
 
     def _evaluate_inside(
@@ -267,7 +270,8 @@ class ComposedFit(PrivateFit[Rows]):
             )  # fmt: skip
 
         found = self._inside(session, work)
-        session.add(index, [found.privacy_], met=(MODEL_IS_PUBLIC,) if self._candidates() else ())
+        met = (STEPS_ARE_CLEAN, *((MODEL_IS_PUBLIC,) if self._candidates() else ()))
+        session.add(index, [found.privacy_], met=met)
         return found
 
     # ---------------------------------------------------------------- report
@@ -281,6 +285,9 @@ class ComposedFit(PrivateFit[Rows]):
         each = " or in ".join(dict.fromkeys(words))
         listed = "; releases of the dearest are listed" if len(set(words)) > 1 else ""
         return {**super()._public_facts(problem), "each record": f"in {each}{listed}"}
+
+    def _names_steps(self, problem: Rows) -> bool:
+        return bool(problem.leaks)
 
     def _assumptions(self, problem: Rows) -> tuple[str, ...]:
         own = super()._assumptions(problem)

@@ -1,6 +1,6 @@
 """Estimators that are fitted inside another fit: what of them is private, and how they get their budget."""
 
-import warnings
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._compat import warn_user
+from skdp._compat import no_warnings, warn_user
 from skdp.around.steps import about_steps
 from skdp.base.fit import PrivateFit
 from skdp.exceptions import PrivacyLeakWarning
@@ -64,8 +64,21 @@ class InnerEstimator:
                 raise TypeError(f"{self.name}, a {kind}, has no scores to evaluate")
         elif not is_regressor(model):
             raise TypeError(f"{self.name} must be a classifier or a regressor, got {kind}")
-        for part in self.parts.values():
+        for prefix, part in self.parts.items():
+            self._check_held(prefix)
             self._check_part(part, terms)
+
+    def _check_held(self, prefix: str) -> None:
+        """Refuse a private part of which a copy is fitted under another name: its report would not be found."""
+        holder, names = self.estimator, prefix.split("__")[:-1]
+        for name in names:
+            if not isinstance(holder, Pipeline | FeatureUnion):
+                raise TypeError(
+                    f"{self.name} has a private estimator inside {type(holder).__name__}, which fits copies of it "
+                    "whose cost is not known here: use private estimators as steps of a Pipeline or FeatureUnion, "
+                    "or fit that step before, on records of its own"
+                )
+            holder = holder.get_params()[name]
 
     def _check_part(self, part: Any, terms: Terms) -> None:
         given, kind = part.get_params(deep=False), type(part).__name__
@@ -103,7 +116,7 @@ class InnerEstimator:
         """What steps before a private one do without privacy; a warning for each is given here."""
         if not isinstance(self.estimator, Pipeline):
             return []
-        steps = [step for _, step in self.estimator.steps]
+        steps = _steps(self.estimator)
         holds = [
             i for i, step in enumerate(steps) if any(step is part for part in self.parts.values())
         ]
@@ -160,8 +173,10 @@ class InnerEstimator:
             return copy.fit(X, y, groups=groups)
         return copy.fit(X, y, **{f"{prefix}groups": groups for prefix in self.parts})
 
-    def has_no_mu(self, budget: tuple[float, float], terms: Terms, n_rows: int) -> bool:
-        """Whether a private part has no mu; each is asked for its charge, which also checks its parameters.
+    def noise_error(self, budget: tuple[float, float], terms: Terms, n_rows: int) -> float:
+        """How far drawn noise may be from exact noise, as the private parts ask for it; inf if one has no mu.
+
+        Asking also checks the parameters of each part.
 
         Parameters
         ----------
@@ -172,20 +187,16 @@ class InnerEstimator:
         """
         X, y = np.broadcast_to(np.zeros(1), (n_rows, 1)), np.zeros(n_rows)
         groups = np.zeros(n_rows) if terms.unit == "group" else None
-        found = False
+        found = 0.0
         for part in self.parts.values():
             alone = InnerEstimator(self.name, part)
 
             def ask(accountant: BudgetAccountant, alone: "InnerEstimator" = alone) -> object:
                 return alone.fit(alone.paid(budget, terms, accountant), X, y, groups)
 
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                charge = asked_charge(ask)
             # Of leaks the user hears before anything is spent, of other things where they happen.
-            for told in caught:
-                if issubclass(told.category, PrivacyLeakWarning):
-                    warn_user(str(told.message), PrivacyLeakWarning)
+            with no_warnings(Warning, but=(PrivacyLeakWarning,)):
+                charge = asked_charge(ask)
             if charge is None:
                 raise TypeError(
                     f"{type(part).__name__} in {self.name} asks no accountant before its fit, so its cost is "
@@ -196,7 +207,7 @@ class InnerEstimator:
                     f"{type(part).__name__} in {self.name} costs more than its epsilon and delta, so it cannot be "
                     "given a part of a budget"
                 )
-            found = found or charge.terms.approximate
+            found += math.inf if charge.terms.approximate else charge.terms.log_error
         return found
 
     def look(
@@ -226,3 +237,11 @@ class InnerEstimator:
         """Whether a step has a private estimator inside."""
         held = self.estimator.get_params(deep=True).values()
         return any(isinstance(value, PrivateFit) for value in held)
+
+
+def _steps(pipeline: Pipeline) -> list[Any]:
+    """The steps of a pipeline in order, those of pipelines inside it among them."""
+    found = []
+    for _, step in pipeline.steps:
+        found += _steps(step) if isinstance(step, Pipeline) else [step]
+    return found

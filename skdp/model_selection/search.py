@@ -59,11 +59,13 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     Parameters
     ----------
     estimator : private estimator, or list of them
-        Its ``epsilon``, ``delta``, ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are
-        set by the search. Give ``classes`` to classifiers.
+        Not one that fits models inside, such as `DPTunedThresholdClassifier`. Its ``epsilon``, ``delta``,
+        ``adjacency``, ``unit``, ``n_public``, ``accountant`` and ``random_state`` are set by the search. Give
+        ``classes`` to classifiers.
     param_distributions : dict, list of dict, or None, default=None
-        Parameter names with lists, or with distributions that have a method ``rvs``, as in scikit-learn's
-        ``RandomizedSearchCV``. With a list of estimators: None, or one entry (a dict or None) for each of them.
+        Parameter names with lists, or with distributions that have a method ``rvs`` and draw from its
+        ``random_state``, as in scikit-learn's ``RandomizedSearchCV``. With a list of estimators: None, or one
+        entry (a dict or None) for each of them.
         Candidates are drawn independently, with replacement, also from lists: so ten trials of 13 candidates miss
         the best one about half of the time.
     mean_trials : float, default=10
@@ -256,6 +258,12 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             raise ValueError(
                 f"{shown[0]}= of a candidate would show how many trials there are, which is secret: leave it out"
             )
+        for name in ("adjacency", "unit", "n_public"):
+            if getattr(model, name, None) != getattr(self, name):
+                raise ValueError(
+                    f"{type(model).__name__} cannot be searched with {name}={getattr(self, name)!r}: it has no "
+                    f"such parameter, and {getattr(model, name, None)!r} instead"
+                )
         with quiet():
             model._check_before_data(groups=() if self.unit == "group" else None)
         if model._unproven:
@@ -301,13 +309,14 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     # ---------------------------------------------------------------- the data
 
     def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
-        """Check the data as every estimator of the search does."""
+        """Check the data as every estimator of the search does, with every value of a list.
+
+        In a trial a record that a candidate refuses would decide whether the candidate has a result.
+        """
         problem, leaks = None, list[str]()
         classes = None
-        for each in Candidates(self.estimator, self.param_distributions).estimators:
-            model = self._prepared(
-                Candidate(each, {}), self.epsilon, self.delta, self.n_public, None
-            )
+        for candidate in Candidates(self.estimator, self.param_distributions).to_read():
+            model = self._prepared(candidate, self.epsilon, self.delta, self.n_public, None)
             if classes is not None and getattr(model, "classes", None) is None:
                 model.set_params(classes=classes)
             problem = model.read(X, y, groups)

@@ -1,7 +1,6 @@
 """What the trials of a search share: the data in two parts, their checks, and what is kept of the best one."""
 
 import contextlib
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing  # it is in scikit-learn's API reference
 
+from skdp._compat import no_warnings
 from skdp.base.fit import PrivateFit, Problem
 from skdp.model_selection.candidates import Candidate
+from skdp.model_selection.composed import ComposedFit
 from skdp.privacy import PrivacyReport, no_log_lines
 
 __all__ = ["Parts", "SearchProblem", "Winner", "check_claim", "check_frame", "quiet"]
@@ -63,8 +64,17 @@ class Parts:
 
 
 def check_frame(estimator: Any) -> None:
-    """Refuse estimators whose fit is not the one that the proof is about."""
+    """Refuse estimators whose fit is not the one that the proof is about.
+
+    Fits inside a candidate's fit are not counted in its noise errors, have progress bars of their own, and leave
+    intervals and reports of what the winner alone cost.
+    """
     frame, kind = PrivateFit, type(estimator)
+    if isinstance(estimator, ComposedFit):
+        raise TypeError(
+            f"{kind.__name__} cannot be searched, as it fits and evaluates models inside: search its estimator, "
+            "and choose the threshold of the best one on records of their own"
+        )
     same = all(
         getattr(kind, name) is getattr(frame, name)
         for name in ("_session_epsilon", "_session_unit", "_record_is")
@@ -90,6 +100,5 @@ def check_claim(report: PrivacyReport, limits: tuple[float, float, float | None]
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """No log lines and no warnings: of checks that a user did not ask for."""
-    with no_log_lines(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with no_log_lines(), no_warnings(Warning):
         yield

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdp import BudgetAccountant, DPIGHTClassifier, DPSGDClassifier, DPStandardScaler
@@ -218,6 +220,7 @@ def test_too_little_noise_is_caught_at_the_door_and_by_the_recheck(monkeypatch):
 
     monkeypatch.setattr(InnerFits, "budget", twice)
     accountant = BudgetAccountant(EPSILON, DELTA)
+    monkeypatch.setattr(InnerFits, "holds_errors", lambda *given: True)
     for run in WAYS.values():
         with pytest.raises(PrivacyBudgetExceeded, match="more than its part"):
             run(BASE, X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant)
@@ -226,6 +229,47 @@ def test_too_little_noise_is_caught_at_the_door_and_by_the_recheck(monkeypatch):
     for estimator in (BASE, STOCHASTIC):
         with pytest.raises(PrivacyAccountingError, match="bug in skdp"):
             compared(estimator, X, Y, epsilon=EPSILON, delta=DELTA)
+
+
+def test_errors_of_noise_that_do_not_fit_are_refused_before_anything_is_spent():
+    inside = DPTunedThresholdClassifier(make_pipeline(DPStandardScaler(), BASE))
+    accountant = BudgetAccountant(EPSILON, DELTA)
+    with pytest.raises(ValueError, match="errors of drawn noise"):
+        compared(inside, X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant)
+    assert accountant.ledger() == []
+    one = DPTunedThresholdClassifier(BASE)
+    compare([one, one], X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [SelectFromModel(BASE), RFE(BASE), ColumnTransformer([("a", DPStandardScaler(), [0, 1])])],
+)
+def test_private_parts_whose_copies_are_fitted_are_refused_before_anything_is_spent(step):
+    accountant = BudgetAccountant(EPSILON, DELTA)
+    for run in WAYS.values():
+        with pytest.raises(TypeError, match=f"inside {type(step).__name__}, which fits copies"):
+            run(
+                make_pipeline(step, BASE), X, Y, epsilon=EPSILON, delta=DELTA, accountant=accountant
+            )
+    assert accountant.ledger() == []
+    union = FeatureUnion([("a", DPStandardScaler()), ("b", "passthrough")])
+    for run in WAYS.values():
+        run(make_pipeline(make_pipeline(union), BASE), X, Y, epsilon=EPSILON, delta=DELTA)
+
+
+@pytest.mark.parametrize("estimator", [
+    make_pipeline(Normalizer(), make_pipeline(StandardScaler(), BASE)),
+    make_pipeline(make_pipeline(StandardScaler(), BASE)),
+])  # fmt: skip
+def test_steps_that_learn_are_warned_of_in_pipelines_inside_pipelines(estimator):
+    with pytest.warns(PrivacyLeakWarning, match="StandardScaler learnt"):
+        found = compare([estimator], X, Y, epsilon=EPSILON, delta=DELTA)
+    lines = found.privacy_.assumptions
+    assert any("StandardScaler learnt" in line for line in lines)
+    assert not any("did not learn" in line for line in lines)
+    lines = compare([BASE], X, Y, epsilon=EPSILON, delta=DELTA).privacy_.assumptions
+    assert sum("did not learn" in line for line in lines) == 1
 
 
 def test_what_releases_nothing_is_handed_back():

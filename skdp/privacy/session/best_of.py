@@ -1,13 +1,13 @@
 """The best of a random number of private trials, as the one release of a session."""
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
+from skdp._compat import no_warnings_of_any_library
 from skdp.exceptions import PrivacyBudgetExceeded, UnsupportedAccounting
 from skdp.privacy.accounting.best_of_base import approximate_base, gaussian_base, trial_error
 from skdp.privacy.accounting.releases import BestOf
@@ -156,8 +156,7 @@ def best_of(
 
 def _attempt(trial: Callable[[], tuple[float, T]]) -> tuple[float, T | None]:
     """One trial, of which nothing is seen but what it returns; a failed one has no result and the worst score."""
-    with no_log_lines(), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with no_log_lines(), no_warnings_of_any_library(), np.errstate(all="ignore"):
         try:
             score, found = trial()
             if not math.isnan(score):

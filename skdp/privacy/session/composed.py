@@ -93,6 +93,27 @@ class InnerFits:
         """Largest number of private estimators that read one place."""
         return max(sum(self.charges[i] for i in place) for place in self.places)
 
+    def holds_errors(self, epsilon: float, delta: float, of_fits: Sequence[float]) -> bool:
+        """Whether what is kept for errors of drawn noise holds those at each place; as the session checks it.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            Of it all.
+        of_fits : sequence of float
+            Errors of fits 0, 1, ..., of which the last one is that of all further ones with its purpose. Other
+            fits have the usual one.
+        """
+        kept = ComposedLedger(epsilon, delta, "zero-out", "record", self).epsilon_slack / 2
+        errors = []
+        for i, purpose in enumerate(self.purposes):
+            if of_fits and purpose == self.purposes[0]:
+                errors.append(of_fits[min(i, len(of_fits) - 1)])
+            else:
+                own = self.budget(i, epsilon, delta)
+                errors.append(Ledger(*own, "zero-out", "record").epsilon_slack / 2)
+        return all(math.fsum(errors[i] for i in p) <= kept * _ROUNDING for p in self.places)
+
     def budget(self, index: int, epsilon: float, delta: float) -> tuple[float, float]:
         """The (epsilon, delta) of each private estimator of a fit, where all may cost (epsilon, delta).
 
