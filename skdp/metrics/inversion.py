@@ -72,12 +72,14 @@ def accepted(square: float, linear: float, constant: float, low: float, high: fl
     Returns
     -------
     (float, float)
-        Both are the nearer end of [low, high] where no number in it is accepted.
+        Where nearly all accepted numbers lie beyond an end of [low, high], a quarter of their length at that end: an
+        interval of one point would look like certainty.
     """
     inside = linear * linear - 4.0 * square * constant
     if square > 0.0:
-        middle = -linear / (2.0 * square)
         half = math.sqrt(max(inside, 0.0)) / (2.0 * square)
+        # Numbers beyond the range are no scores. An interval that lies there keeps a quarter of its length within.
+        middle = _held(-linear / (2.0 * square), low - 0.5 * half, high + 0.5 * half)
         return _held(middle - half, low, high), _held(middle + half, low, high)
     if square == 0.0:
         if linear == 0.0:

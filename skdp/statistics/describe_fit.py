@@ -279,8 +279,7 @@ class Describe(Statistic):
 
 
 def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Counted:
-    """Part of the values beyond a released window, with its noise; NaN with given bounds, or without clear "
-    "values."""
+    """Part of the values beyond a released window, with its noise; NaN where bounds are given or counts unclear."""
     if inside is None:
         return Counted(np.full(given.shape, np.nan), np.full(given.shape, np.nan))
     there = np.maximum(counted.value, 1.0)

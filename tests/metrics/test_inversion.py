@@ -22,7 +22,7 @@ def test_accepted_is_the_hull_of_what_the_quadratic_accepts(seed):
     if inside.size:
         assert low <= inside[0] + 1e-9
         assert high >= inside[-1] - 1e-9
-        if square > 0:
+        if square > 0 and 0 <= -linear / (2 * square) <= 1:
             assert (low, high) == pytest.approx((inside[0], inside[-1]), abs=1e-4)
 
 
@@ -30,6 +30,12 @@ def test_the_noise_is_not_what_the_range_leaves_of_it():
     assert Found(0.5, (0.4, 0.6), (0.0, 1.0)).noise_std == pytest.approx(0.1 / QUANTILE)
     assert Found(1.0, (0.2, 1.0), (0.0, 1.0)).noise_std == pytest.approx(0.8 / QUANTILE)
     assert Found(0.0, (0.0, 1.0), (0.0, 1.0)).noise_std == pytest.approx(1.0 / QUANTILE)
+
+
+def test_an_interval_beyond_the_range_is_no_point():
+    """(a - m)^2 <= .01: numbers within .1 of m."""
+    for m, wanted in ((0.5, (0.4, 0.6)), (1.04, (0.94, 1.0)), (1.3, (0.95, 1.0)), (-9.0, (0.0, 0.05))):
+        assert accepted(1.0, -2 * m, m * m - 0.01, 0.0, 1.0) == pytest.approx(wanted)
 
 
 def test_without_noise_scores_are_exact():

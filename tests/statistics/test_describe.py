@@ -544,17 +544,22 @@ def test_one_group_counts_as_one():
 
 
 def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
-    """A mark that 6 % of 20,000 units have may lie beyond the window; then 'clipped' says so."""
+    """Windows of 5,000 units may leave out the 8 % of each column that are large; 'clipped' then says so.
+
+    Six standard deviations of the noise are passed in one of 10^8 columns. All eight windows held all values in none
+    of 20 runs.
+    """
     rng = np.random.default_rng(5)
-    n = 20_000
-    rare = pd.DataFrame({"cost": np.where(rng.random(n) < 0.06, 1e6, rng.normal(10.0, 1.0, n))})
-    with pytest.warns(UtilityWarning, match="released windows of 'cost' leave out more than 1%"):
-        found = describe(rare, epsilon=2.0, delta=1e-6)
-    row = found.to_frame().loc[("cost", "")]
-    beyond = (rare["cost"] > row["high"]).mean()
-    assert beyond > 0.05
-    noise = found.to_frame(noise_std=True).loc[("cost", ""), "clipped"]
-    assert abs(row["clipped"] - beyond - (rare["cost"] < row["low"]).mean()) < 5 * noise
-    given = describe(rare, bounds=(0, 2e6), epsilon=2.0, delta=1e-6).to_frame().loc[("cost", "")]
-    assert math.isnan(given["clipped"])
-    assert given["mean"] == pytest.approx(6e4, rel=0.1)
+    n, names = 5000, [f"cost {j}" for j in range(8)]
+    rare = pd.DataFrame({j: np.where(rng.random(n) < 0.08, 1e6, rng.normal(10, 1, n)) for j in names})
+    with pytest.warns(UtilityWarning, match="leave out more than 1% of the values .*'clipped'"):
+        found = describe(rare, epsilon=1.0, delta=1e-6)
+    frame = found.to_frame().loc[[(name, "") for name in names]]
+    noise = found.to_frame(noise_std=True)["clipped"].to_numpy()
+    low, high = frame["low"].to_numpy(), frame["high"].to_numpy()
+    beyond = ((rare < low) | (rare > high)).mean().to_numpy()
+    assert beyond.max() > 0.05
+    assert (np.abs(frame["clipped"].to_numpy() - beyond) < 6 * noise).all()
+    given = describe(rare, bounds=(0, 2e6), epsilon=1.0, delta=1e-6).to_frame()
+    assert given["clipped"].isna().all()
+    assert given["mean"].to_numpy() == pytest.approx(8e4, rel=0.3)
