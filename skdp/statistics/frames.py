@@ -110,7 +110,7 @@ class Columns:
         unknown = [name for name in declared if name not in types]
         if unknown:
             raise ValueError(f"categories names {unknown[0]!r}, which is no column of the frame")
-        numbers, whole, categories = [], [], {}
+        numbers, whole, categories, wrong = [], [], {}, []
         for name, dtype in types.items():
             if name in declared:
                 categories[name] = labels_of(declared[name])
@@ -124,7 +124,10 @@ class Columns:
                     re.fullmatch(r"u?int\d+", dtype) is not None and _is_numpy(frame, name)
                 )
             else:
-                raise TypeError(_no_number(name, dtype))
+                wrong.append(name)
+        if wrong:
+            more = f"; the same holds for {', '.join(map(repr, wrong[1:]))}" if wrong[1:] else ""
+            raise TypeError(_no_number(wrong[0], types[wrong[0]]) + more)
         return cls(tuple(types), tuple(numbers), tuple(whole), categories)
 
     def table(self, frame: Any) -> Any:

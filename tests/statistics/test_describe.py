@@ -563,3 +563,9 @@ def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
     given = describe(rare, bounds=(0, 2e6), epsilon=1.0, delta=1e-6).to_frame()
     assert given["clipped"].isna().all()
     assert given["mean"].to_numpy() == pytest.approx(8e4, rel=0.3)
+
+
+def test_all_columns_that_need_categories_are_named_at_once():
+    wrong = pd.DataFrame({"a": ["x"], "b": [1.0], "c": ["y"], "d": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(TypeError, match="column 'a' is neither .*; the same holds for 'c', 'd'"):
+        describe(wrong)
