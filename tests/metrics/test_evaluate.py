@@ -1,5 +1,6 @@
 """Evaluations: their scores, curves, texts and refusals, and what leaves on neighbouring tables."""
 
+import dataclasses
 import functools
 import math
 import warnings
@@ -240,28 +241,27 @@ def test_three_classes_with_noise(adjacency):
 
 def test_gradients_of_means_over_classes():
     found = evaluate(OF_THREE, X, THREE, **EXACT)
-    counts = found._confusion.possible.copy()
+    exact = found._confusion
     for name, score in (("recall", "balanced_accuracy"), ("f1", "f1_macro")):
         kept = {}
-        found._confusion.__dict__["possible"] = counts
-        original = type(found._confusion).smooth
+        original = type(exact).smooth
 
         def spy(self, value, gradient, *lines, original=original, kept=kept):
             kept["gradient"] = gradient
             return original(self, value, gradient, *lines)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(found._confusion), "smooth", spy)
+            patch.setattr(type(exact), "smooth", spy)
             base = found._mean_of_classes(name).value
             gradient = kept["gradient"].copy()
             assert base == pytest.approx(found[score].value)
             for cell in range(9):
-                moved = counts.copy()
+                moved = exact.counts.copy()
                 moved[cell] += 1e-3
-                found._confusion.__dict__["possible"] = moved
+                found._confusion = dataclasses.replace(exact, counts=moved)
                 slope = (found._mean_of_classes(name).value - base) / 1e-3
                 assert slope == pytest.approx(gradient[cell], abs=1e-8)
-        found._confusion.__dict__["possible"] = counts
+        found._confusion = exact
 
 
 # ------------------------------------------------------------------ texts, tables and pictures
@@ -342,6 +342,13 @@ def test_scores_of_private_rows_do_not_depend_on_places(model):
     for less in (1, 7, 100):
         assert (asked(rows[less:]) == whole[less:]).all()
     assert whole == pytest.approx(model.predict_proba(rows))
+
+
+def test_a_model_that_refuses_generated_rows_gets_one_row_at_a_time():
+    coded = np.digitize(X[:300, :2], [-1.0, 0.0, 1.0])
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(coded, Y[:300])
+    asked = functools.partial(row_scores, model, "predict_proba", n_outputs=2)
+    assert asked(coded, fixed=False) == pytest.approx(asked(coded, fixed=True))
 
 
 def test_own_models_score_each_row_alone():
