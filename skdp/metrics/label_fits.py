@@ -12,7 +12,7 @@ from sklearn.utils.validation import column_or_1d
 from skdp.base.fit import Solution
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
-from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
+from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
@@ -273,12 +273,18 @@ class BalancedAccuracy(ConfusionCounts):
 
 
 def _mean_recall(noisy: NoisyTable, k: int) -> Found:
-    right, wrong = noisy.possible[:k], noisy.possible[k:]
+    first, lines = np.eye(k, 2 * k), np.tile(np.eye(k), 2)
+    clear = noisy.clear(*lines)
+    counts = noisy.counts if clear else noisy.possible
+    right, wrong = counts[:k], counts[k:]
     units = np.maximum(right + wrong, 1e-300)
     part = np.where(right + wrong > 0.0, right / units, 0.0)
     known = np.where(right + wrong > 0.0, 1.0 / units, 0.0)
     gradient = np.concatenate(((1.0 - part) * known, -part * known)) / k
-    lines = [np.tile(np.arange(k) == i, 2).astype(np.float64) for i in range(k)]
+    if clear:
+        moved = noisy.noise(lines.T)
+        variance, covariance = ((rows * moved.T).sum(axis=1) for rows in (lines, first))
+        part = unbiased_ratios(right, units, variance, covariance)
     return noisy.smooth(float(part.mean()), gradient, *lines)
 
 
