@@ -402,6 +402,18 @@ def test_refusals():
         evaluate(MODEL, X, Y, delta=0)
 
 
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the seed
+def test_scores_of_one_seed_share_no_noise():
+    """Else the difference of a released accuracy and a released confusion matrix would show the records."""
+    given = dict(labels=[0, 1], delta=1e-5)
+    noise = []
+    for kind in (RightShare, ConfusionCounts, BalancedAccuracy):
+        exact = kind(**given, **EXACT).fit(1 - Y, Y).answers_
+        found = kind(**given, epsilon=1.0, random_state=3).fit(1 - Y, Y)
+        noise.append((np.ravel(found.answers_ - exact) / found.noise_std_)[0])
+    assert all(abs(a - b) > 1e-3 for a, b in zip(noise, noise[1:] + noise[:1]))
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the search around it
 def test_a_scorer_is_refused_before_it_is_charged():
     accountant = BudgetAccountant(1.0, 1e-5)
