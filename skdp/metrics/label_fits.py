@@ -385,6 +385,13 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
     def same(one: object, other: object) -> bool:
         if is_missing(one) or is_missing(other):
             return False
-        return bool(python_number(one) == python_number(other))
+        one, other = python_number(one), python_number(other)
+        try:
+            hash((one, other))
+        except (
+            TypeError
+        ):  # a cell that cannot be hashed is no label; arrays would raise when they are compared
+            return False
+        return bool(one == other)
 
     return np.fromiter(map(same, a.tolist(), b.tolist()), dtype=bool, count=len(a))

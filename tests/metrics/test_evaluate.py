@@ -177,6 +177,15 @@ def test_groups_count_once():
     assert f"{N - 999} groups" in repr(found)
 
 
+@pytest.mark.parametrize("cell", [None, math.nan, "a", [1, 2], np.array([1, 2]), {}, 10**40, 1j])
+def test_no_label_makes_an_accuracy_raise(cell):
+    y = Y.tolist()
+    y[0] = cell
+    terms = dict(adjacency="zero-out", **EXACT)
+    assert accuracy_score(y, Y, **terms).value == pytest.approx(1 - 1 / N)
+    assert accuracy_score(Y.tolist(), y, **terms).value == pytest.approx(1 - 1 / N)
+
+
 def test_any_value_is_in_a_cell():
     y = Y.astype(object)
     y[:3] = None, "other", math.nan
