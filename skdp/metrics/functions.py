@@ -50,7 +50,9 @@ def evaluate(
         ``predict_proba``, which needs them.
     threshold : float, default=None
         From which score on a row is predicted to be of the second class. None is .5, or 0 for a
-        ``decision_function``. It becomes an edge of the bins, so its scores are not rounded.
+        ``decision_function``. It becomes an edge of the bins, so its scores are not rounded. Of ``bins`` that are
+        given as edges the nearest one is taken instead: ``threshold`` of the result says which. The noise of an
+        accuracy is about three times as large at another threshold than .5.
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.
