@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.base.cells import as_cells
-from skdp.base.column_search import Window, released_window
+from skdp.base.column_search import Present, Window, released_window
 from skdp.base.columns import check_bounds
 from skdp.base.containers import refuse_dates
 from skdp.base.fit import Solution
@@ -106,20 +106,20 @@ class Residuals(Judgement):
 
     def _counted(
         self, session: PrivacySession, records: PrivateRecords
-    ) -> tuple[Counted, float, float]:
-        """The number of units, the part of the public one that a search takes, and the share that is left.
+    ) -> tuple[Counted, Present, float]:
+        """The number of units, what a search takes of it, and the share that is left.
 
         The number is released where it is private: ``n_public`` may be some percent off, and means would be, too.
         """
         column = records.restricted([0])
         if self._total(records) is not None:
-            return Counted.known(column), 1.0, 1.0
+            return Counted.known(column), Present(), 1.0
         found = released_counts(session, column, COUNT_SHARE)
-        present = float(found.share(records.n_units, less=CAUTION)[0])
+        present = found.present(records.n_units, missing=False, less=CAUTION)
         return found, present, 1.0 - COUNT_SHARE
 
     def _windows(
-        self, session: PrivacySession, records: PrivateRecords, present: float, left: float
+        self, session: PrivacySession, records: PrivateRecords, present: Present, left: float
     ) -> tuple[Windows, float]:
         """Given or released windows, and the share that is left."""
         left, given = left - WINDOW_SHARE, self._given()
@@ -279,7 +279,7 @@ class NumberScore(Residuals):
 
 
 def _window_of_targets(
-    session: PrivacySession, targets: PrivateRecords, present: float
+    session: PrivacySession, targets: PrivateRecords, present: Present
 ) -> tuple[Window, float]:
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
     found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)

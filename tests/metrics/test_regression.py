@@ -12,6 +12,7 @@ import sklearn.metrics
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import BudgetAccountant
+from skdp.base.column_search import Present
 from skdp.exceptions import UtilityWarning
 from skdp.metrics import (
     ReleasedScore,
@@ -495,6 +496,6 @@ def test_under_add_remove_means_are_over_the_records_that_are_there(off, monkeyp
     monkeypatch.setattr(
         regression_fits.Residuals,
         "_counted",
-        lambda self, session, records: (Counted.known(records.restricted([0])), 1.0, 1.0),
+        lambda self, session, records: (Counted.known(records.restricted([0])), Present(), 1.0),
     )
     assert max(away()) > 1
