@@ -8,6 +8,7 @@ else is public or made from released counts.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ __all__ = [
     "MAGNITUDES",
     "QUESTIONS",
     "Beliefs",
+    "Present",
     "Window",
     "at_the_end",
     "least_tails",
@@ -44,6 +46,24 @@ PARTS = (0.4, 0.3, 0.3)  # how these three divide their share
 SUREST = 4.0  # largest logarithm of an answer's likelihood ratio
 SEEN = 3.0  # standard deviations of the noise in an answer: least tail of a window that shall hold nearly all
 MAGNITUDE_TAIL, DISTANCE_TAIL = 0.15, 0.3  # least part of the values that a search leaves outside
+
+
+class Present(NamedTuple):
+    """How many values and units there are, as shares of the public number of units; public or released.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_features,), or float
+        Values of a column that are not NaN.
+    units : ndarray of shape (n_features,), or float
+        Units, also those with NaN. It is not 1 where their number is private and ``n_public`` is off.
+    """
+
+    values: Array | float = 1.0
+    units: Array | float = 1.0
+
+
+EVERY = Present()
 
 
 @dataclass(frozen=True)
@@ -101,7 +121,7 @@ def released_points(
     centers: Array | None = None,
     absolute: bool = False,
     beliefs: Beliefs | None = None,
-    present: Array | float = 1.0,
+    present: Present = EVERY,
 ) -> Array:
     """Release for each column a grid point near a quantile of its values, or of their distances.
 
@@ -118,8 +138,8 @@ def released_points(
         Search among ``|x - center|``.
     beliefs : Beliefs, default=None
         How answers are weighed; None takes the defaults.
-    present : ndarray of shape (n_features,), or float, default=1.0
-        Share of a column's values that are not NaN, of which the quantile is searched. Public or released.
+    present : Present
+        How many units there are, and values that are not NaN, of which the quantile is searched.
 
     Returns
     -------
@@ -140,8 +160,9 @@ def released_points(
         asked = np.minimum(_point(weights, 0.5), m - 2)
         counts = records.column_counts(grid[asked, of_column], centers, absolute=absolute)
         noise = session.noise_std(counts, plan)
-        # A unit adds 1/2 or -1/2: the sum is 0 at the median. NaN lies above every point.
-        above = session.gaussian(counts, plan) - (level * present - 0.5) * n
+        # A unit that is there adds 1/2 or -1/2: the sum is 0 at the median. NaN lies above every point.
+        wanted = level * present.values - 0.5 * present.units
+        above = session.gaussian(counts, plan) - wanted * n
         # The likelihood ratio of counts that are off by .3 n, or by their noise where that is less.
         most = 0.5 * beliefs.surest
         sure = above / noise * min(1.0, 0.3 * n / noise) if noise else np.sign(above) * most
@@ -178,7 +199,7 @@ def released_magnitudes(
     *,
     least: float = MAGNITUDE_TAIL,
     questions: int = QUESTIONS[0],
-    present: Array | float = 1.0,
+    present: Present = EVERY,
 ) -> Array:
     """Release for each column a number that all but ``least`` of its values do not exceed in magnitude, about."""
     plan = session.plan_gaussian(questions, share, purpose="window")
@@ -195,7 +216,7 @@ def released_distances(
     centers: Array | None,
     *,
     least: float,
-    present: Array | float = 1.0,
+    present: Present = EVERY,
 ) -> tuple[Array, float]:
     """Release a quantile of ``|x - center|`` for each column; return it with the part that is left outside."""
     plan = session.plan_gaussian(QUESTIONS[2], share, purpose="window")
@@ -215,7 +236,7 @@ def released_quantiles(
     window: Window,
     *,
     points: int = LINE.size,
-    present: Array | float = 1.0,
+    present: Present = EVERY,
 ) -> tuple[Array, Array, GaussianPlan]:
     """Release a quantile of each column in a window: roughly, and once more in the unit of half of the distances.
 
@@ -231,7 +252,7 @@ def released_quantiles(
     window : Window
     points : int, default=97
         Of the last line; odd.
-    present : ndarray of shape (n_features,), or float, default=1.0
+    present : Present
         As in `released_points`.
 
     Returns
@@ -286,7 +307,7 @@ def released_window(
     tail: float,
     centered: bool = True,
     least: tuple[float, float] = (MAGNITUDE_TAIL, DISTANCE_TAIL),
-    present: Array | float = 1.0,
+    present: Present = EVERY,
 ) -> Window:
     """Release a window for each column, outside of which a normal column would have a part ``tail``.
 
@@ -304,7 +325,7 @@ def released_window(
         Without it the centre is 0 and its search is left out.
     least : tuple of float, default=(0.15, 0.3)
         Least part of the values that the searches for magnitude and distance leave outside.
-    present : ndarray of shape (n_features,), or float, default=1.0
+    present : Present
         As in `released_points`.
 
     Returns

@@ -77,6 +77,10 @@ class Judgement(PrivateFit[EvaluationProblem]):
     def _ledger_name(self) -> str:
         return f"evaluate({type(self.model).__name__})"
 
+    def _noise_parameters(self) -> dict[str, object]:
+        """Two scores may have the same parameters, and must not share the noise of one seed."""
+        return {**super()._noise_parameters(), "statistic": type(self).__name__}
+
     def _fixed(self) -> bool:
         """Whether the number of rows is public."""
         return self.unit == "record" and self.n_public is None

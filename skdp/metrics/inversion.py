@@ -31,6 +31,7 @@ __all__ = [
     "NoisyTable",
     "accepted",
     "least_squares",
+    "unbiased_ratios",
 ]
 
 CALIBRATION_BINS = (
@@ -42,6 +43,7 @@ Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
 QUANTILE = 1.959963984540054  # of the normal distribution, two-sided at CONFIDENCE
+ROUNDING = 1e-9  # of all units: what floating point may leave of an empty cell
 CLEAR = 12.0  # noise standard deviations from which a count is known well enough for unbiased quotients; measured
 
 
@@ -72,8 +74,8 @@ def accepted(square: float, linear: float, constant: float, low: float, high: fl
     Returns
     -------
     (float, float)
-        Where nearly all accepted numbers lie beyond an end of [low, high], a quarter of their length at that end: an
-        interval of one point would look like certainty.
+        Where nearly all accepted numbers lie beyond an end of [low, high], a quarter of their length at that
+        end: an interval of one point would look like certainty.
     """
     inside = linear * linear - 4.0 * square * constant
     if square > 0.0:
@@ -168,6 +170,7 @@ class NoisyTable:
         solver, covariance = least_squares(strategy, known=total is not None)
         start = np.full(strategy.shape[1], 0.0 if total is None else total / strategy.shape[1])
         counts = start + solver @ (answers - strategy @ start)
+        counts = counts if noise_std > 0.0 else _exact(counts)
         return cls(counts, noise_std**2 * covariance, total, strategy, answers)
 
     @cached_property
@@ -286,21 +289,21 @@ class NoisyTable:
         Parameters
         ----------
         value : float
-            At `possible`.
+            At `possible`, or at `counts`, where it may lie beyond [0, 1].
         gradient : ndarray of shape (n_cells,)
-            At `possible`; orthogonal to it, as that of a score that does not change if all counts are doubled.
+            There; orthogonal to the counts, as that of a score that does not change if all counts are doubled.
         *needed : ndarray of shape (n_cells,)
             Counts that have to be clear. Else nothing is known, and the intervals are [0, 1].
         """
         if not self.clear(*needed):
-            return Found(value, (0.0, 1.0), (0.0, 1.0))
+            return Found(_held(value, 0.0, 1.0), (0.0, 1.0), (0.0, 1.0))
         noise = max(0.0, float(gradient @ self.noise(gradient)))
         spread = float(self.possible @ gradient**2)
         within, beyond = (
             (_held(value - half, 0.0, 1.0), _held(value + half, 0.0, 1.0))
             for half in (QUANTILE * math.sqrt(noise), QUANTILE * math.sqrt(noise + spread))
         )
-        return Found(value, within, beyond)
+        return Found(_held(value, 0.0, 1.0), within, beyond)
 
     def calibration(self, centers: Array) -> Array:
         """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.
@@ -347,6 +350,7 @@ class NoisyCounts(NoisyTable):
     def of(cls, answers: Array, noise_std: float, total: float | None) -> "NoisyCounts":
         """Take released counts; a known total corrects them."""
         counts = answers if total is None else answers + (total - answers.sum()) / len(answers)
+        counts = counts if noise_std > 0.0 else _exact(counts)
         nothing = np.empty((0, 0))
         return cls(counts, nothing, total, nothing, answers, noise_std)
 
@@ -365,6 +369,29 @@ class NoisyCounts(NoisyTable):
         ordered = np.sort(self.counts)[::-1]
         less = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
         return np.maximum(self.counts - less[np.flatnonzero(ordered > less)[-1]], 0.0)
+
+
+def unbiased_ratios(over: Array, under: Array, variance: Array, covariance: Array) -> Array:
+    """Return quotients of noisy numbers, less the bias that noise of this size gives them to second order.
+
+    Of r / t that is ``(r / t) var(t) / t^2 - cov(r, t) / t^2``. One quotient's is small beside its noise, but a
+    mean of many has less noise and the same bias. `NoisyTable.possible` is no help: wherever it lifts negative
+    counts of wrong predictions to 0, it takes as much from the right ones, of all classes at once.
+
+    Parameters
+    ----------
+    over, under : ndarray of shape (k,)
+        Unbiased, and ``under`` many times its noise.
+    variance, covariance : ndarray of shape (k,)
+        Of the noise in ``under``, and of that in both.
+    """
+    part = over / under
+    return np.asarray(part - (part * variance - covariance) / under**2)
+
+
+def _exact(counts: Array) -> Array:
+    """Counts without noise, in which errors of floating point near 0 are no units: a quotient would show them."""
+    return np.where(np.abs(counts) > ROUNDING * max(1.0, float(np.abs(counts).sum())), counts, 0.0)
 
 
 def _inverted(h: tuple[float, ...], v: tuple[float, ...], low: float, high: float) -> Interval:

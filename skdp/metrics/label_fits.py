@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdp.base.fit import Solution
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
-from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable
+from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
@@ -272,12 +272,18 @@ class BalancedAccuracy(ConfusionCounts):
 
 
 def _mean_recall(noisy: NoisyTable, k: int) -> Found:
-    right, wrong = noisy.possible[:k], noisy.possible[k:]
+    first, lines = np.eye(k, 2 * k), np.tile(np.eye(k), 2)
+    clear = noisy.clear(*lines)
+    counts = noisy.counts if clear else noisy.possible
+    right, wrong = counts[:k], counts[k:]
     units = np.maximum(right + wrong, 1e-300)
     part = np.where(right + wrong > 0.0, right / units, 0.0)
     known = np.where(right + wrong > 0.0, 1.0 / units, 0.0)
     gradient = np.concatenate(((1.0 - part) * known, -part * known)) / k
-    lines = [np.tile(np.arange(k) == i, 2).astype(np.float64) for i in range(k)]
+    if clear:
+        moved = noisy.noise(lines.T)
+        variance, covariance = ((rows * moved.T).sum(axis=1) for rows in (lines, first))
+        part = unbiased_ratios(right, units, variance, covariance)
     return noisy.smooth(float(part.mean()), gradient, *lines)
 
 
@@ -415,9 +421,13 @@ def _equal(y_true: Any, y_pred: Any) -> NDArray[np.bool_]:
     def same(one: object, other: object) -> bool:
         if is_missing(one) or is_missing(other):
             return False
+        one, other = python_number(one), python_number(other)
         try:
-            return bool(python_number(one) == python_number(other))
-        except (TypeError, ValueError):  # a cell that is an array is no label
+            hash((one, other))
+        except (
+            TypeError
+        ):  # a cell that cannot be hashed is no label; arrays would raise when compared
             return False
+        return bool(one == other)
 
     return np.fromiter(map(same, a.tolist(), b.tolist()), dtype=bool, count=len(a))

@@ -19,13 +19,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from skdp.base.fit import Solution
 from skdp.base.parameters import check_flag
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
 from skdp.metrics.fits import EvaluationProblem, Judgement
-from skdp.metrics.inversion import Found, NoisyCounts, NoisyTable
+from skdp.metrics.inversion import (
+    CLEAR,
+    CONFIDENCE,
+    QUANTILE,
+    Found,
+    NoisyCounts,
+    NoisyTable,
+    unbiased_ratios,
+)
 from skdp.metrics.models import (
     class_codes,
     classes_of,
@@ -126,20 +135,39 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
 
     def _mean_of_classes(self, name: str) -> Found:
         """Mean over the classes of recall, or F1, with its gradient."""
-        k = len(self.classes_)
-        table = self._confusion.possible.reshape(k, k)
-        right, true, called = np.diag(table), table.sum(axis=1), table.sum(axis=0)
-        under = true if name == "recall" else true + called
-        twice = 1.0 if name == "recall" else 2.0
+        k, noisy = len(self.classes_), self._confusion
+        # Of a class: the sum over its line of weights, its squares, and its product with the numerator's weights.
+        summed, squares, both, twice = (k, k, 1.0, 1.0)
+        if name == "f1":  # twice the right ones over the sum of a row and a column
+            summed, squares, both, twice = (2 * k, 2 * k + 2, 4.0, 2.0)
+        # A known total takes the mean off the noise of all counts.
+        held = 0.0 if noisy.total is None else summed / k**2
+        variance = noisy.noise_std**2 * (squares - held * summed)
+        covariance = noisy.noise_std**2 * (both - held * twice)
+        alone = noisy.noise_std * math.sqrt(k)  # in the number of one class, at most
+        true, under = self._sizes(noisy.counts, name)
+        clear = bool(
+            (true > CLEAR * alone).all() and (under > CLEAR * math.sqrt(max(variance, 0.0))).all()
+        )
+        table = noisy.counts if clear else noisy.possible
+        right, under = np.diag(table.reshape(k, k)), self._sizes(table, name)[1]
         known = under > 0.0
-        part = np.where(known, twice * right / np.where(known, under, 1.0), 0.0)
         over = np.where(known, 1.0 / np.where(known, under, 1.0), 0.0)
+        part = twice * right * over
+        if not clear:
+            return Found(float(np.clip(part.mean(), 0.0, 1.0)), (0.0, 1.0), (0.0, 1.0))
         gradient = -np.repeat((part * over)[:, None], k, axis=1)
         if name == "f1":
             gradient = gradient + -(part * over)[None, :]
         gradient[np.arange(k), np.arange(k)] += twice * over
-        lines = [self._line(i, true=True) for i in range(k)]
-        return self._confusion.smooth(float(part.mean()), gradient.ravel() / k, *lines)
+        part = unbiased_ratios(twice * right, under, np.full(k, variance), np.full(k, covariance))
+        return noisy.smooth(float(part.mean()), gradient.ravel() / k)
+
+    def _sizes(self, table: Array, name: str) -> tuple[Array, Array]:
+        """The number of units of each class, and what a recall, or F1, of it is divided by."""
+        k = len(self.classes_)
+        true, called = table.reshape(k, k).sum(axis=1), table.reshape(k, k).sum(axis=0)
+        return true, true if name == "recall" else true + called
 
     def _areas(self) -> list[Found]:
         ranks = np.tril(np.ones((OF_CLASS, OF_CLASS)), -1) + 0.5 * np.eye(OF_CLASS)
@@ -148,16 +176,32 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
     def _mean_area(self) -> Found:
         """Mean of the areas of all classes.
 
-        Their noise is independent, so the squares of the half lengths add up. The records are the same, so for the
-        population the lengths add up.
+        The noise of tables is independent, so the squares of the lengths on each side add up. The records are the
+        same, so for the population the lengths add up. Where an interval ends at 0 or 1, values may be cut, and
+        errors are to one side: then both are means of intervals that hold for all classes at once. Where a class
+        is not clear, its value is biased, and nothing is known.
         """
-        areas = self._areas()
-        value = float(np.mean([area.value for area in areas]))
-        half = [0.5 * (a.noise_interval[1] - a.noise_interval[0]) for a in areas]
-        noise = float(np.linalg.norm(half)) / len(areas)
-        low, high = np.mean([a.interval for a in areas], axis=0)
-        within = max(0.0, value - noise), min(1.0, value + noise)
-        return Found(value, within, (min(float(low), within[0]), max(float(high), within[1])))
+        areas, k = self._areas(), len(self._of_class)
+        value = np.array([area.value for area in areas])
+        mean, one = float(value.mean()), np.repeat((1.0, 0.0), OF_CLASS)
+        if not all(table.clear(one, 1.0 - one) for table in self._of_class):
+            return Found(mean, (0.0, 1.0), (0.0, 1.0))
+        inner, outer = (
+            np.array(ends).T for ends in zip(*((a.noise_interval, a.interval) for a in areas))
+        )
+        at_once = float(-ndtri((1.0 - CONFIDENCE) / (2 * k))) / QUANTILE
+        cut = bool(inner[0].min() <= 0.0 or inner[1].max() >= 1.0)
+
+        def ends(limits: Array, independent: bool) -> tuple[float, float]:
+            sides = np.abs(limits - value)
+            if cut:
+                sides = np.minimum(at_once * sides, (value, 1.0 - value))
+            lengths = np.linalg.norm(sides, axis=1) if independent else sides.sum(axis=1)
+            below, above = (float(length) / k for length in lengths)
+            return max(0.0, mean - below), min(1.0, mean + above)
+
+        within, beyond = ends(inner, not cut), ends(outer, False)
+        return Found(mean, within, (min(within[0], beyond[0]), max(within[1], beyond[1])))
 
     @cached_property
     def confusion_matrix(self) -> Array:

@@ -27,7 +27,6 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skdp.base.cells import as_cells, is_untyped, label_codes
 from skdp.base.containers import check_collected
-from skdp.exceptions import UnsupportedAccounting
 from skdp.kernels.protocols import is_cupy
 
 __all__ = [
@@ -207,7 +206,8 @@ def _at_once(model: Any, method: str, X: Any) -> int | None:
 
     try:
         check_places(function, int(X.shape[1]))
-    except UnsupportedAccounting:
+    except Exception:
+        # A place matters, or the model refuses generated rows, such as those of categories that it does not know.
         return 1
     return AT_ONCE
 

@@ -57,7 +57,7 @@ class Moments:
     Attributes
     ----------
     n : float
-        The public number of units that means divide by.
+        The number of units that means divide by: public, or released with noise ``n_noise``.
     reach, residual_reach : float
         Half widths of the two windows, in units of y.
     sums : dict of str to Sum
@@ -67,6 +67,8 @@ class Moments:
         and of "abs". One that is missing counts as its largest possible value.
     influence : Influence or None
         That "r2" of ``spreads`` is about.
+    n_noise : float
+        Standard deviation of the noise in n; 0 for a public number.
     """
 
     n: float
@@ -75,6 +77,7 @@ class Moments:
     sums: dict[str, Sum]
     spreads: dict[str, Sum] = field(default_factory=dict)
     influence: Influence | None = None
+    n_noise: float = 0.0
 
     def with_spreads(self, influence: Influence | None, spreads: dict[str, Sum]) -> "Moments":
         """Return the same with sums of squares."""
@@ -108,7 +111,7 @@ class Moments:
         """A mean of numbers in [low, 1] from the sums of these and of their squares; all is scaled."""
         n = self.n
         mean = _held(total.value / n, low, 1.0)
-        noise = total.noise / n
+        noise = math.hypot(total.noise, mean * self.n_noise) / n
         spread = _held(squares.value / n, 0.0, 1.0) - mean * mean
         beyond = math.hypot(noise, math.sqrt(max(spread, 0.0) / n))
         intervals = (
@@ -127,8 +130,9 @@ class Moments:
         u, u2, n = self.sums["u"], self.sums["u2"], self.n
         total = u2.value - (u.value**2 - u.noise**2) / n
         of_square = 2.0 * u.noise**4 / n**2  # of the square of the noise in u
-        known = u2.noise**2 + of_square
-        estimated = u2.noise**2 + 4.0 * u.value**2 * u.noise**2 / n**2 - of_square
+        of_n = (u.value**2 / n**2 * self.n_noise) ** 2  # to first order
+        known = u2.noise**2 + of_square + of_n
+        estimated = u2.noise**2 + 4.0 * u.value**2 * u.noise**2 / n**2 - of_square + of_n
         return total, estimated, known
 
     def _rho(self) -> float:

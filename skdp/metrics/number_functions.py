@@ -92,8 +92,9 @@ def r2_score(
     **Privacy.** With u and v the target and the residual in units of their windows, clipped to [-1, 1], each unit
     adds (u / 2, u^2, v^2). So the sums have l2 sensitivity 1.512 under replace-one, and 1.5 under zero-out and
     add-remove. They are released with Gaussian noise, after noisy counts that choose the windows. Then 4 % of the
-    budget (of mu^2) release the sum of squares that the sampling variance follows from. Time and memory are not
-    protected.
+    budget (of mu^2) release the sum of squares that the sampling variance follows from. 5 % release the number of
+    units first, where it is private: under add-remove, and with ``n_public`` under zero-out. Time and memory are
+    not protected.
 
     Examples
     --------
@@ -153,7 +154,8 @@ def mean_squared_error(
     **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds v^2. So the sum
     has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
     the window. Then 4 % of the budget (of mu^2) release the sum of v^4, which the sampling variance follows from.
-    Time and memory are not protected.
+    5 % release the number of units first, where it is private: under add-remove, and with ``n_public`` under
+    zero-out. Time and memory are not protected.
 
     Examples
     --------
@@ -210,7 +212,8 @@ def mean_absolute_error(
     **Privacy.** With v the residual in units of its window, clipped to [-1, 1], each unit adds |v|. So the sum
     has sensitivity 1 under all adjacencies. It is released with Gaussian noise, after noisy counts that choose
     the window. Then 4 % of the budget (of mu^2) release the sum of v^2, which the sampling variance follows from.
-    Time and memory are not protected.
+    5 % release the number of units first, where it is private: under add-remove, and with ``n_public`` under
+    zero-out. Time and memory are not protected.
 
     Examples
     --------

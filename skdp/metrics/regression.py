@@ -151,12 +151,12 @@ class RegressionEvaluation(Evaluation, RegressionPlots):
 
     Notes
     -----
-    **Privacy.** Four kinds of releases share the budget (mu^2). Noisy counts choose a window of the residuals for
-    10 % and, without ``y_bounds``, one of the targets for 10 %, or 20 % where they are far from 0. Mean errors by
-    prediction take 15 %: a unit adds (v, 1) to the row of its bin, v in [-1, 1], with l2 sensitivity 2 under
-    replace-one, and sqrt(2) under zero-out and add-remove. Squares for the sampling variances take 4 %. The rest
-    is for the sums of (u / 2, u^2, v / 2, v^2, |v| / 2) of targets and residuals, with sensitivity 1.669 and
-    1.658.
+    **Privacy.** The releases share the budget (mu^2). The number of units takes 5 % where it is private. Noisy
+    counts choose a window of the residuals for 10 % and, without ``y_bounds``, one of the targets for 10 %, or 20
+    % where they are far from 0. Mean errors by prediction take 15 %: a unit adds (v, 1) to the row of its bin, v
+    in [-1, 1], with l2 sensitivity 2 under replace-one, and sqrt(2) under zero-out and add-remove. Squares for the
+    sampling variances take 4 %. The rest is for the sums of (u / 2, u^2, v / 2, v^2, |v| / 2) of targets and
+    residuals, with sensitivity 1.669 and 1.658.
 
     **Intervals** are found by inversion: they hold all values that fit what was released, see
     `skdp.metrics.moments`. In simulations they cover 94.4 to 98 %, and all where a score's whole range is given

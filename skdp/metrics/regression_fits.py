@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from skdp._compat import warn_user
 from skdp.base.cells import as_cells
-from skdp.base.column_search import Window, released_window
+from skdp.base.column_search import Present, Window, released_window
 from skdp.base.columns import check_bounds
 from skdp.base.containers import refuse_dates
 from skdp.base.fit import Solution
@@ -25,6 +25,7 @@ from skdp.metrics.regression import (
 )
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
+from skdp.statistics.moments import Counted, released_counts
 
 __all__ = ["NumberScore", "ResidualMoments", "column_of_numbers"]
 
@@ -36,6 +37,8 @@ BIN_SHARE = 0.15  # of mean errors by prediction; a choice
 SPREAD_SHARE = (
     0.04  # of squares for sampling variances; bounds in their place double the intervals, measured
 )
+COUNT_SHARE = 0.05  # of the number of units, where it is private; as of the statistics' searches
+CAUTION = 2.0  # noise standard deviations by which a search takes fewer units than were counted
 TAIL = 0.005  # part of a normal column that lies outside of its window
 FAR = 12.0  # reaches from 0, from which on a search's centres, 1/48 of that apart, are too coarse
 N_BINS = 10  # of mean errors by prediction; a choice
@@ -101,18 +104,39 @@ class Residuals(Judgement):
                 UtilityWarning,
             )
 
-    def _windows(self, session: PrivacySession, records: PrivateRecords) -> tuple[Windows, float]:
+    def _counted(
+        self, session: PrivacySession, records: PrivateRecords
+    ) -> tuple[Counted, Present, float]:
+        """The number of units, what a search takes of it, and the share that is left.
+
+        The number is released where it is private: ``n_public`` may be some percent off, and means would be, too.
+        """
+        column = records.restricted([0])
+        if self._total(records) is not None:
+            return Counted.known(column), Present(), 1.0
+        found = released_counts(session, column, COUNT_SHARE)
+        present = found.present(records.n_units, missing=False, less=CAUTION)
+        return found, present, 1.0 - COUNT_SHARE
+
+    def _windows(
+        self, session: PrivacySession, records: PrivateRecords, present: Present, left: float
+    ) -> tuple[Windows, float]:
         """Given or released windows, and the share that is left."""
-        left, given = 1.0 - WINDOW_SHARE, self._given()
+        left, given = left - WINDOW_SHARE, self._given()
         found = released_window(
-            session, records.restricted([1]), WINDOW_SHARE, tail=TAIL, centered=False
+            session,
+            records.restricted([1]),
+            WINDOW_SHARE,
+            tail=TAIL,
+            centered=False,
+            present=present,
         )
         reach = float(found.reach[0])
         if given is not None:
             reach = min(reach, 2.0 * float(given.reach[0]))
         of_y = given
         if of_y is None and self._searches_y():
-            of_y, spent = _window_of_targets(session, records.restricted([0]))
+            of_y, spent = _window_of_targets(session, records.restricted([0]), present)
             left -= spent
         if of_y is None:  # no sum of y is asked for
             return Windows(0.0, 1.0, reach, None), left
@@ -124,6 +148,7 @@ class Residuals(Judgement):
         session: PrivacySession,
         records: PrivateRecords,
         windows: Windows,
+        counted: Counted,
         wanted: tuple[tuple[str, ...], tuple[str, ...]],
         share: float,
     ) -> Moments:
@@ -140,8 +165,9 @@ class Residuals(Judgement):
         plan = session.plan_gaussian(1, share - SPREAD_SHARE, purpose="moments of y and residuals")
         values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
         found = Moments(
-            float(records.n_units), windows.reach, windows.residual_reach,
+            max(float(counted.value[0]), 1.0), windows.reach, windows.residual_reach,
             {name: Sum(float(x) / w, noise / w) for name, x, w in zip(names, values, weights)},
+            n_noise=float(counted.noise_std[0]),
         )  # fmt: skip
         influence = found.influence_on_r2() if "r2" in squares else None
         of_square = Influence(1.0, 0.0, 0.0, 1.0) if influence is None else influence
@@ -171,7 +197,8 @@ class ResidualMoments(Residuals):
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release windows, mean errors by prediction, moments and squares."""
         records = problem.records
-        windows, left = self._windows(session, records)
+        counted, present, left = self._counted(session, records)
+        windows, left = self._windows(session, records, present, left)
         edges = windows.edges(N_BINS)
         sums = records.restricted([1, 2]).binned_residuals(
             edges[1:-1], windows.residual_reach, adjacency=session.adjacency
@@ -179,7 +206,7 @@ class ResidualMoments(Residuals):
         plan = session.plan_gaussian(1, BIN_SHARE, purpose="mean errors by prediction")
         values, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
         wanted = (NAMES, ("r2", "v2"))
-        moments = self._moments(session, records, windows, wanted, left - BIN_SHARE)
+        moments = self._moments(session, records, windows, counted, wanted, left - BIN_SHARE)
         found = {
             "moments_": moments, "windows_": windows, "bins_": values, "bins_noise_std_": noise,
             "bin_edges_": edges, "units_": records.shape.counted(),
@@ -237,8 +264,10 @@ class NumberScore(Residuals):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release windows, the sums of this score, and the squares for its sampling variance."""
-        windows, left = self._windows(session, problem.records)
-        moments = self._moments(session, problem.records, windows, OF_SCORE[self.score], left)
+        records = problem.records
+        counted, present, left = self._counted(session, records)
+        windows, left = self._windows(session, records, present, left)
+        moments = self._moments(session, records, windows, counted, OF_SCORE[self.score], left)
         values = np.array([total.value for total in moments.sums.values()])
         return Solution(values, 1, {"moments_": moments, "windows_": windows})
 
@@ -249,15 +278,17 @@ class NumberScore(Residuals):
         return released_score(getattr(self.moments_, self.score)(), self.privacy_, bounds)
 
 
-def _window_of_targets(session: PrivacySession, targets: PrivateRecords) -> tuple[Window, float]:
+def _window_of_targets(
+    session: PrivacySession, targets: PrivateRecords, present: Present
+) -> tuple[Window, float]:
     """A released window, searched once more around its centre where that is far from 0; and the share it took."""
-    found = released_window(session, targets, WINDOW_SHARE, tail=TAIL)
+    found = released_window(session, targets, WINDOW_SHARE, tail=TAIL, present=present)
     first = found.center
     far = abs(float(first[0])) > FAR * float(found.reach[0])
     if not far or targets.n_units * session.mu < FEW:
         return found, WINDOW_SHARE
     near = targets.mapped(lambda rows: np.asarray(rows) - first, 1)
-    found = released_window(session, near, WINDOW_SHARE, tail=TAIL)
+    found = released_window(session, near, WINDOW_SHARE, tail=TAIL, present=present)
     return Window(first + found.center, found.reach), 2 * WINDOW_SHARE
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from skdp._compat import warn_user
-from skdp.base.column_search import Window, least_tails, released_window
+from skdp.base.column_search import Present, Window, least_tails, released_window
 from skdp.base.columns import ColumnProblem, check_bounds, per_column
 from skdp.base.fit import Solution
 from skdp.base.tables import encode_groups, validate_table
@@ -184,9 +184,9 @@ class Describe(Statistic):
         window = Window.between(low, high)
         if not given.all():
             searched = np.flatnonzero(~given)
-            present: Any = 1.0
+            present = Present()
             if counted is not None:
-                present = counted.share(records.n_units, less=CAUTION)[searched]
+                present = Present(counted.share(records.n_units, less=CAUTION)[searched])
             some = records if searched.size == given.size else records.restricted(searched)
             part = share * shares["windows"]
             least = least_tails(session, some, part, MEAN_TAIL)
@@ -279,7 +279,7 @@ class Describe(Statistic):
 
 
 def _clipped(inside: Counted | None, counted: Counted, given: np.ndarray) -> Counted:
-    """Part of the values beyond a released window, with its noise; NaN where bounds are given or counts unclear."""
+    """Part of the values beyond a released window, with its noise; NaN with given bounds or unclear counts."""
     if inside is None:
         return Counted(np.full(given.shape, np.nan), np.full(given.shape, np.nan))
     there = np.maximum(counted.value, 1.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdp.base.column_search import (
+    Present,
     Window,
     least_tails,
     noise_of_a_count,
@@ -107,7 +108,9 @@ class Statistic(ColumnFit):
         given = per_column("bounds", self.bounds, records.n_features)
         if given is not None:
             return Window.between(*given), left
-        present = 1.0 if counted is None else counted.share(records.n_units, less=CAUTION)
+        present = Present()
+        if counted is not None:
+            present = counted.present(records.n_units, missing=self.skipna, less=CAUTION)
         share = WINDOW_SHARE * left
         least = least_tails(session, records, share, tail)
         found = released_window(session, records, share, tail=tail, least=least, present=present)
@@ -190,7 +193,9 @@ class Quantile(Statistic):
         if np.ndim(self.q):
             return self._several(session, problem.records, counted, left)
         records, q = problem.records, float(self.q)
-        present = 1.0 if counted is None else counted.share(records.n_units)
+        present = Present()
+        if counted is not None:
+            present = counted.present(records.n_units, missing=self.skipna)
         d = records.n_features
         given = per_column("bounds", self.bounds, d)
         if given is None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skdp.base.column_search import Window
+from skdp.base.column_search import Present, Window
 from skdp.privacy import PrivacySession, PrivateRecords
 
 __all__ = ["SEEN", "Counted", "Moments", "released_counts"]
@@ -38,6 +38,13 @@ class Counted:
         """The public number of units in each column."""
         d = records.n_features
         return cls(np.full(d, float(records.n_units)), np.zeros(d))
+
+    def present(self, n_units: int, *, missing: bool, less: float = 0.0) -> Present:
+        """What a search for quantiles takes; without ``missing`` ones each unit has a value."""
+        if missing:
+            return Present(self.share(n_units, less=less))
+        values = np.maximum(self.value - less * self.noise_std, 0.0) / n_units
+        return Present(values, np.maximum(self.value, 0.0) / n_units)
 
     def share(self, n_units: int, *, less: float = 0.0) -> Array:
         """As shares of the units, in [0, 1]; ``less`` standard deviations of their noise lower.

@@ -1,5 +1,6 @@
 """Evaluations: their scores, curves, texts and refusals, and what leaves on neighbouring tables."""
 
+import dataclasses
 import functools
 import math
 import pickle
@@ -213,6 +214,15 @@ def test_groups_count_once():
     assert f"{N - 999} groups" in repr(found)
 
 
+@pytest.mark.parametrize("cell", [None, math.nan, "a", [1, 2], np.array([1, 2]), {}, 10**40, 1j])
+def test_no_label_makes_an_accuracy_raise(cell):
+    y = Y.tolist()
+    y[0] = cell
+    terms = dict(adjacency="zero-out", **EXACT)
+    assert accuracy_score(y, Y, **terms).value == pytest.approx(1 - 1 / N)
+    assert accuracy_score(Y.tolist(), y, **terms).value == pytest.approx(1 - 1 / N)
+
+
 def test_any_value_is_in_a_cell():
     y = Y.astype(object)
     y[:3] = None, "other", math.nan
@@ -288,28 +298,27 @@ def test_three_classes_with_noise(adjacency):
 
 def test_gradients_of_means_over_classes():
     found = evaluate(OF_THREE, X, THREE, **EXACT)
-    counts = found._confusion.possible.copy()
+    exact = found._confusion
     for name, score in (("recall", "balanced_accuracy"), ("f1", "f1_macro")):
         kept = {}
-        found._confusion.__dict__["possible"] = counts
-        original = type(found._confusion).smooth
+        original = type(exact).smooth
 
         def spy(self, value, gradient, *lines, original=original, kept=kept):
             kept["gradient"] = gradient
             return original(self, value, gradient, *lines)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(found._confusion), "smooth", spy)
+            patch.setattr(type(exact), "smooth", spy)
             base = found._mean_of_classes(name).value
             gradient = kept["gradient"].copy()
             assert base == pytest.approx(found[score].value)
             for cell in range(9):
-                moved = counts.copy()
+                moved = exact.counts.copy()
                 moved[cell] += 1e-3
-                found._confusion.__dict__["possible"] = moved
+                found._confusion = dataclasses.replace(exact, counts=moved)
                 slope = (found._mean_of_classes(name).value - base) / 1e-3
                 assert slope == pytest.approx(gradient[cell], abs=1e-8)
-        found._confusion.__dict__["possible"] = counts
+        found._confusion = exact
 
 
 # ------------------------------------------------------------------ texts, tables and pictures
@@ -390,6 +399,13 @@ def test_scores_of_private_rows_do_not_depend_on_places(model):
     for less in (1, 7, 100):
         assert (asked(rows[less:]) == whole[less:]).all()
     assert whole == pytest.approx(model.predict_proba(rows))
+
+
+def test_a_model_that_refuses_generated_rows_gets_one_row_at_a_time():
+    coded = np.digitize(X[:300, :2], [-1.0, 0.0, 1.0])
+    model = make_pipeline(OneHotEncoder(), LogisticRegression()).fit(coded, Y[:300])
+    asked = functools.partial(row_scores, model, "predict_proba", n_outputs=2)
+    assert asked(coded, fixed=False) == pytest.approx(asked(coded, fixed=True))
 
 
 def test_own_models_score_each_row_alone():
@@ -483,6 +499,18 @@ def test_no_cell_of_a_list_of_scores_raises(name):
     for typed in (np.full(40, "0.5"), pd.Series(["0.5"] * 40, dtype="str"), np.zeros((40, 3))):
         with pytest.raises(ValueError, match=r"y_score must be|y_prob (must be|has 3 columns)"):
             fit.fit(typed, [0, 1] * 20)
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the seed
+def test_scores_of_one_seed_share_no_noise():
+    """Else the difference of a released accuracy and a released confusion matrix would show the records."""
+    given = dict(labels=[0, 1], delta=1e-5)
+    noise = []
+    for kind in (RightShare, ConfusionCounts, BalancedAccuracy):
+        exact = kind(**given, **EXACT).fit(1 - Y, Y).answers_
+        found = kind(**given, epsilon=1.0, random_state=3).fit(1 - Y, Y)
+        noise.append((np.ravel(found.answers_ - exact) / found.noise_std_)[0])
+    assert all(abs(a - b) > 1e-3 for a, b in zip(noise, noise[1:] + noise[:1]))
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the search around it

@@ -1,11 +1,15 @@
 """Intervals by inversion: the quadratic, exact tables, and coverage by simulation."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, accepted
+from skdp.metrics.label_fits import _balanced_strategy, _mean_recall
+from skdp.metrics.many_classes import ManyClassEvaluation
+from skdp.metrics.strategies import scaled
 from tools.coverage_evaluation import Cell, run
 
 
@@ -34,7 +38,12 @@ def test_the_noise_is_not_what_the_range_leaves_of_it():
 
 def test_an_interval_beyond_the_range_is_no_point():
     """(a - m)^2 <= .01: numbers within .1 of m."""
-    for m, wanted in ((0.5, (0.4, 0.6)), (1.04, (0.94, 1.0)), (1.3, (0.95, 1.0)), (-9.0, (0.0, 0.05))):
+    for m, wanted in (
+        (0.5, (0.4, 0.6)),
+        (1.04, (0.94, 1.0)),
+        (1.3, (0.95, 1.0)),
+        (-9.0, (0.0, 0.05)),
+    ):
         assert accepted(1.0, -2 * m, m * m - 0.01, 0.0, 1.0) == pytest.approx(wanted)
 
 
@@ -102,3 +111,71 @@ def test_coverage_notices_noise_that_is_larger_than_said():
     cell = Cell(2000, 1.0, 0.5)
     cell.noise *= 1.5  # of the release, not of the covariance
     assert all(noise < 0.89 for noise, _ in coverage(cell, 500).values())
+
+
+def test_a_mean_over_many_classes_covers_where_hardly_any_prediction_is_wrong():
+    """Of 300 trials at 95 %, fewer than 263 cover with probability below 1e-6.
+
+    The twin takes the counts of `possible`, which lose the noise of all wrong predictions.
+    """
+    k, noise, rng = 30, 4.0, np.random.default_rng(0)
+    strategy, counts = scaled(_balanced_strategy(k, True)), np.repeat((1000.0, 0.0), k)
+    hits = np.zeros(2)
+    for _ in range(300):
+        answers = strategy @ counts + noise * rng.normal(size=len(strategy))
+        noisy = NoisyTable.solved(strategy, answers, noise, counts.sum())
+        for i, one in enumerate((noisy, replace(noisy, counts=noisy.possible))):
+            low, high = _mean_recall(one, k).noise_interval
+            hits[i] += low <= 1.0 <= high
+    assert hits[0] >= 263 > hits[1], hits
+
+
+def test_macro_f1_covers_with_many_classes():
+    """Of 400 trials at 95 %, fewer than 354 cover with probability below 1e-6."""
+    k, noise, rng = 20, 10.0, np.random.default_rng(1)
+    exact = np.full((k, k), 8.0) + np.diag(np.full(k, 840.0))
+    truth, hits = 848.0 / 1000.0, np.zeros(2)
+    for _ in range(400):
+        noisy = NoisyCounts.of(
+            (exact + noise * rng.normal(size=(k, k))).ravel(), noise, float(exact.sum())
+        )
+        for i, one in enumerate((noisy, replace(noisy, counts=noisy.possible))):
+            found = ManyClassEvaluation(one, None, None, [], np.arange(k), None, "", "")
+            low, high = found._mean_of_classes("f1").noise_interval
+            hits[i] += low <= truth <= high
+    assert hits[0] >= 354 > hits[1], hits
+
+
+def test_a_mean_of_areas_is_unknown_where_a_class_is():
+    rng = np.random.default_rng(2)
+    full = np.concatenate((np.arange(64.0), np.arange(64.0)[::-1]))
+    few = full * np.repeat((1e-3, 1.0), 64)
+    tables = [
+        NoisyTable.solved(np.eye(128), counts + rng.normal(size=128), 1.0, counts.sum())
+        for counts in (full, full, few)
+    ]
+    for of_class, known in ((tables[:2], True), (tables, False)):
+        found = ManyClassEvaluation(None, None, None, of_class, np.arange(3), None, "", "")
+        area = found._mean_area()
+        assert (area.noise_interval == area.interval == (0.0, 1.0)) is not known
+
+
+@pytest.mark.parametrize("kind", ["solved", "of"])
+def test_empty_cells_without_noise_are_empty(kind):
+    """Errors of floating point near 0 would make a share of an empty class look exact."""
+    rng = np.random.default_rng(4)
+    counts = np.concatenate((np.zeros(8), rng.integers(0, 50, size=8).astype(float)))
+    strategy = rng.normal(size=(16, 16))
+    if kind == "solved":
+        table = NoisyTable.solved(strategy, strategy @ counts, 0.0, counts.sum())
+    else:
+        table = NoisyCounts.of(counts + 1e-13 * rng.normal(size=16), 0.0, counts.sum())
+    assert (table.counts[:8] == 0).all()
+    one, upper = np.repeat((1.0, 0.0), 8), np.tile(np.arange(8) >= 4, 2)
+    for found in (
+        (table.ratio(one * upper, one), table.pairs(np.tri(8)))
+        if kind == "solved"
+        else (table.ratio(one * upper, one),)
+    ):
+        assert found.value == 0.5
+        assert found.noise_interval == (0.0, 1.0)

@@ -12,6 +12,7 @@ import sklearn.metrics
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp import BudgetAccountant
+from skdp.base.column_search import Present
 from skdp.exceptions import UtilityWarning
 from skdp.metrics import (
     ReleasedScore,
@@ -25,6 +26,7 @@ from skdp.metrics.moments import Moments, Sum
 from skdp.metrics.regression import ErrorsByPrediction, Windows
 from skdp.metrics.regression_fits import BIN_SHARE, SPREAD_SHARE, NumberScore, ResidualMoments
 from skdp.privacy import accounting
+from skdp.statistics.moments import Counted
 from tests.privacy.exact.test_replay import Tape
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
@@ -473,3 +475,27 @@ def test_the_plot_shows_bins_with_their_intervals():
     assert line.get_ydata() == pytest.approx(found.mean_error_by_prediction[known])
     assert found.plot_residuals(ax=ax) is ax
     pyplot.close("all")
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the seed
+@pytest.mark.parametrize("off", [0.85, 1.2])
+def test_under_add_remove_means_are_over_the_records_that_are_there(off, monkeypatch):
+    """Of normal errors, 5 standard deviations are passed with 6e-7; the twin divides by n_public."""
+    terms = dict(epsilon=3.0, adjacency="add-remove", n_public=round(off * N), random_state=0)
+    wanted = evaluate(MODEL, X, Y, epsilon=math.inf, adjacency="add-remove", n_public=N)
+
+    def away():
+        found = evaluate(MODEL, X, Y, **terms)
+        alone = mean_absolute_error(Y, MODEL.predict(X), **terms)
+        pairs = [(found[name], wanted[name]) for name in ("mean_squared_error", "r2")]
+        pairs.append((alone, wanted["mean_absolute_error"]))
+        # Windows of other lengths clip other values: two hundredths are room for that.
+        return [abs(a.value - b.value) / (5 * a.noise_std + 0.02 * abs(b.value)) for a, b in pairs]
+
+    assert max(away()) < 1
+    monkeypatch.setattr(
+        regression_fits.Residuals,
+        "_counted",
+        lambda self, session, records: (Counted.known(records.restricted([0])), Present(), 1.0),
+    )
+    assert max(away()) > 1

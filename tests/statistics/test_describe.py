@@ -546,12 +546,14 @@ def test_one_group_counts_as_one():
 def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
     """Windows of 5,000 units may leave out the 8 % of each column that are large; 'clipped' then says so.
 
-    Six standard deviations of the noise are passed in one of 10^8 columns. All eight windows held all values in none
-    of 20 runs.
+    Six standard deviations of the noise are passed in one of 10^8 columns. All eight windows held all values in
+    none of 20 runs.
     """
     rng = np.random.default_rng(5)
     n, names = 5000, [f"cost {j}" for j in range(8)]
-    rare = pd.DataFrame({j: np.where(rng.random(n) < 0.08, 1e6, rng.normal(10, 1, n)) for j in names})
+    rare = pd.DataFrame(
+        {j: np.where(rng.random(n) < 0.08, 1e6, rng.normal(10, 1, n)) for j in names}
+    )
     with pytest.warns(UtilityWarning, match="leave out more than 1% of the values .*'clipped'"):
         found = describe(rare, epsilon=1.0, delta=1e-6)
     frame = found.to_frame().loc[[(name, "") for name in names]]
@@ -567,5 +569,5 @@ def test_what_a_released_window_leaves_out_is_shown_and_warned_of():
 
 def test_all_columns_that_need_categories_are_named_at_once():
     wrong = pd.DataFrame({"a": ["x"], "b": [1.0], "c": ["y"], "d": pd.to_datetime(["2020-01-01"])})
-    with pytest.raises(TypeError, match="column 'a' is neither .*; the same holds for 'c', 'd'"):
+    with pytest.raises(TypeError, match=r"column 'a' is neither .*; the same holds for 'c', 'd'"):
         describe(wrong)

@@ -18,6 +18,7 @@ from skdp.exceptions import (
 from skdp.privacy import PrivacyReport, accounting
 from skdp.statistics import Released, count, histogram, mean, quantile, std, var
 from skdp.statistics.fits import Count, Histogram, Mean, Quantile, Std
+from skdp.statistics.moments import Counted
 from tests.privacy.exact.test_replay import Tape
 
 RNG = np.random.default_rng(0)
@@ -500,3 +501,23 @@ def test_what_is_released_is_shown_shortly():
     assert len(text) < 80
     assert "count=" in repr(mean(np.array([1.0, math.nan, 2.0] * 50), bounds=(0, 9), skipna=True))
     assert "None" not in repr(quantile(rng.normal(size=(1000, 3)), [0.2, 0.5]))
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.PrivacyLeakWarning")  # of the seed
+@pytest.mark.parametrize("n_public", [9000, 12_000])
+@pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
+def test_a_level_is_that_of_the_records_that_are_there(q, n_public, monkeypatch):
+    """A unit that is not there is on neither side of a point; the twin takes it for one that lies above."""
+    rows = np.random.default_rng(5).normal(size=10_000)
+    given = dict(bounds=(-10, 10), adjacency="add-remove", n_public=n_public, epsilon=3.0)
+
+    def off():
+        found = quantile(rows, q, random_state=1, **given)
+        return abs(np.mean(rows < found.value) - q)
+
+    assert off() < 0.01
+    own = Counted.present
+    monkeypatch.setattr(
+        Counted, "present", lambda self, n, **more: own(self, n, **more)._replace(units=1.0)
+    )
+    assert off() > 0.03
