@@ -35,6 +35,7 @@ Array = NDArray[np.float64]
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
 MOST_BINS = 256
+FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 to .982; a choice
 # What an evaluation alone assumes of its model.
 MODEL_IS_PUBLIC = (
     "the model is released, or was fitted to other people: "
@@ -236,23 +237,11 @@ class TwoClassTable(Judgement):
         at = self._usual_threshold(0.5) if self.threshold is None else float(self.threshold)
         if isinstance(self.bins, str | Integral):
             n_bins = int(self.bins) if isinstance(self.bins, Integral) else 0
-            n_bins = n_bins or next(b for least, b in FINER if mass >= least)
-            logits = workloads.logit_edges(n_bins)
-            edges = 1.0 / (1.0 + np.exp(-logits))
-            edges[n_bins // 2 - 1] = 0.5
+            edges = _edges_around(at, n_bins or next(b for least, b in FINER if mass >= least))
         else:
             edges = self._with_threshold(self._edges(True), at)
-            logits = np.log(edges) - np.log1p(-edges)
-        grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
-        first = grid.nearest(at)
-        if 0 < at < 1 and isinstance(self.bins, str | Integral):
-            edges = edges.copy()
-            edges[first - 1] = (
-                at  # the nearest edge moves to the threshold, so that its counts are exact
-            )
-            logits = np.log(edges) - np.log1p(-edges)
-            grid = ScoreGrid(edges, True, workloads.bin_centers(logits))
-        return grid, first
+        grid = ScoreGrid(edges, True, workloads.bin_centers(np.log(edges) - np.log1p(-edges)))
+        return grid, grid.nearest(at)
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the strategy's answers about the table, and solve them for it."""
@@ -279,6 +268,25 @@ class TwoClassTable(Judgement):
             type(self.model).__name__,
             self.units_,
         )
+
+
+def _edges_around(threshold: float, n_bins: int) -> Array:
+    """Edges of even bins on the logit scale with the threshold in their middle, where an accuracy has least noise.
+
+    The edge nearest to .5 is moved there. A threshold far out takes the place of the nearest edge of the bins around .5 instead.
+    """
+    logits = workloads.logit_edges(n_bins)
+    at = math.log(threshold) - math.log1p(-threshold) if 0.0 < threshold < 1.0 else math.inf
+    middle = n_bins // 2 - 1
+    if abs(at) <= FURTHEST:
+        logits = logits + at
+    elif math.isfinite(at):
+        middle = int(np.abs(logits - at).argmin())
+    edges = np.asarray(1.0 / (1.0 + np.exp(-logits)))
+    edges[int(np.abs(logits).argmin())] = 0.5  # exactly, and so is the threshold
+    if math.isfinite(at):
+        edges[middle] = threshold
+    return edges
 
 
 def refuse_scorer() -> None:

@@ -51,8 +51,8 @@ def evaluate(
     threshold : float, default=None
         From which score on a row is predicted to be of the second class. None is that of ``predict``: .5, or 0 for
         a ``decision_function``, or the model's own (`skdp.model_selection.DPTunedThresholdClassifier`). It becomes
-        an edge of the bins, so its scores are not rounded. The
-        noise of an accuracy is about three times as large at another threshold than .5.
+        an edge of the bins, so its scores are not rounded. Bins that are not given as edges are laid around it, so
+        that its accuracy has the least noise.
     ovr : bool, default=False
         For three or more classes: also release a table of each class against the rest, which gives areas under ROC
         curves and makes all other noise larger.

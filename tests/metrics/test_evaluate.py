@@ -577,3 +577,14 @@ def test_neighbours_make_the_same_releases(name, adjacency, unit, monkeypatch):
                 tape.playing = False
     # Every release but the losses' is reached by two of the cells.
     assert (0.3 if name == "losses" else 0.6) <= largest <= 1 + 1e-9
+
+
+def test_an_accuracy_at_any_threshold_has_the_noise_of_one_at_a_half():
+    noise = [
+        evaluate(MODEL, X, Y, threshold=t, epsilon=1.0, delta=1e-6)["accuracy"].noise_std
+        for t in (0.5, 0.2, 0.7, 0.02)
+    ]
+    assert noise == pytest.approx([noise[0]] * 4, rel=1e-3)
+    far = evaluate(MODEL, X, Y, threshold=1e-4, **EXACT)
+    assert far.threshold == 1e-4
+    assert 0.5 in far.bin_edges

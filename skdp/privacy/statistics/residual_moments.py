@@ -66,8 +66,9 @@ def residual_moments(
       So the largest value is there, or at d = 2, where it is 4 a^2.
     * Let v and v' have the magnitudes p and q, ``s = p + q`` and ``d = |p - q|``; so s <= 2 - d, d <= 1. If
       their signs differ, ``V = b^2 s^2 + e^2 d^2 + c^2 s^2 d^2``. If not, it is
-      ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``, which is no more, as d <= s. If e < b, it is at most what it is with b in the place of e; so let e >= b. V
-      grows with s, and at s = 2 - d, with t = d (2 - d) in [0, 1], it is ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2
+      ``b^2 d^2 + e^2 d^2 + c^2 s^2 d^2``, which is no more, as d <= s. If e < b, it is at most what it is with b
+      in the place of e; so let e >= b. V grows with s, and at s = 2 - d, with t = d (2 - d) in [0, 1], it is
+      ``b^2 (4 - 2 t) + (e^2 - b^2) d^2 + c^2
       t^2``. Here ``d = 1 - sqrt(1 - t)`` is convex in t and not negative, so its square is convex, and so is V.
       It is largest at t = 0, where it is 4 b^2 (v = 1, v' = -1), or at t = 1, where it is ``b^2 + c^2 + e^2`` (v
       = 1, v' = 0).
