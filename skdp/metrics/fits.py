@@ -20,6 +20,7 @@ from skdp.metrics.models import (
     classes_of,
     count_rows,
     kind_of,
+    name_of,
     own_threshold,
     row_scores,
     score_method,
@@ -34,7 +35,7 @@ Array = NDArray[np.float64]
 
 # Public n * mu from which a table has so many bins: the error of rounding scores to fewer would pass the noise.
 FINER = ((8000.0, 256), (2000.0, 128), (0.0, 64))
-MOST_BINS = 256
+MOST_BINS = 128  # but for the 256 that are shipped: larger strategies take seconds to compute
 FURTHEST = 4.0  # logit of a threshold that the bins are laid around: p = .018 to .982; a choice
 # What an evaluation alone assumes of its model.
 MODEL_IS_PUBLIC = (
@@ -76,7 +77,7 @@ class Judgement(PrivateFit[EvaluationProblem]):
 
     @property
     def _ledger_name(self) -> str:
-        return f"evaluate({type(self.model).__name__})"
+        return f"evaluate({name_of(self.model)})"
 
     def _noise_parameters(self) -> dict[str, object]:
         """Two scores may have the same parameters, and must not share the noise of one seed."""
@@ -154,7 +155,8 @@ class TwoClassTable(Judgement):
                     "decision_function, for example numpy.linspace(-4, 4, 63)"
                 )
         elif isinstance(self.bins, Integral):
-            check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
+            if self.bins != FINER[0][1]:
+                check_number("bins", self.bins, Integral, low=2, high=MOST_BINS)
             if self.bins % 2 or not probability:
                 raise ValueError(
                     f"bins must be even, so that one edge is at .5, and a model without predict_proba needs "
@@ -245,11 +247,12 @@ class TwoClassTable(Judgement):
 
     def solve(self, session: PrivacySession, problem: EvaluationProblem) -> Solution:
         """Release the strategy's answers about the table, and solve them for it."""
-        records, matrix = problem.records, self._matrix(problem.fitted["mass_"])
+        records, mass = problem.records, problem.fitted["mass_"]
+        matrix = self._matrix(mass)
         sums = records.cell_sums([matrix], GRID, adjacency=session.adjacency)
         plan = session.plan_gaussian(1, purpose="score table")
         answers = session.gaussian(sums, plan)
-        return self._solution(records, answers, session.noise_std(sums, plan))
+        return self._solution(records, answers, session.noise_std(sums, plan), mass_=mass)
 
     def _matrix(self, mass: Any) -> NDArray[np.int64]:
         return strategy("table", self._grid(mass)[0].n_bins, self.adjacency)
@@ -265,7 +268,7 @@ class TwoClassTable(Judgement):
             first,
             self._labels(),
             self.privacy_,
-            type(self.model).__name__,
+            name_of(self.model),
             self.units_,
         )
 
@@ -273,7 +276,8 @@ class TwoClassTable(Judgement):
 def _edges_around(threshold: float, n_bins: int) -> Array:
     """Edges of even bins on the logit scale with the threshold in their middle, where an accuracy has least noise.
 
-    The edge nearest to .5 is moved there. A threshold far out takes the place of the nearest edge of the bins around .5 instead.
+    The edge nearest to .5 is moved there. A threshold far out takes the place of the nearest edge of the bins
+    around .5 instead.
     """
     logits = workloads.logit_edges(n_bins)
     at = math.log(threshold) - math.log1p(-threshold) if 0.0 < threshold < 1.0 else math.inf

@@ -3,12 +3,15 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdp._compat import warn_user
 from skdp.base.fit import Solution
+from skdp.exceptions import UtilityWarning
 from skdp.metrics import workloads
 from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
 from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, unbiased_ratios
@@ -27,6 +30,8 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
+MUCH_OUTSIDE = 0.3  # part of scores in the outermost bins, where probabilities hardly are; a choice
+MOST_LABELS = 100  # of a balanced accuracy: the strategy for more takes many seconds
 COUNTED = 0.2  # share of mu^2 that releases the number of units, where it is private; a choice
 
 
@@ -237,6 +242,15 @@ class BalancedAccuracy(ConfusionCounts):
 
     _function = "balanced_accuracy_score"
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if len(check_labels(self.labels)) > MOST_LABELS:
+            raise ValueError(
+                f"balanced_accuracy_score takes at most {MOST_LABELS} labels, because its strategy is "
+                f"computed for "
+                "their number; for more use confusion_matrix"
+            )
+
     def read(self, X: object, y: object = None, groups: object = None) -> EvaluationProblem:
         """Find the cell (true label x right or wrong) of each row."""
         count_rows(X, y)
@@ -326,6 +340,25 @@ class GivenScores(TwoClassTable):
 
     def _labels(self) -> NDArray[Any]:
         return check_labels(self.labels, two=True)
+
+    def _warn_after(self, solution: Solution) -> None:
+        """Say that most scores are no probabilities, by what was released."""
+        super()._warn_after(solution)
+        if not isinstance(self.bins, str | Integral):
+            return
+        shown = cast("dict[str, Any]", solution.attributes)
+        matrix = scaled(self._matrix(shown["mass_"]))
+        table = NoisyTable.solved(matrix, shown["answers_"], shown["noise_std_"], shown["total_"])
+        outer = np.zeros(matrix.shape[1])
+        outer[[0, matrix.shape[1] // 2 - 1, matrix.shape[1] // 2, -1]] = 1.0
+        if table.ratio(outer, np.ones_like(outer)).noise_interval[0] > MUCH_OUTSIDE:
+            warn_user(
+                f"more than {MUCH_OUTSIDE:.0%} of the scores are in the outermost bins, at probabilities of "
+                f"about 0 or 1: "
+                "y_score must be probabilities, or bins= public edges of other scores, for example "
+                "numpy.linspace(-4, 4, 63)",
+                UtilityWarning,
+            )
 
     def _usual_threshold(self, plain: float) -> float:
         return plain

@@ -16,9 +16,10 @@ from skdp.metrics.label_fits import (
     GivenScores,
     LossMean,
     RightShare,
+    check_labels,
 )
 from skdp.metrics.released_score import ReleasedScore
-from skdp.statistics.released import Released
+from skdp.statistics.tables import ReleasedTable
 
 __all__ = [
     "accuracy_score",
@@ -358,7 +359,7 @@ def confusion_matrix(
     n_public: int | None = None,
     accountant: Any = None,
     random_state: Any = None,
-) -> Released:
+) -> ReleasedTable:
     """Release the number of rows of each pair of a true and a predicted label.
 
     Parameters
@@ -373,9 +374,8 @@ def confusion_matrix(
 
     Returns
     -------
-    Released
-        ``value`` has shape (n_classes, n_classes): rows are true labels, columns predicted ones. Counts may be
-        negative, because of the noise.
+    ReleasedTable
+        Rows are true labels, columns predicted ones. Counts may be negative, because of the noise.
 
     Raises
     ------
@@ -392,7 +392,7 @@ def confusion_matrix(
     >>> from skdp.metrics import confusion_matrix
     >>> y = np.random.default_rng(0).integers(0, 2, size=20_000)
     >>> found = confusion_matrix(y, y, labels=[0, 1])
-    >>> bool(abs(found.value[0, 1]) < 5 * found.noise_std)
+    >>> bool(abs(found.value[0, 1]) < 5 * found.noise_std[0, 1])
     True
     """
     fit = ConfusionCounts(
@@ -400,4 +400,6 @@ def confusion_matrix(
         accountant=accountant, random_state=random_state,
     )  # fmt: skip
     done = fit.fit(y_pred, y_true, groups=groups)
-    return Released(np.array(done.answers_), done.noise_std_, done.privacy_)
+    names = tuple(check_labels(labels).tolist())
+    noise = np.full(done.answers_.shape, done.noise_std_)
+    return ReleasedTable(np.array(done.answers_), noise, names, names, ("true",), done.privacy_)

@@ -40,6 +40,7 @@ from skdp.metrics.models import (
     classes_of,
     count_rows,
     kind_of,
+    name_of,
     row_scores,
     score_method,
 )
@@ -337,7 +338,7 @@ class ManyClassTables(Judgement):
             tables[2:],
             classes_of(self.model),
             self.privacy_,
-            type(self.model).__name__,
+            name_of(self.model),
             self.units_,
         )
 

@@ -35,6 +35,7 @@ __all__ = [
     "count_rows",
     "kind_of",
     "label_type",
+    "name_of",
     "own_threshold",
     "row_scores",
     "score_method",
@@ -60,6 +61,11 @@ def kind_of(model: Any) -> str:
         )
     check_is_fitted(model)
     return kind
+
+
+def name_of(model: Any) -> str:
+    """Return the name of the model's class, for texts; of a pipeline that of its last step."""
+    return type(model.steps[-1][1] if isinstance(model, Pipeline) else model).__name__
 
 
 def classes_of(model: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.targets import finite_targets
 from skdp.metrics.fits import EvaluationProblem, Judgement
-from skdp.metrics.models import count_rows, kind_of, row_scores
+from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
 from skdp.metrics.regression import (
     ErrorsByPrediction,
@@ -222,7 +222,7 @@ class ResidualMoments(Residuals):
             self.windows_,
             errors,
             self.privacy_,
-            type(self.model).__name__,
+            name_of(self.model),
             self.units_,
         )
 

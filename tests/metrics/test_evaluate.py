@@ -22,8 +22,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from skdp import BudgetAccountant, DPLogisticRegression
-from skdp.exceptions import PrivacyBudgetExceeded
-from skdp.metrics import Evaluation, ReleasedScore, accuracy_score, evaluate
+from skdp.exceptions import PrivacyBudgetExceeded, UtilityWarning
+from skdp.metrics import (
+    Evaluation,
+    ReleasedScore,
+    accuracy_score,
+    balanced_accuracy_score,
+    confusion_matrix,
+    evaluate,
+    roc_auc_score,
+)
 from skdp.metrics.fits import TwoClassTable
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
@@ -588,3 +596,23 @@ def test_an_accuracy_at_any_threshold_has_the_noise_of_one_at_a_half():
     far = evaluate(MODEL, X, Y, threshold=1e-4, **EXACT)
     assert far.threshold == 1e-4
     assert 0.5 in far.bin_edges
+
+
+def test_scores_that_are_no_probabilities_are_warned_of_by_what_was_released():
+    score = MODEL.decision_function(X) * 3
+    with pytest.warns(UtilityWarning, match="y_score must be probabilities, or bins= public edges"):
+        roc_auc_score(Y, score, epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        roc_auc_score(Y, MODEL.predict_proba(X)[:, 1], epsilon=1.0)
+        found = roc_auc_score(Y, score, bins=np.linspace(-9, 9, 63), epsilon=1.0)
+    assert found.value == pytest.approx(theirs.roc_auc_score(Y, score), abs=0.02)
+
+
+def test_labels_of_a_confusion_matrix_and_caps():
+    found = confusion_matrix(THREE, THREE, labels=[2, 1, 0], **EXACT)
+    assert found.columns == (2, 1, 0)
+    assert found.value[0, 0] == pytest.approx((THREE == 2).sum())
+    with pytest.raises(ValueError, match="at most 100 labels"):
+        balanced_accuracy_score(THREE, THREE, labels=range(101))
+    assert "LogisticRegression" in repr(evaluate(make_pipeline(MODEL), X, Y))
