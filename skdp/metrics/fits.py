@@ -29,7 +29,7 @@ from skdp.metrics.strategies import GRID, scaled, strategy
 from skdp.metrics.two_classes import ClassificationEvaluation, ScoreGrid
 from skdp.privacy import PrivacySession, PrivateRecords, accounting
 
-__all__ = ["Judgement", "TwoClassTable"]
+__all__ = ["EvaluationFit", "TwoClassTable"]
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class EvaluationProblem(Problem):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Judgement(PrivateFit[EvaluationProblem]):
+class EvaluationFit(PrivateFit[EvaluationProblem]):
     """What all evaluations share: the parameters of privacy, and what the claim rests on."""
 
     model: Any
@@ -125,7 +125,7 @@ class Judgement(PrivateFit[EvaluationProblem]):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TwoClassTable(Judgement):
+class TwoClassTable(EvaluationFit):
     """The table (score bin x label) of a model of two classes."""
 
     bins: Any = "auto"

@@ -26,7 +26,7 @@ from scipy.optimize import nnls
 __all__ = [
     "CONFIDENCE",
     "QUANTILE",
-    "Found",
+    "Estimate",
     "NoisyCounts",
     "NoisyTable",
     "accepted",
@@ -47,7 +47,7 @@ ROUNDING = 1e-9  # of all units: what floating point may leave of an empty cell
 CLEAR = 12.0  # noise standard deviations from which a count is known well enough for unbiased quotients; measured
 
 
-class Found(NamedTuple):
+class Estimate(NamedTuple):
     """A score: its value, and the intervals for this table's own score and for the population's."""
 
     value: float
@@ -174,7 +174,7 @@ class NoisyTable:
         return cls(counts, noise_std**2 * covariance, total, strategy, answers)
 
     @cached_property
-    def possible(self) -> Array:
+    def nonnegative(self) -> Array:
         """The nearest table without negative counts, in the metric of the noise.
 
         Its counts add up to the total, or to the estimate of it, where that is positive.
@@ -201,7 +201,7 @@ class NoisyTable:
             for q in questions
         )
 
-    def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Found:
+    def ratio(self, over: Array, under: Array, low: float = 0.0, high: float = 1.0) -> Estimate:
         """Return the score ``over @ x / under @ x``.
 
         Parameters
@@ -210,7 +210,7 @@ class NoisyTable:
         low, high : float
             Its range.
         """
-        x, table = self.counts, self.possible
+        x, table = self.counts, self.nonnegative
         h = float(over @ x), float(under @ x)
         cross = self.noise(np.column_stack((over, under)))
         noise = float(over @ cross[:, 0]), float(over @ cross[:, 1]), float(under @ cross[:, 1])
@@ -223,9 +223,9 @@ class NoisyTable:
         if not math.isfinite(value):
             known = float(under @ table)
             value = float(over @ table) / known if known > 0.0 else 0.5 * (low + high)
-        return Found(_held(value, *within), within, _hull(within, beyond))
+        return Estimate(_held(value, *within), within, _hull(within, beyond))
 
-    def pairs(self, over: Array) -> Found:
+    def pairs(self, over: Array) -> Estimate:
         """Return the score ``p @ over @ q / (sum p * sum q)`` of two halves of the cells.
 
         Parameters
@@ -235,8 +235,8 @@ class NoisyTable:
 
         Returns
         -------
-        Found
-            The value is an unbiased quotient where both halves have clear counts, and else that of `possible`.
+        Estimate
+            The value is an unbiased quotient where both halves have clear counts, and else that of `nonnegative`.
 
         Notes
         -----
@@ -246,7 +246,7 @@ class NoisyTable:
         small, or negative, and the variance is never below 2 tr(M S M S): a number is accepted if it is with
         either of the two.
         """
-        x, s, table = self.counts, self.covariance, self.possible
+        x, s, table = self.counts, self.covariance, self.nonnegative
         b = len(x) // 2
         forms = [np.zeros((2 * b, 2 * b)) for _ in range(2)]
         for form, of_pair in zip(forms, (over, np.ones((b, b)))):
@@ -281,29 +281,29 @@ class NoisyTable:
         else:
             known = float(p.sum() * q.sum())
             value = float(p @ over @ q) / known if known > 0.0 else 0.5
-        return Found(_held(value, *within), within, _hull(within, beyond))
+        return Estimate(_held(value, *within), within, _hull(within, beyond))
 
-    def smooth(self, value: float, gradient: Array, *needed: Array) -> Found:
+    def by_gradient(self, value: float, gradient: Array, *needed: Array) -> Estimate:
         """Return a score in [0, 1] whose intervals follow from its gradient by the counts.
 
         Parameters
         ----------
         value : float
-            At `possible`, or at `counts`, where it may lie beyond [0, 1].
+            At `nonnegative`, or at `counts`, where it may lie beyond [0, 1].
         gradient : ndarray of shape (n_cells,)
             There; orthogonal to the counts, as that of a score that does not change if all counts are doubled.
         *needed : ndarray of shape (n_cells,)
             Counts that have to be clear. Else nothing is known, and the intervals are [0, 1].
         """
         if not self.clear(*needed):
-            return Found(_held(value, 0.0, 1.0), (0.0, 1.0), (0.0, 1.0))
+            return Estimate(_held(value, 0.0, 1.0), (0.0, 1.0), (0.0, 1.0))
         noise = max(0.0, float(gradient @ self.noise(gradient)))
-        spread = float(self.possible @ gradient**2)
+        spread = float(self.nonnegative @ gradient**2)
         within, beyond = (
             (_held(value - half, 0.0, 1.0), _held(value + half, 0.0, 1.0))
             for half in (QUANTILE * math.sqrt(noise), QUANTILE * math.sqrt(noise + spread))
         )
-        return Found(_held(value, 0.0, 1.0), within, beyond)
+        return Estimate(_held(value, 0.0, 1.0), within, beyond)
 
     def calibration(self, centers: Array) -> Array:
         """Return a calibration curve of a table (bin x yes or no): merged bins of about equal counts.
@@ -318,7 +318,7 @@ class NoisyTable:
         ndarray of shape (n_merged, 4)
             Mean score, share of yes, and the interval of the share for the population.
         """
-        b, counts = len(centers), self.possible
+        b, counts = len(centers), self.nonnegative
         both = counts[:b] + counts[b:]
         part = (np.cumsum(both) - 0.5 * both) / max(float(both.sum()), 1e-300) * CALIBRATION_BINS
         part = np.minimum(part, CALIBRATION_BINS - 1).astype(np.int64)
@@ -359,7 +359,7 @@ class NoisyCounts(NoisyTable):
         return np.asarray(self.noise_std**2 * held)
 
     @cached_property
-    def possible(self) -> Array:
+    def nonnegative(self) -> Array:
         """The nearest counts that are not negative and add up to the total: the projection on a simplex."""
         total = float(self.counts.sum()) if self.total is None else self.total
         if self.counts.min() >= 0.0:
@@ -375,7 +375,7 @@ def unbiased_ratios(over: Array, under: Array, variance: Array, covariance: Arra
     """Return quotients of noisy numbers, less the bias that noise of this size gives them to second order.
 
     Of r / t that is ``(r / t) var(t) / t^2 - cov(r, t) / t^2``. One quotient's is small beside its noise, but a
-    mean of many has less noise and the same bias. `NoisyTable.possible` is no help: wherever it lifts negative
+    mean of many has less noise and the same bias. `NoisyTable.nonnegative` is no help: wherever it lifts negative
     counts of wrong predictions to 0, it takes as much from the right ones, of all classes at once.
 
     Parameters

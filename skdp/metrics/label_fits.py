@@ -13,8 +13,8 @@ from skdp._compat import warn_user
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.metrics import workloads
-from skdp.metrics.fits import EvaluationProblem, Judgement, TwoClassTable
-from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, unbiased_ratios
+from skdp.metrics.fits import EvaluationFit, EvaluationProblem, TwoClassTable
+from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, unbiased_ratios
 from skdp.metrics.models import class_codes, count_rows, label_type
 from skdp.metrics.strategies import GRID, optimal, rounded, scaled
 from skdp.privacy import PrivacySession
@@ -57,7 +57,7 @@ def check_labels(labels: Any, *, two: bool = False) -> NDArray[Any]:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class GivenAnswers(Judgement):
+class GivenAnswers(EvaluationFit):
     """A statistic of true labels and of what a model said of each row."""
 
     model: Any = None
@@ -72,7 +72,7 @@ class GivenAnswers(Judgement):
 
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
-            *super(Judgement, self)._assumptions(problem),
+            *super(EvaluationFit, self)._assumptions(problem),
             "each row's prediction was made from this row alone, by a model that is released or was fitted "
             "to other "
             "people",
@@ -107,7 +107,7 @@ class RightShare(GivenAnswers):
         found, noise = session.gaussian(counts, plan)[0], session.noise_std(counts, plan)
         return self._solution(records, found, noise)
 
-    def score(self) -> Found:
+    def score(self) -> Estimate:
         """The share, from what was released."""
         if self.total_ is not None:
             return share_of(float(self.answers_[0]), self.noise_std_, self.total_)
@@ -115,7 +115,7 @@ class RightShare(GivenAnswers):
         return counts.ratio(np.array([0.0, 1.0]), np.ones(2))
 
 
-def share_of(count: float, noise: float, total: float) -> Found:
+def share_of(count: float, noise: float, total: float) -> Estimate:
     """Return a share of a public number of units from a noisy count, with its intervals.
 
     The one for the population inverts ``(count - a n)^2 <= q^2 (noise^2 + n a (1 - a))``: Wilson's, with noise.
@@ -130,7 +130,7 @@ def share_of(count: float, noise: float, total: float) -> Found:
         0.0, 1.0,
     )  # fmt: skip
     beyond = min(beyond[0], within[0]), max(beyond[1], within[1])
-    return Found(min(max(value, 0.0), 1.0), within, beyond)
+    return Estimate(min(max(value, 0.0), 1.0), within, beyond)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -191,7 +191,7 @@ class LossMean(GivenAnswers):
             noise.append(session.noise_std(counts, plan))
         return self._solution(records, np.concatenate(answers), np.array(noise))
 
-    def score(self) -> Found:
+    def score(self) -> Estimate:
         """The mean, from what was released."""
         (low, high), (center, reach) = self._range, self._window
         total = max(float(self.answers_[1]), 1.0) if self.total_ is None else self.total_
@@ -205,7 +205,7 @@ class LossMean(GivenAnswers):
             (max(low, value - QUANTILE * sd), min(high, value + QUANTILE * sd))
             for sd in (noise, math.hypot(noise, spread))
         )
-        return Found(value, within, beyond)
+        return Estimate(value, within, beyond)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -268,7 +268,7 @@ class BalancedAccuracy(ConfusionCounts):
         answers, noise = session.gaussian(sums, plan), session.noise_std(sums, plan)
         return self._solution(records, answers, noise)
 
-    def score(self) -> Found:
+    def score(self) -> Estimate:
         """The mean, from what was released."""
         k = len(check_labels(self.labels))
         matrix = scaled(_balanced_strategy(k, self.adjacency == "replace-one"))
@@ -285,10 +285,10 @@ class BalancedAccuracy(ConfusionCounts):
         return halves.pairs(0.5 * (right[:, None] + right[None, :]))
 
 
-def _mean_recall(noisy: NoisyTable, k: int) -> Found:
+def _mean_recall(noisy: NoisyTable, k: int) -> Estimate:
     first, lines = np.eye(k, 2 * k), np.tile(np.eye(k), 2)
     clear = noisy.clear(*lines)
-    counts = noisy.counts if clear else noisy.possible
+    counts = noisy.counts if clear else noisy.nonnegative
     right, wrong = counts[:k], counts[k:]
     units = np.maximum(right + wrong, 1e-300)
     part = np.where(right + wrong > 0.0, right / units, 0.0)
@@ -298,7 +298,7 @@ def _mean_recall(noisy: NoisyTable, k: int) -> Found:
         moved = noisy.noise(lines.T)
         variance, covariance = ((rows * moved.T).sum(axis=1) for rows in (lines, first))
         part = unbiased_ratios(right, units, variance, covariance)
-    return noisy.smooth(float(part.mean()), gradient, *lines)
+    return noisy.by_gradient(float(part.mean()), gradient, *lines)
 
 
 @functools.lru_cache(maxsize=16)

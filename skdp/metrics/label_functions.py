@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdp._docs import document
-from skdp.metrics.inversion import Found
+from skdp.metrics.inversion import Estimate
 from skdp.metrics.label_fits import (
     BalancedAccuracy,
     ConfusionCounts,
@@ -37,7 +37,7 @@ def _score(fit: Any, y_true: Any, given: Any, groups: Any) -> ReleasedScore:
     return _released(done.score(), done.privacy_)
 
 
-def _released(found: Found, privacy: Any) -> ReleasedScore:
+def _released(found: Estimate, privacy: Any) -> ReleasedScore:
     return ReleasedScore(
         found.value, found.noise_std, privacy,
         noise_interval=found.noise_interval, interval=found.interval,

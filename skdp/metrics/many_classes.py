@@ -25,12 +25,12 @@ from skdp.base.fit import Solution
 from skdp.base.parameters import check_flag
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.fits import EvaluationProblem, Judgement
+from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.inversion import (
     CLEAR,
     CONFIDENCE,
     QUANTILE,
-    Found,
+    Estimate,
     NoisyCounts,
     NoisyTable,
     unbiased_ratios,
@@ -119,7 +119,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
             found["roc_auc_ovr"] = self._mean_area()
         return {name: self._score(score) for name, score in found.items()}
 
-    def _score(self, found: Found) -> ReleasedScore:
+    def _score(self, found: Estimate) -> ReleasedScore:
         return ReleasedScore(
             found.value, found.noise_std, self.privacy_,
             noise_interval=found.noise_interval, interval=found.interval,
@@ -134,7 +134,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
             cells[:, k] = 1.0
         return cells.ravel()
 
-    def _mean_of_classes(self, name: str) -> Found:
+    def _mean_of_classes(self, name: str) -> Estimate:
         """Mean over the classes of recall, or F1, with its gradient."""
         k, noisy = len(self.classes_), self._confusion
         # Of a class: the sum over its line of weights, its squares, and its product with the numerator's weights.
@@ -150,19 +150,19 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         clear = bool(
             (true > CLEAR * alone).all() and (under > CLEAR * math.sqrt(max(variance, 0.0))).all()
         )
-        table = noisy.counts if clear else noisy.possible
+        table = noisy.counts if clear else noisy.nonnegative
         right, under = np.diag(table.reshape(k, k)), self._sizes(table, name)[1]
         known = under > 0.0
         over = np.where(known, 1.0 / np.where(known, under, 1.0), 0.0)
         part = twice * right * over
         if not clear:
-            return Found(float(np.clip(part.mean(), 0.0, 1.0)), (0.0, 1.0), (0.0, 1.0))
+            return Estimate(float(np.clip(part.mean(), 0.0, 1.0)), (0.0, 1.0), (0.0, 1.0))
         gradient = -np.repeat((part * over)[:, None], k, axis=1)
         if name == "f1":
             gradient = gradient + -(part * over)[None, :]
         gradient[np.arange(k), np.arange(k)] += twice * over
         part = unbiased_ratios(twice * right, under, np.full(k, variance), np.full(k, covariance))
-        return noisy.smooth(float(part.mean()), gradient.ravel() / k)
+        return noisy.by_gradient(float(part.mean()), gradient.ravel() / k)
 
     def _sizes(self, table: Array, name: str) -> tuple[Array, Array]:
         """The number of units of each class, and what a recall, or F1, of it is divided by."""
@@ -170,11 +170,11 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         true, called = table.reshape(k, k).sum(axis=1), table.reshape(k, k).sum(axis=0)
         return true, true if name == "recall" else true + called
 
-    def _areas(self) -> list[Found]:
+    def _areas(self) -> list[Estimate]:
         ranks = np.tril(np.ones((OF_CLASS, OF_CLASS)), -1) + 0.5 * np.eye(OF_CLASS)
         return [table.pairs(ranks) for table in self._of_class]
 
-    def _mean_area(self) -> Found:
+    def _mean_area(self) -> Estimate:
         """Mean of the areas of all classes.
 
         The noise of tables is independent, so the squares of the lengths on each side add up. The records are the
@@ -186,7 +186,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
         value = np.array([area.value for area in areas])
         mean, one = float(value.mean()), np.repeat((1.0, 0.0), OF_CLASS)
         if not all(table.clear(one, 1.0 - one) for table in self._of_class):
-            return Found(mean, (0.0, 1.0), (0.0, 1.0))
+            return Estimate(mean, (0.0, 1.0), (0.0, 1.0))
         inner, outer = (
             np.array(ends).T for ends in zip(*((a.noise_interval, a.interval) for a in areas))
         )
@@ -202,7 +202,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
             return max(0.0, mean - below), min(1.0, mean + above)
 
         within, beyond = ends(inner, not cut), ends(outer, False)
-        return Found(mean, within, (min(within[0], beyond[0]), max(within[1], beyond[1])))
+        return Estimate(mean, within, (min(within[0], beyond[0]), max(within[1], beyond[1])))
 
     @cached_property
     def confusion_matrix(self) -> Array:
@@ -258,7 +258,7 @@ class ManyClassEvaluation(Evaluation, ManyClassPlots):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ManyClassTables(Judgement):
+class ManyClassTables(EvaluationFit):
     """The tables of a model of three or more classes."""
 
     ovr: bool = False

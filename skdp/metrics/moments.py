@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from skdp.metrics.inversion import QUANTILE, Found, Interval, accepted
+from skdp.metrics.inversion import QUANTILE, Estimate, Interval, accepted
 
 __all__ = ["Influence", "Moments", "Sum"]
 
@@ -85,29 +85,29 @@ class Moments:
 
     # ---------------------------------------------------------------- mean errors
 
-    def mean_squared_error(self) -> Found:
+    def mean_squared_error(self) -> Estimate:
         """Mean of the squared residuals."""
         v2 = self.sums["v2"]
         squares = self.spreads.get("v2", v2)  # v^4 <= v^2
         return self._mean(v2, squares, self.residual_reach**2, 0.0)
 
-    def root_mean_squared_error(self) -> Found:
+    def root_mean_squared_error(self) -> Estimate:
         """Root of `mean_squared_error`."""
         value, *ends = self.mean_squared_error()
         noise, both = ((math.sqrt(low), math.sqrt(high)) for low, high in ends)
-        return Found(math.sqrt(value), noise, both)
+        return Estimate(math.sqrt(value), noise, both)
 
-    def mean_absolute_error(self) -> Found:
+    def mean_absolute_error(self) -> Estimate:
         """Mean of the residuals' magnitudes."""
         mean = self.sums["abs"]
         squares = self.spreads.get("abs", self.sums.get("v2", mean))  # v^2 <= |v|
         return self._mean(mean, squares, self.residual_reach, 0.0)
 
-    def mean_error(self) -> Found:
+    def mean_error(self) -> Estimate:
         """Mean of the residuals: of target less prediction."""
         return self._mean(self.sums["v"], self.sums["v2"], self.residual_reach, -1.0)
 
-    def _mean(self, total: Sum, squares: Sum, scale: float, low: float) -> Found:
+    def _mean(self, total: Sum, squares: Sum, scale: float, low: float) -> Estimate:
         """A mean of numbers in [low, 1] from the sums of these and of their squares; all is scaled."""
         n = self.n
         mean = _held(total.value / n, low, 1.0)
@@ -121,7 +121,7 @@ class Moments:
             )
             for sd in (noise, beyond)
         )
-        return Found(scale * mean, *intervals)
+        return Estimate(scale * mean, *intervals)
 
     # ---------------------------------------------------------------- R2
 
@@ -155,13 +155,13 @@ class Moments:
         unit = max(residuals, targets)
         return Influence(residuals / unit, targets / unit, mean, unit)
 
-    def r2(self) -> Found:
+    def r2(self) -> Estimate:
         """Share of the targets' variance that the residuals leave, taken from 1."""
         v2, unit = self.sums["v2"], self._unit
         total, estimated, known = self._squares_of_y()
         if not total > 0.0:  # any ratio may be
             rho = self._rho()
-            return Found(1.0 - rho, (-math.inf, 1.0), (-math.inf, 1.0))
+            return Estimate(1.0 - rho, (-math.inf, 1.0), (-math.inf, 1.0))
         spread = self._spread_of_r2()
         ends = [
             _rho_between((unit * v2.value, total), (unit**2 * v2.noise**2 + more, of_y))
@@ -170,7 +170,7 @@ class Moments:
         ]
         within, beyond = _hull(*ends[:2]), _hull(*ends)
         rho = _held(self._rho(), *within)
-        return Found(1.0 - rho, _from_one(within), _from_one(beyond))
+        return Estimate(1.0 - rho, _from_one(within), _from_one(beyond))
 
     def _spread_of_r2(self) -> float:
         """Sampling variance of ``numerator - rho * denominator``, in squares of u."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.inversion import QUANTILE, Found, accepted
+from skdp.metrics.inversion import QUANTILE, Estimate, accepted
 from skdp.metrics.moments import Moments
 from skdp.metrics.plots import RegressionPlots
 from skdp.metrics.released_score import ReleasedScore
@@ -113,7 +113,7 @@ class ErrorsByPrediction:
 
 
 def released_score(
-    found: Found, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
+    found: Estimate, privacy: PrivacyReport, bounds: tuple[float, float] | None = None
 ) -> ReleasedScore:
     """A score with its intervals and what it cost."""
     return ReleasedScore(

@@ -14,7 +14,7 @@ from skdp.base.containers import refuse_dates
 from skdp.base.fit import Solution
 from skdp.exceptions import UtilityWarning
 from skdp.linear_model.targets import finite_targets
-from skdp.metrics.fits import EvaluationProblem, Judgement
+from skdp.metrics.fits import EvaluationFit, EvaluationProblem
 from skdp.metrics.models import count_rows, kind_of, name_of, row_scores
 from skdp.metrics.moments import Influence, Moments, Sum
 from skdp.metrics.regression import (
@@ -58,7 +58,7 @@ OF_SCORE = {  # what a score alone needs: its sums, and the squares for its samp
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Residuals(Judgement):
+class Residuals(EvaluationFit):
     """What evaluations of numbers share: records of (y, residual, prediction), windows and moments."""
 
     model: Any = None
@@ -252,7 +252,7 @@ class NumberScore(Residuals):
 
     def _assumptions(self, problem: EvaluationProblem) -> tuple[str, ...]:
         return (
-            *super(Judgement, self)._assumptions(problem),
+            *super(EvaluationFit, self)._assumptions(problem),
             "each row's prediction was made from this row alone, by a model that is released or was fitted "
             "to other people",
             *(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdp.metrics import workloads
 from skdp.metrics.evaluation import Evaluation, claim_text
-from skdp.metrics.inversion import Found, NoisyTable
+from skdp.metrics.inversion import Estimate, NoisyTable
 from skdp.metrics.plots import ClassPlots
 from skdp.metrics.released_score import ReleasedScore
 from skdp.privacy import PrivacyReport
@@ -123,7 +123,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         hidden = THRESHOLD_SCORES if self._first in self._chosen else frozenset()
         return {name: self._score(score, name in hidden) for name, score in found.items()}
 
-    def _score(self, found: Found, hidden: bool) -> ReleasedScore:
+    def _score(self, found: Estimate, hidden: bool) -> ReleasedScore:
         intervals = (None, None) if hidden else (found.noise_interval, found.interval)
         return ReleasedScore(
             found.value,
@@ -133,7 +133,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             interval=intervals[1],
         )
 
-    def _ways(self) -> dict[str, Callable[[], Found]]:
+    def _ways(self) -> dict[str, Callable[[], Estimate]]:
         """How each score is computed."""
         noisy, b = self._noisy, self._grid.n_bins
         tp, fp, fn, tn = _cells(b, self._first)
@@ -141,7 +141,7 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         upper = (np.arange(b) >= self._first).astype(np.float64)
         balanced = 0.5 * (upper[:, None] + (1.0 - upper)[None, :])
         ranks = np.tril(np.ones((b, b)), -1) + 0.5 * np.eye(b)
-        ways: dict[str, Callable[[], Found]] = {
+        ways: dict[str, Callable[[], Estimate]] = {
             "accuracy": lambda: noisy.ratio(tp + tn, everything),
             "balanced_accuracy": lambda: noisy.pairs(balanced),
             "precision": lambda: noisy.ratio(tp, tp + fp),
@@ -157,23 +157,25 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
             ways["brier_score"] = lambda: noisy.ratio(brier, everything)
         return ways
 
-    def _average_precision(self) -> Found:
+    def _average_precision(self) -> Estimate:
         """Sum over bins of precision times the step of recall, with its gradient."""
         b = self._grid.n_bins
-        p, q = self._noisy.possible[:b], self._noisy.possible[b:]
+        p, q = self._noisy.nonnegative[:b], self._noisy.nonnegative[b:]
         positives = p.sum()
         right, wrong = np.cumsum(p[::-1])[::-1], np.cumsum(q[::-1])[::-1]
         called = right + wrong
         called = np.where(called > 1e-9 * called[0], called, math.inf)  # bins above all scores
         one = np.repeat((1.0, 0.0), b)
         if not positives > 0.0:
-            return Found(0.5, (0.0, 1.0), (0.0, 1.0))
+            return Estimate(0.5, (0.0, 1.0), (0.0, 1.0))
         precision, step = right / called, p / positives
         value = float(step @ precision)
         # A count in bin j is in all totals of bins i <= j.
         of_positive = (precision - value) / positives + np.cumsum(step * wrong / called**2)
         of_negative = -np.cumsum(step * right / called**2)
-        return self._noisy.smooth(value, np.concatenate((of_positive, of_negative)), one, 1.0 - one)
+        return self._noisy.by_gradient(
+            value, np.concatenate((of_positive, of_negative)), one, 1.0 - one
+        )
 
     # ---------------------------------------------------------------- thresholds
 
@@ -231,10 +233,10 @@ class ClassificationEvaluation(Evaluation, ClassPlots):
         firsts = np.arange(self._grid.n_bins + 1)
         cells = [_cells(self._grid.n_bins, int(first)) for first in firsts]
         questions = np.array([costs["fp"] * fp + costs["fn"] * fn for _, fp, fn, _ in cells])
-        found = questions @ self._noisy.possible
+        found = questions @ self._noisy.nonnegative
         more = questions - questions[found.argmin()]
         noise = np.einsum("ij,ji->i", more, self._noisy.noise(more.T))
-        alike = more @ self._noisy.possible <= np.sqrt(np.maximum(noise, 0.0))
+        alike = more @ self._noisy.nonnegative <= np.sqrt(np.maximum(noise, 0.0))
         both = costs["fp"] + costs["fn"]
         usual = costs["fp"] / both if self._grid.probability and both > 0.0 else self.threshold
         away = np.abs(firsts - self._grid.nearest(usual))

@@ -309,14 +309,14 @@ def test_gradients_of_means_over_classes():
     exact = found._confusion
     for name, score in (("recall", "balanced_accuracy"), ("f1", "f1_macro")):
         kept = {}
-        original = type(exact).smooth
+        original = type(exact).by_gradient
 
         def spy(self, value, gradient, *lines, original=original, kept=kept):
             kept["gradient"] = gradient
             return original(self, value, gradient, *lines)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(exact), "smooth", spy)
+            patch.setattr(type(exact), "by_gradient", spy)
             base = found._mean_of_classes(name).value
             gradient = kept["gradient"].copy()
             assert base == pytest.approx(found[score].value)

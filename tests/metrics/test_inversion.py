@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdp.metrics.inversion import QUANTILE, Found, NoisyCounts, NoisyTable, accepted
+from skdp.metrics.inversion import QUANTILE, Estimate, NoisyCounts, NoisyTable, accepted
 from skdp.metrics.label_fits import _balanced_strategy, _mean_recall
 from skdp.metrics.many_classes import ManyClassEvaluation
 from skdp.metrics.strategies import scaled
@@ -31,9 +31,9 @@ def test_accepted_is_the_hull_of_what_the_quadratic_accepts(seed):
 
 
 def test_the_noise_is_not_what_the_range_leaves_of_it():
-    assert Found(0.5, (0.4, 0.6), (0.0, 1.0)).noise_std == pytest.approx(0.1 / QUANTILE)
-    assert Found(1.0, (0.2, 1.0), (0.0, 1.0)).noise_std == pytest.approx(0.8 / QUANTILE)
-    assert Found(0.0, (0.0, 1.0), (0.0, 1.0)).noise_std == pytest.approx(1.0 / QUANTILE)
+    assert Estimate(0.5, (0.4, 0.6), (0.0, 1.0)).noise_std == pytest.approx(0.1 / QUANTILE)
+    assert Estimate(1.0, (0.2, 1.0), (0.0, 1.0)).noise_std == pytest.approx(0.8 / QUANTILE)
+    assert Estimate(0.0, (0.0, 1.0), (0.0, 1.0)).noise_std == pytest.approx(1.0 / QUANTILE)
 
 
 def test_an_interval_beyond_the_range_is_no_point():
@@ -86,9 +86,9 @@ def test_possible_counts_are_the_nearest(total):
             continue
         dense = NoisyTable.solved(np.eye(6), released, 1.0, total)
         assert counts.counts == pytest.approx(dense.counts)
-        assert counts.possible == pytest.approx(dense.possible, abs=1e-3)
-        assert counts.possible.min() >= 0
-        assert counts.possible.sum() == pytest.approx(counts.counts.sum())
+        assert counts.nonnegative == pytest.approx(dense.nonnegative, abs=1e-3)
+        assert counts.nonnegative.min() >= 0
+        assert counts.nonnegative.sum() == pytest.approx(counts.counts.sum())
         assert counts.noise(np.eye(6)) == pytest.approx(dense.covariance)
 
 
@@ -116,7 +116,7 @@ def test_coverage_notices_noise_that_is_larger_than_said():
 def test_a_mean_over_many_classes_covers_where_hardly_any_prediction_is_wrong():
     """Of 300 trials at 95 %, fewer than 263 cover with probability below 1e-6.
 
-    The twin takes the counts of `possible`, which lose the noise of all wrong predictions.
+    The twin takes the counts of `nonnegative`, which lose the noise of all wrong predictions.
     """
     k, noise, rng = 30, 4.0, np.random.default_rng(0)
     strategy, counts = scaled(_balanced_strategy(k, True)), np.repeat((1000.0, 0.0), k)
@@ -124,7 +124,7 @@ def test_a_mean_over_many_classes_covers_where_hardly_any_prediction_is_wrong():
     for _ in range(300):
         answers = strategy @ counts + noise * rng.normal(size=len(strategy))
         noisy = NoisyTable.solved(strategy, answers, noise, counts.sum())
-        for i, one in enumerate((noisy, replace(noisy, counts=noisy.possible))):
+        for i, one in enumerate((noisy, replace(noisy, counts=noisy.nonnegative))):
             low, high = _mean_recall(one, k).noise_interval
             hits[i] += low <= 1.0 <= high
     assert hits[0] >= 263 > hits[1], hits
@@ -139,7 +139,7 @@ def test_macro_f1_covers_with_many_classes():
         noisy = NoisyCounts.of(
             (exact + noise * rng.normal(size=(k, k))).ravel(), noise, float(exact.sum())
         )
-        for i, one in enumerate((noisy, replace(noisy, counts=noisy.possible))):
+        for i, one in enumerate((noisy, replace(noisy, counts=noisy.nonnegative))):
             found = ManyClassEvaluation(one, None, None, [], np.arange(k), None, "", "")
             low, high = found._mean_of_classes("f1").noise_interval
             hits[i] += low <= truth <= high
