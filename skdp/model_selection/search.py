@@ -4,6 +4,7 @@ The number of trials is drawn and stays secret; only the best model leaves. `skd
 proves what that costs, of Papernot and Steinke (2022) and Koskela, Redberg and Wang (2024).
 """
 
+import math
 from numbers import Integral, Real
 from typing import Any, Self, cast
 
@@ -34,7 +35,12 @@ from skdp.model_selection.trial import (
     check_frame,
     quiet,
 )
-from skdp.privacy import PrivacyReport, PrivacySession
+from skdp.privacy import (
+    BudgetAccountant,
+    PrivacyReport,
+    PrivacySession,
+    fit_to_first_release,
+)
 from skdp.privacy.accounting import TrialCount
 
 __all__ = ["DPRandomizedSearch"]
@@ -311,7 +317,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
     def read(self, X: Any, y: Any = None, groups: Any = None) -> SearchProblem:
         """Check the data as every estimator of the search does, with every value of a list.
 
-        In a trial a record that a candidate refuses would decide whether the candidate has a result.
+        In a trial a record that a candidate refuses would decide whether the candidate has a result. A parameter
+        that does not fit the data's public shape would make all its trials fail, after they were paid for.
         """
         problem, leaks = None, list[str]()
         classes = None
@@ -320,6 +327,8 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
             if classes is not None and getattr(model, "classes", None) is None:
                 model.set_params(classes=classes)
             problem = model.read(X, y, groups)
+            if not math.isinf(self.epsilon):
+                self._try(model, X, y, groups)
             leaks += [line for line in problem.leaks if line not in leaks]
             found = problem.fitted.get("classes_")
             if classes is not None and not np.array_equal(classes, found):
@@ -337,6 +346,17 @@ class DPRandomizedSearch(BestEstimatorMixin, MetaEstimatorMixin, PrivateFit[Sear
         kept = ("classes_", "n_features_in_", "feature_names_in_")
         fitted = {name: problem.fitted[name] for name in kept if name in problem.fitted}
         return SearchProblem(problem.records, fitted, tuple(leaks), X, y, units)
+
+    @staticmethod
+    def _try(model: Any, X: Any, y: Any, groups: Any) -> None:
+        """Fit a candidate up to its first release; its warnings are given where parameters are checked."""
+        given = {} if groups is None else {"groups": groups}
+
+        def fit(accountant: BudgetAccountant) -> None:
+            model.set_params(accountant=accountant).fit(X, y, **given)
+
+        with quiet():
+            fit_to_first_release(fit)
 
     def solve(self, session: PrivacySession, problem: SearchProblem) -> Solution:
         """Make the trials; release the best."""

@@ -42,6 +42,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "VertexScores": "skdp.privacy.statistics.vertices",
         "WITHOUT_REPLACEMENT": "skdp.privacy.accounting.sampled",
         "asked_charge": "skdp.privacy.budget",
+        "fit_to_first_release": "skdp.privacy.budget",
         "canonical_csr": "skdp.privacy.statistics.linear_map",
         "check_accountant": "skdp.privacy.budget",
         "check_adjacency": "skdp.privacy.adjacency",

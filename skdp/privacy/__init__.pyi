@@ -20,6 +20,7 @@ from skdp.privacy.budget import PlanRunsOnce as PlanRunsOnce
 from skdp.privacy.budget import Reservation as Reservation
 from skdp.privacy.budget import asked_charge as asked_charge
 from skdp.privacy.budget import check_accountant as check_accountant
+from skdp.privacy.budget import fit_to_first_release as fit_to_first_release
 from skdp.privacy.budget import read_ledger as read_ledger
 from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.log import no_log_lines as no_log_lines

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.stats import randint
 
-from skdp import BudgetAccountant, DPGDClassifier, DPSparseERM
+from skdp import BudgetAccountant, DPGDClassifier, DPIGHTClassifier, DPSparseERM
 from skdp._compat import no_warnings, warn_user
 from skdp.base import Problem
 from skdp.exceptions import PrivacyLeakWarning
-from skdp.model_selection import DPTunedThresholdClassifier
+from skdp.model_selection import DPRandomizedSearch, DPTunedThresholdClassifier
 from skdp.model_selection.candidates import Candidates
 from tests.model_selection.test_search import Toy, X, Y, search
 
@@ -167,3 +167,21 @@ def test_warnings_of_one_context_are_off_there_alone():
                 pool.submit(warn_user, "of another thread", UserWarning).result()
         with pytest.raises(UserWarning):
             warn_user("loud", UserWarning)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_parameters_that_do_not_fit_the_data_are_refused_before_anything_is_spent():
+    """They are known in `solve` alone; in trials they would only be a worst score, and the budget be gone."""
+    accountant = BudgetAccountant(2.0, 1e-5)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    searched = DPRandomizedSearch(
+        DPIGHTClassifier(classes=(0, 1)),
+        {"n_nonzero_coefs": [1, 2, 1000]},
+        epsilon=2.0,
+        accountant=accountant,
+    )
+    with pytest.raises(ValueError, match="n_nonzero_coefs"):
+        searched.fit(X, (X[:, 0] > 0).astype(int))
+    assert accountant.spent() == (0.0, 0.0)
+    assert not hasattr(searched, "best_estimator_")

@@ -6,7 +6,12 @@ from skdp.privacy.budget.accountant import (
     check_accountant,
 )
 from skdp.privacy.budget.ambient import AmbientAccountantMixin, current_accountant, payer
-from skdp.privacy.budget.inner import InnerAccountant, InnerCharge, asked_charge
+from skdp.privacy.budget.inner import (
+    InnerAccountant,
+    InnerCharge,
+    asked_charge,
+    fit_to_first_release,
+)
 from skdp.privacy.budget.parts import part_assumption
 from skdp.privacy.budget.plans import PlanRunsOnce
 from skdp.privacy.budget.reservation import Reservation
@@ -22,6 +27,7 @@ __all__ = [
     "asked_charge",
     "check_accountant",
     "current_accountant",
+    "fit_to_first_release",
     "part_assumption",
     "payer",
     "read_ledger",

@@ -4,6 +4,7 @@ An inner fit asks its accountant before it reads a value, and commits the reserv
 whoever is asked knows the cost of each inner fit beforehand, as a ledger would: its mu, or that it has none.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
@@ -11,7 +12,7 @@ from skdp.privacy.budget.accountant import BudgetAccountant
 from skdp.privacy.budget.filters import Charge, check_charge
 from skdp.privacy.budget.reservation import Reservation
 
-__all__ = ["InnerAccountant", "InnerCharge", "asked_charge"]
+__all__ = ["InnerAccountant", "InnerCharge", "asked_charge", "fit_to_first_release"]
 
 
 class InnerCharge(NamedTuple):
@@ -130,3 +131,49 @@ def asked_charge(fit: Callable[[BudgetAccountant], object]) -> InnerCharge | Non
     except _Asked as asked:
         return asked.charge
     return None
+
+
+class _Began(BaseException):
+    """Ends a fit at its first release; no handler of errors may catch it."""
+
+
+class _NothingReleased(Reservation):
+    """The reservation of a fit that may not release anything."""
+
+    def __init__(self) -> None:
+        self._state = "reserved"
+
+    def commit(self) -> None:
+        """End the fit: nothing was computed for the release, and nothing was drawn."""
+        raise _Began
+
+    def release(self) -> None:
+        """There is nothing to hand back."""
+        self._state = "returned"
+
+    def __repr__(self) -> str:
+        return "<Reservation of a fit that ends before its first release>"
+
+
+class _UpToFirstRelease(InnerAccountant):
+    """An accountant whose fits end before their first release."""
+
+    def __init__(self) -> None:
+        pass
+
+    def reserve(self, **terms: object) -> Reservation:  # type: ignore[override]
+        """Admit every fit: none of them releases anything."""
+        return _NothingReleased()
+
+
+def fit_to_first_release(fit: Callable[[BudgetAccountant], object]) -> None:
+    """Run a fit until it would release something, so that what it refuses is known before anything is spent.
+
+    Parameters
+    ----------
+    fit : callable
+        Takes an accountant and fits with it. It reads the data and plans; no statistic is computed, and no
+        number is drawn. What it raises passes through.
+    """
+    with contextlib.suppress(_Began):
+        fit(_UpToFirstRelease())
