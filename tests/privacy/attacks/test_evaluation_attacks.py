@@ -16,7 +16,7 @@ from skdp.metrics.many_classes import ManyClassTables
 from skdp.privacy.accounting import gaussian_mu
 from tests.privacy.audit import shown
 
-EPSILON, DELTA, RUNS = 12.0, 1e-5, 400
+EPSILON, DELTA, RUNS = 12.0, 1e-5, 1200
 MU = gaussian_mu(EPSILON, DELTA)
 
 
