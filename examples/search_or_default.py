@@ -1,4 +1,8 @@
-"""Does a paid search beat the default? Test accuracy of both, on tables that scikit-learn has.
+"""
+Does a paid search beat the default?
+====================================
+
+Test accuracy of both, on tables that scikit-learn has::
 
     python examples/search_or_default.py [--seeds 10] [--epsilon 1 2 4]
 
