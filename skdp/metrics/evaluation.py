@@ -49,8 +49,8 @@ class Evaluation(Mapping[str, ReleasedScore]):
     """
 
     privacy_: PrivacyReport
-    _kind = ""  # of model, where it is not one of two classes
-    _instead = ""  # of what evaluations of two classes have
+    _kind = ""  # the kind of model, for messages, where it has not two classes
+    _instead = ""  # what such an evaluation has in the place of thresholds and curves, for messages
 
     if not TYPE_CHECKING:  # a type checker is to know which attributes there are
 

@@ -34,17 +34,16 @@ __all__ = [
     "unbiased_ratios",
 ]
 
-CALIBRATION_BINS = (
-    10  # of a calibration curve: score bins merge to about so many of equal counts; a choice
-)
+# Score bins merge to about so many of equal counts, for a calibration curve; a choice.
+CALIBRATION_BINS = 10
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95
-QUANTILE = 1.959963984540054  # of the normal distribution, two-sided at CONFIDENCE
-ROUNDING = 1e-9  # of all units: what floating point may leave of an empty cell
-CLEAR = 12.0  # noise standard deviations from which a count is known well enough for unbiased quotients; measured
+QUANTILE = 1.959963984540054  # a normal number is below it in magnitude with probability CONFIDENCE
+ROUNDING = 1e-9  # floating point may leave this part of all units in an empty cell
+CLEAR = 12.0  # a count of so many noise standard deviations allows unbiased quotients; measured
 
 
 class Estimate(NamedTuple):

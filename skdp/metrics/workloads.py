@@ -26,14 +26,27 @@ __all__ = [
 Array = NDArray[np.float64]
 
 REACH = 7.0  # the outermost edges lie at about this logit: p = .0009 and .9991; a choice
-CLIP = 1e-3  # log loss is that of probabilities clipped to [CLIP, 1 - CLIP], so that a record adds at most 6.9
+CLIP = 1e-3  # log loss takes probabilities clipped to [CLIP, 1 - CLIP], so that a record adds at most 6.9
 
 # Weights of the questions; choices, made so that accuracy, AUC and log loss have about the same error in units of
 # their sampling error on tables of public laws (`tools/make_strategies.py` prints the errors).
 AVERAGES, AREAS, COUNTS, PREFIXES = 3.0, 6.0, 0.5, 0.3
 
-SHARES_OF_POSITIVES = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98)  # of the public family of score laws
-SEPARATIONS = (0.7, 1.19, 1.8, 2.5)  # between the two classes, in standard deviations of a logit
+SHARES_OF_POSITIVES = (
+    0.02,
+    0.1,
+    0.3,
+    0.5,
+    0.7,
+    0.9,
+    0.98,
+)  # shares that the public score laws have
+SEPARATIONS = (
+    0.7,
+    1.19,
+    1.8,
+    2.5,
+)  # distances of the classes' means, in standard deviations of a logit
 
 
 def logit_edges(n_bins: int) -> Array:
