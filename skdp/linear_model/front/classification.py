@@ -117,7 +117,7 @@ def moment_classification(
         theta, more = growth.finish(columns, model, theta)
         found.update(more)
     outward = columns.outward(theta, kept)
-    return FrontSolution(outward, len(ROUNDS), found, doubt=doubt)
+    return FrontSolution(outward, model.n_steps, found, doubt=doubt)
 
 
 def _plan_recalibration(

@@ -150,7 +150,7 @@ def moment_regression(
         theta, more = growth.finish(columns, model, theta)
         attributes.update(more)
     outward = columns.outward(theta, kept)
-    return FrontSolution(outward, len(NEAR) + 1, attributes, doubt=doubt)
+    return FrontSolution(outward, model.n_steps, attributes, doubt=doubt)
 
 
 def _nothing(shares: Shares, records: PrivateRecords, window: TargetWindow) -> FrontSolution:
@@ -242,6 +242,7 @@ class _Steps(Steps):
             factor = released_slope(
                 self.shares, self.rows, self.theta, share, spread, self.deviation
             )
+            self._left = factor**2 * self._left
             self.theta = np.append(factor * self.theta[:d], self.theta[d:])
 
     def round(self, share: float, *, first: bool = False, last: bool = False) -> None:

@@ -135,9 +135,12 @@ class Steps(ABC):
         Released, positive definite.
     C : float
         The penalty that the shrinkage of the first step is like.
+    n_steps : int
+        Gradients that were released and led to a step.
     """
 
     C = 0.0
+    n_steps = 0
     theta: np.ndarray
     _loss: Loss
     _bent: float  # part of a squared step that the next gradient is expected to correct
@@ -248,6 +251,7 @@ class Steps(ABC):
         # What this gradient left unknown, and what the bend of the loss makes of its step.
         self._variance, self._scales = unknown + self._bent * step**2, LATER
         self._move(step)
+        self.n_steps += 1
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
