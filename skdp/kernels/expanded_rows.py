@@ -17,11 +17,11 @@ TILE = 512  # cells whose functions are made together: they stay in the first-le
 # Of sin(pi c / 5) = c P(c^2) for |c| <= 2.5: P interpolates at the Chebyshev nodes of [0, 6.25], computed with 40
 # digits. The error is below 1.8e-16, and below 7e-16 with float64's roundings (`test_expansion.py` computes both).
 S0, S1, S2, S3 = (
-    0.62831853071795857574, -0.041341702240398286582, 0.00081605249275579774150,
+    0.62831853071795857574, -0.041341702240398286582, 0.00081605249275579764150,
     -7.6705859689628672650e-6,
 )  # fmt: skip
 S4, S5, S6, S7 = (
-    4.2058689953950938581e-8, -1.5094506140734291304e-10, 3.8173656334691352030e-13,
+    4.2058689953950938581e-8, -1.5094506140734291304e-10, 3.817365633469135203e-13,
     -6.9250670107207173421e-16,
 )  # fmt: skip
 
