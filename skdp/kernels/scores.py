@@ -11,7 +11,7 @@ import numpy as np
 from skdp.kernels.dispatch import is_cupy
 from skdp.kernels.inputs import frozen
 from skdp.kernels.numba_jit import jit
-from skdp.kernels.standardized import StandardizedTable
+from skdp.kernels.standardized import LazyTable
 from skdp.kernels.threads import run_blocks
 
 __all__ = ["linear_scores"]
@@ -25,7 +25,7 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
 
     Parameters
     ----------
-    X : array, CSR matrix or StandardizedTable of shape (n, d)
+    X : array, CSR matrix or LazyTable of shape (n, d)
         NumPy or CuPy, float32 or float64.
     theta : ndarray of shape (d, n_outputs)
     intercept : ndarray of shape (n_outputs,)
@@ -42,7 +42,7 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     n, d = X.shape
     per_row = X.data.size / max(1, n) if hasattr(X, "indptr") else d
     step = max(64, int(BLOCK / max(1.0, per_row)))
-    add = _add_standardized if isinstance(X, StandardizedTable) else _add_rows
+    add = _add_made if isinstance(X, LazyTable) else _add_rows
 
     def block(_slot: int, index: int) -> None:
         first, last = index * step, min(n, (index + 1) * step)
@@ -52,8 +52,8 @@ def linear_scores(X: Any, theta: np.ndarray, intercept: np.ndarray) -> np.ndarra
     return out
 
 
-def _add_standardized(
-    X: StandardizedTable, first: int, last: int, theta: np.ndarray, out: np.ndarray
+def _add_made(
+    X: LazyTable, first: int, last: int, theta: np.ndarray, out: np.ndarray
 ) -> None:
     buffer = np.empty((last - first, X.shape[1]))
     X.fill(first, last, buffer)

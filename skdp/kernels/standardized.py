@@ -1,5 +1,6 @@
-"""A dense table whose columns are clipped, centred and scaled while it is read, so that no copy of it is made."""
+"""Tables whose cells are made while they are read: clipped, centred and scaled, so that no copy is made."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -7,13 +8,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["StandardizedTable"]
+__all__ = ["LazyTable", "StandardizedTable"]
 
 REPEATED = 256  # cells that a loop works on at once where rows are shorter; a choice, not tuned
 
 
+class LazyTable(ABC):
+    """A table of float64 whose rows are made a block at a time; a row is a function of one row of what it reads."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """Of the cells."""
+        return np.dtype(np.float64)
+
+    @abstractmethod
+    def restricted(self, columns: NDArray[np.int64]) -> "LazyTable":
+        """The table of some columns, ascending, of which alone the cells are made."""
+
+    @abstractmethod
+    def _fill(
+        self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]
+    ) -> None:
+        """Write the chosen rows (None means all) ``first`` to ``first + count`` to ``out``."""
+
+    def fill(self, first: int, last: int, out: NDArray[np.float64]) -> None:
+        """Write the rows ``first`` to ``last`` to the first rows and columns of ``out``."""
+        self._fill(None, first, last - first, out)
+
+    def fill_rows(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
+        """Write chosen rows to the first rows and columns of ``out``."""
+        count = len(rows)
+        if count and rows[-1] - rows[0] == count - 1 and bool((rows[1:] > rows[:-1]).all()):
+            self.fill(int(rows[0]), int(rows[0]) + count, out)  # neighbours, which are read faster
+        else:
+            self._fill(rows, 0, count, out)
+
+    def whole(self) -> NDArray[np.float64]:
+        """All rows, in C order: a copy in float64."""
+        made = np.empty(self.shape)
+        self.fill(0, len(made), made)
+        return made
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class StandardizedTable:
+class StandardizedTable(LazyTable):
     """Cells ``(clip(x, low, high) - center) / scale`` of float64, made a block of rows at a time.
 
     What is not a number becomes 0. Each operation is rounded by itself, so a cell's bits do not depend on its
@@ -38,34 +81,11 @@ class StandardizedTable:
         """Rows and columns."""
         return self.X.shape[0], self.numbers.shape[1]
 
-    @property
-    def dtype(self) -> np.dtype[np.float64]:
-        """Of the cells."""
-        return np.dtype(np.float64)
-
     def restricted(self, columns: NDArray[np.int64]) -> "StandardizedTable":
         """The table of some columns; X is shared."""
         columns = np.asarray(columns, dtype=np.int64)
         own = columns if self.columns is None else self.columns[columns]
         return StandardizedTable(self.X, own, np.ascontiguousarray(self.numbers[:, columns]))
-
-    def fill(self, first: int, last: int, out: NDArray[np.float64]) -> None:
-        """Write the rows ``first`` to ``last`` to the first rows and columns of ``out``."""
-        self._fill(None, first, last - first, out)
-
-    def fill_rows(self, rows: NDArray[np.int64], out: NDArray[np.float64]) -> None:
-        """Write chosen rows to the first rows and columns of ``out``."""
-        count = len(rows)
-        if count and rows[-1] - rows[0] == count - 1 and bool((rows[1:] > rows[:-1]).all()):
-            self.fill(int(rows[0]), int(rows[0]) + count, out)  # neighbours, which are read faster
-        else:
-            self._fill(rows, 0, count, out)
-
-    def whole(self) -> NDArray[np.float64]:
-        """All rows, in C order: a copy in float64."""
-        made = np.empty(self.shape)
-        self.fill(0, len(made), made)
-        return made
 
     def _fill(
         self, rows: NDArray[np.int64] | None, first: int, count: int, out: NDArray[np.float64]

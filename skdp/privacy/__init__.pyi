@@ -22,6 +22,9 @@ from skdp.privacy.budget import asked_charge as asked_charge
 from skdp.privacy.budget import check_accountant as check_accountant
 from skdp.privacy.budget import fit_to_first_release as fit_to_first_release
 from skdp.privacy.budget import read_ledger as read_ledger
+from skdp.privacy.expansion import EDGE as EDGE
+from skdp.privacy.expansion import Expansion as Expansion
+from skdp.privacy.expansion import N_FUNCTIONS as N_FUNCTIONS
 from skdp.privacy.gradients.place_check import check_places as check_places
 from skdp.privacy.log import no_log_lines as no_log_lines
 from skdp.privacy.pieces import Outer as Outer

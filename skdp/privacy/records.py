@@ -11,6 +11,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdp.privacy.expansion import Expansion
 from skdp.privacy.methods import Delegated
 from skdp.privacy.protocols import Matrix
 from skdp.privacy.rows import Rows, rows_from
@@ -413,6 +414,29 @@ class PrivateRecords:
             matrix stays one.
         """
         return PrivateRecords._of(self._rows.standardized(columns))
+
+    def expanded(self, expansion: Expansion) -> "PrivateRecords":
+        """Return the same records with features that are made of the standardized ones.
+
+        Parameters
+        ----------
+        expansion : Expansion
+            Public or released.
+
+        Returns
+        -------
+        PrivateRecords
+            Of ``expansion.n_features`` features. They are made while they are read: no array of all rows exists. A
+            row is a function of this row alone, to the last bit. Targets, groups and weights stay.
+
+        Raises
+        ------
+        TypeError
+            If these records were not standardized, are expanded already, or are a CSR matrix.
+        ValueError
+            If the expansion is of another number of columns.
+        """
+        return PrivateRecords._of(self._rows.expanded(expansion))
 
     def of_targets(self) -> "PrivateRecords":
         """Return the same records with their targets as the only feature, and without targets."""

@@ -21,10 +21,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels.standardized import StandardizedTable
+from skdp.kernels.standardized import LazyTable, StandardizedTable
 from skdp.losses import Loss, SquaredLoss
 from skdp.privacy.batches import Batch
 from skdp.privacy.bounded import Source
+from skdp.privacy.expansion import Expansion
 from skdp.privacy.protocols import GradientKernel, Matrix, SupKernel, is_cupy, issparse
 from skdp.privacy.shape import PublicShape
 from skdp.privacy.standardization import Standardization
@@ -42,7 +43,7 @@ R = TypeVar("R")
 class Changes(TypedDict, total=False):
     """Fields of `Rows` that a derivation may change."""
 
-    X: Matrix | StandardizedTable
+    X: Matrix | LazyTable
     y: ArrayLike | None
     groups: NDArray[np.int64]
     weight: ArrayLike | None
@@ -58,7 +59,7 @@ class Rows:
 
     Attributes
     ----------
-    X : array, CSR matrix or StandardizedTable of shape (n, n_features)
+    X : array, CSR matrix or LazyTable of shape (n, n_features)
     y : ndarray of shape (n,), or None
     groups : ndarray of int of shape (n,), or None
         Group codes from 0; None means that the record is the unit.
@@ -84,7 +85,7 @@ class Rows:
     ``_norms`` is of these rows alone, and ``_of_groups`` of all rows that are derived from the same records.
     """
 
-    X: Matrix | StandardizedTable
+    X: Matrix | LazyTable
     y: ArrayLike | None
     groups: NDArray[np.int64] | None
     weight: ArrayLike | None
@@ -139,7 +140,7 @@ class Rows:
         """The same records with some columns only."""
         chosen = np.array(features, dtype=np.int64)
         few = self.table
-        if isinstance(few, StandardizedTable):
+        if isinstance(few, LazyTable):
             few = few.restricted(chosen)
         else:
             few = few[:, beside(few, chosen)]
@@ -152,6 +153,16 @@ class Rows:
         few = columns.of(self.matrix)
         shape = replace(self.shape, dtype="float64", device="cpu")
         return self.derived(X=few, shape=shape)
+
+    def expanded(self, expansion: Expansion) -> "Rows":
+        """The same records with added features, which are made of standardized ones while they are read."""
+        if not isinstance(self.X, StandardizedTable):
+            raise TypeError(
+                "features are added to standardized columns of a dense table: call standardized(...) on the "
+                "records before expanded(...), once; a CSR matrix has no such columns, so pass X.toarray()"
+            )
+        shape = self.shape.with_features(expansion.n_features)
+        return self.derived(X=expansion.of(self.X), shape=shape)
 
     def of_targets(self) -> "Rows":
         """The same records with their targets as the only feature, and no targets."""
@@ -244,22 +255,23 @@ class Rows:
     def matrix(self) -> Matrix:
         """X, a CSR matrix with ascending columns and without duplicates: brought into this form once.
 
-        A standardized table is copied for it, once. Statistics that read it a block at a time take `table`.
+        A table that is made while it is read is copied for it, once. Statistics that read it a block at a time
+        take `table`.
         """
         if "matrix" not in self._of_X:
             X = self.X
-            self._of_X["matrix"] = X.whole() if isinstance(X, StandardizedTable) else canonical(X)
+            self._of_X["matrix"] = X.whole() if isinstance(X, LazyTable) else canonical(X)
         return self._of_X["matrix"]
 
     @property
-    def table(self) -> Matrix | StandardizedTable:
-        """The same, or the standardized table."""
-        return self.X if isinstance(self.X, StandardizedTable) else self.matrix
+    def table(self) -> Matrix | LazyTable:
+        """The same, or the table that is made while it is read."""
+        return self.X if isinstance(self.X, LazyTable) else self.matrix
 
     def predictions(
         self,
         theta: NDArray[np.float64],
-        made: Callable[[Matrix | StandardizedTable, NDArray[np.float64]], NDArray[np.float64]],
+        made: Callable[[Matrix | LazyTable, NDArray[np.float64]], NDArray[np.float64]],
     ) -> NDArray[np.float64]:
         """X theta by a function: kept for the last theta, because a fit asks for it up to three times."""
         kept = self._predicted.get(theta.tobytes())

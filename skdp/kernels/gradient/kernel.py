@@ -9,7 +9,7 @@ from skdp.kernels.gradient.abstract import GradientKernel
 from skdp.kernels.gradient.cpu import DenseKernel, SparseKernel, StandardizedKernel
 from skdp.kernels.inputs import checked_vectors, frozen, group_rows, usable
 from skdp.kernels.protocols import KernelLoss
-from skdp.kernels.standardized import StandardizedTable
+from skdp.kernels.standardized import LazyTable
 from skdp.losses import is_shipped
 
 __all__ = ["GradientKernel", "gradient_kernel"]
@@ -29,7 +29,7 @@ def gradient_kernel(
 
     Parameters
     ----------
-    X : ndarray, CSR matrix or StandardizedTable of shape (n, d), float32 or float64
+    X : ndarray, CSR matrix or LazyTable of shape (n, d), float32 or float64
         Finite. C order, Fortran order or CSR (unsorted, read-only and explicit zeros are fine;
         duplicates are merged on a copy); never written to and, if of such a kind, not copied. CuPy
         arrays and CuPy CSR matrices give the kernel for the device.
@@ -65,7 +65,7 @@ def gradient_kernel(
     >>> kernel.clipped_sum(np.zeros(3), clip_norm=1.0, unit=2.0**-20) * 2.0**-20
     array([ 0.5       , -0.89442..., ...])
     """
-    lazy = isinstance(X, StandardizedTable)
+    lazy = isinstance(X, LazyTable)
     if not is_shipped(loss):
         X = X.whole() if lazy else X
         from skdp.kernels.declared import DeclaredSums

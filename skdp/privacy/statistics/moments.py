@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdp.kernels.standardized import StandardizedTable
+from skdp.kernels.standardized import LazyTable
 from skdp.privacy.bounded import Bounded
 from skdp.privacy.protocols import Block, Matrix, is_cupy, issparse
 from skdp.privacy.rows import Rows, beside
@@ -111,7 +111,7 @@ class RowMoments:
 
     Parameters
     ----------
-    X : ndarray, StandardizedTable, CSR matrix or CuPy twin of shape (n, d)
+    X : ndarray, LazyTable, CSR matrix or CuPy twin of shape (n, d)
     y : ndarray of shape (n,)
     groups : tuple of ndarray of int, or None
         The group of each row, and the number of rows of each group, by which its rows' weights are divided.
@@ -128,7 +128,7 @@ class RowMoments:
         The weight w of the target in z.
     """
 
-    X: Matrix | StandardizedTable
+    X: Matrix | LazyTable
     y: NDArray[np.float64]
     groups: tuple[NDArray[np.int64], NDArray[np.int64]] | None
     columns: NDArray[np.int64]
@@ -252,14 +252,14 @@ def row_blocks(n: int, width: int) -> list[Block]:
 
 
 def fill_block(
-    X: Matrix | StandardizedTable,
+    X: Matrix | LazyTable,
     rows: Block,
     columns: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> None:
     """Write some rows and columns to the first columns of ``out``; of a CSR matrix nothing else is made dense."""
     every = columns.size == X.shape[1]
-    if isinstance(X, StandardizedTable):
+    if isinstance(X, LazyTable):
         cells = np.empty((rows.stop - rows.start, columns.size))
         (X if every else X.restricted(columns)).fill(rows.start, rows.stop, cells)
         out[:, : columns.size] = cells
@@ -279,12 +279,12 @@ def fill_block(
     np.add.at(out, (row[kept], column[kept]), block.data[kept].astype(np.float64))
 
 
-def predictions(X: Matrix | StandardizedTable, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+def predictions(X: Matrix | LazyTable, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """X theta, each entry summed in the order of the features that are not 0."""
     from skdp.kernels import linear_scores
 
     used = np.flatnonzero(theta)
-    if isinstance(X, StandardizedTable):
+    if isinstance(X, LazyTable):
         X = X.restricted(used) if used.size < theta.size else X
     elif used.size < theta.size:  # what is not a number may stand in the other columns
         X = X[:, beside(X, used)]
