@@ -37,3 +37,13 @@ class Curves:
     expansion: Expansion
     theta: np.ndarray
     variance: np.ndarray
+
+    def scores(self, X):
+        from skdp.kernels import linear_scores
+        from skdp.privacy import Standardization
+        d = len(self.columns)
+        X = np.ascontiguousarray(X[:, self.columns], dtype=np.float64)
+        table = Standardization.make(self.center, self.scale, self.low, self.high).of(X)
+        e = self.expansion.of(table).restricted(np.arange(d, self.expansion.n_features))
+        th = self.theta.reshape(len(self.theta), -1)
+        return linear_scores(e, th, np.zeros(th.shape[1]))
