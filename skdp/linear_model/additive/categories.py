@@ -9,11 +9,11 @@ import numpy as np
 
 from skdp.linear_model.front.public_bounds import column_places
 
-__all__ = ["check_categories", "category_values"]
+__all__ = ["category_values", "check_categories"]
 
 NAME = "categories"
-# Of values of one column. One value splits no column; and each more is a feature of the rows, which share their norm,
-# so that hundreds would leave each with noise.
+# Number of values of one column; a choice. Each is a feature of its own, and few records have a rare value, so
+# that of hundreds most would be noise.
 FEWEST, MOST = 2, 64
 SHOULD = f"{NAME} must be None or a dict of public codes by column, such as {{column: [1, 2, 3]}}"
 
@@ -61,7 +61,9 @@ def category_values(
 
 def _codes(column: Any, values: Any) -> list[float]:
     name = f"{NAME}[{column!r}]"
-    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not isinstance(
+        values, Iterable
+    ):
         raise TypeError(f"{name} must be a list of numbers, got {type(values).__name__}")
     given = list(values)
     if not FEWEST <= len(given) <= MOST:
