@@ -103,7 +103,7 @@ def _chosen(x, first, rows, width, numbers, out, begin):
 
 @jit
 def add_features(t, lines, columns, edge, w, each, source, left, right, after, out):
-    """Write cells, smooth functions and products of rows; between the last two, ``after`` columns stay as they are.
+    """Write cells, smooth functions and products of rows; between the last two, leave ``after`` columns out.
 
     Parameters
     ----------

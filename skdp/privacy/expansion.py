@@ -86,15 +86,27 @@ class Expansion:
         d = counts_.size
         if counts_.ndim != 1 or (counts_ < 0).any() or (counts_ > N_FUNCTIONS).any():
             raise ValueError(f"counts must be one number from 0 to {N_FUNCTIONS} for each column")
-        pairs_ = _whole(pairs, "pairs").reshape(-1, 2)
-        if (pairs_ < 0).any() or (pairs_ >= d).any() or (pairs_[:, 0] == pairs_[:, 1]).any():
+        pairs_ = _whole(pairs, "pairs")
+        pairs_ = pairs_ if pairs_.size else pairs_.reshape(0, 2)
+        if (
+            pairs_.ndim != 2
+            or pairs_.shape[1] != 2
+            or (pairs_ < 0).any()
+            or (pairs_ >= d).any()
+            or (pairs_[:, 0] == pairs_[:, 1]).any()
+        ):
             raise ValueError(f"pairs must name two different columns each, from 0 to {d - 1}")
-        weights_ = np.array(np.broadcast_to(np.asarray(weights, np.float64), (N_FUNCTIONS,)))
+        weights_ = np.array(weights, dtype=np.float64)
+        if weights_.shape not in ((), (N_FUNCTIONS,)):
+            raise ValueError(f"weights must be one number or {N_FUNCTIONS}")
+        weights_ = np.full(N_FUNCTIONS, 1.0) * weights_
         of, values = _whole(levels_of, "levels_of"), np.array(levels, dtype=np.float64)
         if of.ndim != 1 or of.shape != values.shape or not np.isfinite(values).all():
             raise ValueError("levels must be one finite value for each entry of levels_of")
         if (of < 0).any() or (of >= d).any() or (of[1:] < of[:-1]).any():
             raise ValueError(f"levels_of must be columns from 0 to {d - 1}, ascending")
+        if len(set(zip(of.tolist(), values.tolist()))) < of.size:
+            raise ValueError("levels of one column must be different values")
         factors = np.append(weights_, level_weight)
         if not (np.isfinite(factors) & (factors > 0)).all():
             raise ValueError("weights and level_weight must be finite and > 0")
