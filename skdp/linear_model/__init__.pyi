@@ -1,6 +1,9 @@
 # Written by tools/make_stubs.py.
 
 from skdp.linear_model.adassp import DPAdaSSPRegressor as DPAdaSSPRegressor
+from skdp.linear_model.additive.explanation import Explanation as Explanation
+from skdp.linear_model.additive.shapes import Interaction as Interaction
+from skdp.linear_model.additive.shapes import Shape as Shape
 from skdp.linear_model.amp import DPAMPClassifier as DPAMPClassifier
 from skdp.linear_model.amp import DPAMPRegressor as DPAMPRegressor
 from skdp.linear_model.descent.estimators import DPAGDClassifier as DPAGDClassifier

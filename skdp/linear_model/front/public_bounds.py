@@ -1,14 +1,14 @@
 """Public numbers that a user may know of a table: ends of columns, and of the targets."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from skdp.base.columns import check_bounds, per_column
 
-__all__ = ["check_feature_bounds", "check_target_bounds", "column_ends"]
+__all__ = ["check_feature_bounds", "check_target_bounds", "column_ends", "column_places"]
 
 NAME = "feature_bounds"
 # Least width of a window over its farthest end, and limits of ends: numbers beyond them cannot be divided by, or
@@ -71,8 +71,30 @@ def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | 
         ends = per_column(NAME, given, n_features, finite=False)
         return None if ends is None else np.stack(ends)
     found = np.outer([-math.inf, math.inf], np.ones(n_features))
+    for place, (column, pair) in zip(
+        column_places(NAME, given, n_features, names), given.items(), strict=True
+    ):
+        found[:, place] = _pair(column, pair)
+    return found
+
+
+def column_places(
+    parameter: str, given: Iterable[Any], n_features: int, names: Any = None
+) -> list[int]:
+    """Return the numbers of columns that a parameter gives by name or by number; no column may be given twice.
+
+    Parameters
+    ----------
+    parameter : str
+        Its name, for messages.
+    given : iterable of str or int
+    n_features : int
+    names : array-like of str, default=None
+        Names of the columns, if they have some.
+    """
     known = [] if names is None else list(names)
-    for column, pair in given.items():
+    places: list[int] = []
+    for column in given:
         place = known.index(column) if column in known else column
         is_number = isinstance(place, (int, np.integer)) and not isinstance(place, bool)
         if not (is_number and 0 <= place < n_features):
@@ -83,10 +105,14 @@ def column_ends(given: Any, n_features: int, names: Any = None) -> np.ndarray | 
                 else ', or frames: a ColumnTransformer has set_output(transform="pandas")'
             )
             raise ValueError(
-                f"{NAME} names the column {column!r}, and X has {have}: give names or numbers of them{hint}"
+                f"{parameter} names the column {column!r}, and X has {have}: give names or numbers of them{hint}"
             )
-        found[:, int(place)] = _pair(column, pair)
-    return found
+        if place in places:
+            raise ValueError(
+                f"{parameter} names column {int(place)} twice, by name and by number: keep one of them"
+            )
+        places.append(int(place))
+    return places
 
 
 def _pair(column: Any, pair: Any) -> tuple[float, float]:

@@ -1,0 +1,1 @@
+"""Additive models: the automatic linear estimators, with smooth functions of the columns that ask for them."""
