@@ -1,4 +1,4 @@
-"""What additive classifiers and regressors share: the fit, and the scores."""
+"""What the fits of additive classifiers and regressors share."""
 
 from dataclasses import replace
 from numbers import Integral
@@ -8,10 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from skdp.base import check_number
-from skdp.base.fit import PrivateFit, Solution
-from skdp.kernels import is_cupy
+from skdp.base.fit import Solution
 from skdp.linear_model.additive.categories import category_values, check_categories
-from skdp.linear_model.additive.curves import Curves
+from skdp.linear_model.additive.inspection import Inspectable
 from skdp.linear_model.additive.monotone import (
     check_monotone,
     check_monotone_classes,
@@ -32,7 +31,7 @@ NO_CSR = (
 )
 
 
-class AdditiveFit(FrontDoor):
+class AdditiveFit(Inspectable, FrontDoor):
     """The fit of an additive model; it comes before a base of the automatic linear estimators."""
 
     solver = "auto"
@@ -41,13 +40,8 @@ class AdditiveFit(FrontDoor):
     interactions: int
     monotone: Any
     categories: Any
-    linear_: np.ndarray
     intercept_: Any
-    fill_values_: np.ndarray
-    feature_bounds_: np.ndarray
     reason_: str
-    _curves: Curves | None
-    _offset: Any
     _linear_estimator: str  # name of the linear estimator that takes sparse matrices
     _parts: Parts
     _of_moments: float  # share of mu^2 with which the columns' moments are released
@@ -152,17 +146,3 @@ class AdditiveFit(FrontDoor):
     def _scores(self, X: Any) -> np.ndarray:
         self._refuse_sparse(X)
         return super()._scores(X)
-
-    def _line(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.atleast_2d(self.linear_), np.reshape(self._offset, -1)
-
-    def _scores_on_host(self, X: Any) -> np.ndarray:
-        scores = super()._scores_on_host(X)
-        if self._curves is not None:
-            scores = scores + self._curves.scores(X).reshape(scores.shape)
-        return scores
-
-    def _scores_on_device(self, X: Any) -> np.ndarray:
-        from skdp.kernels import on_host
-
-        return self._scores_on_host(on_host(X))

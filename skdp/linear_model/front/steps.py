@@ -264,7 +264,7 @@ class Steps(ABC):
 
     @abstractmethod
     def before_a_look(self, share: float) -> tuple[float, float]:
-        """What is left of a share after the releases that come before a gradient, and the clip of this gradient."""
+        """What is left of a share after the releases before a gradient, and the clip of this gradient."""
 
     # ---------------------------------------------------------------- given by subclasses
 

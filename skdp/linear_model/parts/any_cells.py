@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skdp._export import clipper, scale_clipper
+from skdp._export import clipper, filler, scale_clipper
 from skdp.kernels import is_cupy
 from skdp.linear_model.glm import ScoreModel
 from skdp.privacy import PrivateRecords, PublicShape
@@ -68,13 +68,9 @@ class TakesAnyCell(ScoreModel):
 
     def _with_names(self, made: Any) -> Any:
         """The model behind steps that fill in and cut as `_filled` does: always, as no record may decide that."""
-        from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
 
-        # The mean of one number is this number.
-        filler = SimpleImputer(keep_empty_features=True).set_output(transform="default")
-        filler.fit(self.fill_values_.reshape(1, -1))
-        steps, d = [super()._with_names(filler)], self.fill_values_.size
+        steps, d = [super()._with_names(filler(self.fill_values_))], self.fill_values_.size
         made.n_features_in_ = d
         if np.isfinite(self.feature_bounds_).any():
             steps.append(self._clipper(made))
