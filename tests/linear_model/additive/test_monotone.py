@@ -178,6 +178,12 @@ def test_one_even_function_is_a_cone_of_two_inequalities():
         assert nearest_rising(np.array([b, theta]), -EDGE, EDGE) == pytest.approx(right, abs=1e-8)
 
 
+def test_a_window_beyond_the_edges_asks_for_the_line_alone():
+    for low, high in ((2.6, 3.0), (-math.inf, -2.5)):
+        found = nearest_rising(np.array([-0.5, 1.0, -2.0]), low, high)
+        assert found == pytest.approx([0.0, 1.0, -2.0], abs=1e-15)
+
+
 def test_a_noisy_shape_comes_nearer_to_the_rising_one_it_is_of():
     rng = np.random.default_rng(4)
     true = nearest_rising(np.array([0.3, 0.4, -0.2, 0.1, 0.1]), -math.inf, math.inf)
