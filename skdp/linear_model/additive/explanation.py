@@ -154,7 +154,7 @@ def _lines(explanation: Explanation, row: int) -> Iterator[str]:
         outputs = [str(label) for label in explanation.classes]
     width = max(12, *(len(name) for name in outputs))
 
-    def line(numbers: Sequence[float], text: str) -> str:
+    def line(numbers: Any, text: str) -> str:
         return "".join(f"{number:>+{width}.4g}  " for number in numbers) + text
 
     yield "".join(f"{name:>{width}}  " for name in outputs) + "term"

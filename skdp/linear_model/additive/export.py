@@ -43,7 +43,7 @@ def additive_features(function: AdditiveFunction, model: Any) -> tuple[Any, Arra
     cells, of_cells, constant = _of_cells(function)
     first = name_features(filler(function.fill), model)
     both = FeatureUnion([("lines", "passthrough"), ("curves", cells)])
-    numbers: Any = make_pipeline(first, clipper(*function.bounds, d), both)
+    numbers: Any = make_pipeline(first, clipper(function.bounds[0], function.bounds[1], d), both)
     coef, intercept = np.vstack([function.linear, of_cells]), function.offset + constant
     if function.curves.expansion.levels.size:
         marks, of_marks = _one_hots(function)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,7 +62,7 @@ class AdditiveFit(Inspectable, FrontDoor):
 
     def read(self, X: Any, y: Any = None, groups: Any = None, **weights: Any) -> Problem:
         self._refuse_sparse(X)
-        problem = cast("Problem", super().read(X, y, groups, **weights))
+        problem: Problem = super().read(X, y, groups, **weights)  # type: ignore[safe-super]
         self._signs(problem)  # names and numbers of columns are checked before anything is released
         self._categories(problem)
         return problem
@@ -110,7 +110,7 @@ class AdditiveFit(Inspectable, FrontDoor):
     def solve(self, session: PrivacySession, problem: Problem) -> Solution:
         found = super().solve(session, problem)
         reason = self._line_reason(problem.records.shape)
-        attributes = {"reason_": reason, "_curves": None, **found.attributes}
+        attributes: dict[str, Any] = {"reason_": reason, "_curves": None, **found.attributes}
         theta, signs = found.theta, self._signs(problem)
         if signs.any():
             fill = np.asarray(attributes["fill_values_"])
