@@ -38,7 +38,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from additive_data import LABELS, TABLES, load
+from additive_data import GENERATED, LABELS, TABLES, load
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
@@ -61,6 +61,7 @@ KEY = ("table", "estimator", "epsilon", "split", "draw")
 SCORES = ("score", "log_loss", "accuracy", "calibration")
 FACTS = ("seconds", "solver", "reason", "curves", "pairs", "said", "error")
 COLUMNS = (*KEY, "task", "rows", "columns", *SCORES, *FACTS)
+GAIN = "gain"  # a column of the summary
 LARGE = 0.02  # a loss of AUC or R2 that users see
 LEVEL = 0.005  # a difference to DP-EBM that counts as none
 # What the means of the gains over the linear estimators must reach, by epsilon; median and worst table.
@@ -279,12 +280,18 @@ def wide(frame, labels, values="score"):
     return table.reindex(columns=labels)
 
 
-def means(frame):
-    """Means by table, epsilon and estimator, of numbers and labels."""
+def means(frame, order):
+    """Means by table, epsilon and estimator; the first two estimators' difference is the gain."""
     table = frame.pivot_table(
         index=["task", "table", "rows", "columns"], columns=["epsilon", "estimator"], values="score"
     )
-    return table.round(3)
+    line, additive = order[:2]
+    for epsilon in table.columns.unique("epsilon"):
+        if {(epsilon, line), (epsilon, additive)} <= set(table.columns):
+            table[(epsilon, GAIN)] = table[(epsilon, additive)] - table[(epsilon, line)]
+    places = {name: place for place, name in enumerate((*order, GAIN))}
+    columns = sorted(table.columns, key=lambda c: (c[0], places.get(c[1], len(places)), c[1]))
+    return table[columns]
 
 
 def named(series):
@@ -308,6 +315,9 @@ def gains(frame, epsilon, line, additive):
     print(verdict(f"worst table ({tables.idxmin()})", tables.min(), WANTED_WORST))
     print(f"  tables worse by more than {LEVEL}: {named(tables[tables < -LEVEL])}")
     print(f"  tables better by more than {LARGE}: {named(tables[tables > LARGE])}")
+    made = tables.index.isin(GENERATED)
+    for text, part in (("real", tables[~made]), ("generated", tables[made])):
+        print(f"  mean gain on {len(part)} {text} tables: {part.mean():+.4f}")
     for task, part in difference.groupby("task"):
         print(f"  mean gain of {task}: {part.groupby('table').mean().mean():+.4f}")
     return difference
@@ -385,10 +395,10 @@ def summary(arguments):
     """Print means by table, and what is asked of the additive estimators."""
     pd.set_option("display.width", 250, "display.max_rows", 500, "display.max_columns", 50)
     frame = read(arguments.file)
-    for task, part in means(frame).groupby(level="task"):
-        print(f"{'AUC' if task == LABELS else 'R2'}, means over splits and draws")
-        print(part.droplevel("task").to_string(), "\n")
     line, additive, rival = arguments.line, arguments.additive, arguments.rival
+    for task, part in means(frame, (line, additive, rival)).groupby(level="task"):
+        print(f"{'AUC' if task == LABELS else 'R2'}, means over splits and draws")
+        print(part.droplevel("task").to_string(float_format="{:.3f}".format), "\n")
     for epsilon in sorted(e for e in frame.epsilon.unique() if np.isfinite(e)):
         print(f"epsilon {epsilon:g}")
         if (frame.estimator == additive).any():
