@@ -441,7 +441,10 @@ def test_the_twin_whose_rows_depend_on_each_other_passes_the_bounds(name):
 # ------------------------------------------------------------------ memory, refusals
 
 
-def test_no_array_of_all_expanded_rows_is_made(monkeypatch):
+@pytest.mark.parametrize("grouped", [False, True])
+def test_no_array_of_all_expanded_rows_is_made(grouped, monkeypatch):
+    """Not of those of one group either, which here has three quarters of them."""
+
     def never(self):
         raise AssertionError("a copy of all rows was made")
 
@@ -450,10 +453,9 @@ def test_no_array_of_all_expanded_rows_is_made(monkeypatch):
     rng, n = np.random.default_rng(0), 40_000
     X, y = rng.normal(size=(n, 12)), rng.normal(size=n)
     wide = Expansion.make([4] * 12, list(itertools.combinations(range(8), 2)), WEIGHTS)
-    records = PrivateRecords(X, y, fit_intercept=True).standardized(
-        Standardization.make([0] * 12, 1)
-    )
-    records = records.expanded(wide)
+    groups = np.maximum(np.arange(n) - 30_000, 0) if grouped else None
+    records = PrivateRecords(X, y, groups=groups, fit_intercept=True)
+    records = records.standardized(Standardization.make([0] * 12, 1)).expanded(wide)
     p = records.n_parameters
 
     def release():
