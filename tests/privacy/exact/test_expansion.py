@@ -186,11 +186,15 @@ def test_a_level_is_compared_as_the_table_s_type_holds_it():
     np.testing.assert_array_equal(expansion.of(plain.of(single)).whole()[:, 1:], wanted)
 
 
-def test_levels_follow_the_columns_of_restricted_records():
-    X = np.arange(12.0).reshape(3, 4)
-    records = PrivateRecords(X).restricted([1, 3]).standardized(Standardization.make([0, 0], 1.0))
-    made = records.expanded(Expansion.make([0, 0], levels_of=[0, 1, 1], levels=[5.0, 3.0, 11.0]))
-    assert made._rows.matrix[:, 2:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1]]
+@pytest.mark.parametrize("first", ["restricted", "standardized"])
+def test_levels_follow_the_columns_of_restricted_records(first):
+    records = PrivateRecords(np.arange(12.0).reshape(3, 4))
+    if first == "restricted":
+        made = records.restricted([1, 3]).standardized(Standardization.make([0, 0], 1.0))
+    else:
+        made = records.standardized(Standardization.make([0] * 4, 1.0)).restricted([1, 3])
+    made = made.expanded(Expansion.make([0, 0], levels_of=[0, 1, 1], levels=[5.0, 3.0, 11.0]))
+    assert made._rows.matrix.tolist() == [[1, 3, 0, 1, 0], [5, 7, 1, 0, 0], [9, 11, 0, 0, 1]]
 
 
 # ------------------------------------------------------------------ bits
