@@ -131,6 +131,8 @@ class Steps(ABC):
     theta : ndarray of shape (n_parameters,) or (n_parameters, n_classes)
     rows : PrivateRecords
         Standardized; the intercept's feature is 1.
+    weighted : PrivateRecords
+        The same rows, of which long ones weigh less.
     gram : ndarray of shape (n_parameters, n_parameters)
         Released, positive definite.
     C : float
@@ -142,6 +144,7 @@ class Steps(ABC):
     C = 0.0
     n_steps = 0
     theta: np.ndarray
+    weighted: PrivateRecords
     _loss: Loss
     _variance: np.ndarray  # expected of the next step's entries, of shape (n_parameters, n_outputs)
     _scales: np.ndarray  # multiples of it that are tried
@@ -161,15 +164,16 @@ class Steps(ABC):
     ) -> None:
         self.shares, self.rows, self.gram = shares, rows, gram
         self._alpha, self._weigh = alpha, weighing(automatic)
+        self._weigh_rows()
 
     def _turn(self) -> None:
         """Work along the eigenvectors of the Gram matrix."""
         self._values, self._vectors = np.linalg.eigh(self.gram)
-        self._weighted = self.weighted(self.rows, self.rows.n_parameters)
 
-    def weighted(self, rows: PrivateRecords, square: float) -> PrivateRecords:
-        """Rows of which those longer than `ROW_NORM` times the root of ``square`` weigh less."""
-        return rows.averaged(ROW_NORM * math.sqrt(square), squared=self._squared)
+    def _weigh_rows(self) -> None:
+        """Let rows weigh less that are longer than `ROW_NORM` times the root of the expected square."""
+        norm = ROW_NORM * math.sqrt(self.rows.n_parameters)
+        self.weighted = self.rows.averaged(norm, squared=self._squared)
 
     def restrict(self, kept: np.ndarray) -> None:
         """Keep some features only."""
@@ -178,13 +182,14 @@ class Steps(ABC):
         j = np.append(kept, np.arange(self.rows.n_features, self.rows.n_parameters))
         self.theta, self.gram = self.theta[j], self.gram[np.ix_(j, j)]
         self.rows = self.rows.restricted(kept)
+        self._weigh_rows()
         self._restart(grown=False)
 
-    def grow(self, rows: PrivateRecords, gram: np.ndarray) -> None:
+    def grow(self, rows: PrivateRecords, weighted: PrivateRecords, gram: np.ndarray) -> None:
         """Go on with rows that have more features after the present ones, whose coefficients are 0."""
         more = rows.n_features - self.rows.n_features
         self.theta = with_zeros(self.theta, more)
-        self.rows, self.gram = rows, gram
+        self.rows, self.weighted, self.gram = rows, weighted, gram
         self._restart(grown=True)
 
     @abstractmethod
@@ -259,7 +264,7 @@ class Steps(ABC):
 
     def take(self, share: float, clip: float) -> None:
         """Release a gradient, and take the step that it asks for."""
-        gradient, noise = self.ask(self._weighted, share, self.rows.n_parameters, clip)
+        gradient, noise = self.ask(self.weighted, share, self.rows.n_parameters, clip)
         self.step(gradient, noise, clip)
 
     @abstractmethod
