@@ -66,7 +66,7 @@ class Curves:
         -------
         ndarray of shape (n,) or (n, n_classes)
         """
-        theta = self.theta.reshape(self.expansion.size, -1)
+        theta = self.theta if self.theta.ndim == 2 else self.theta[:, None]
         found = linear_scores(self._features(X), theta, np.zeros(theta.shape[1]))
         return found if self.theta.ndim == 2 else found[:, 0]
 

@@ -1,6 +1,6 @@
 """Fitted additive models made of given numbers, and the same scores by a NumPy formula."""
 
-from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -79,23 +79,30 @@ def made_rows(n=400, seed=1, missing=True):
     X = rng.normal(size=(n, D))
     X[:, COLUMNS] = CENTER + 1.7 * SCALE * X[:, COLUMNS]
     X[::3, 5] = rng.choice([0.1, 1.0, 3.0, 4.0], size=len(X[::3]))
-    X[:20, COLUMNS] += 30.0 * SCALE * rng.choice([-1.0, 1.0], size=(20, COLUMNS.size))
+    X[:20, COLUMNS] += 30.0 * SCALE * rng.choice([-1.0, 1.0], size=(20, COLUMNS.size))[:n]
     if missing:
         X[rng.random(X.shape) < 0.05] = np.nan
     return X
 
 
-def smooth(t):
-    """psi_1 to psi_4 of standardized cells, of shape (..., 4): Gram-Schmidt by QR on a fine grid."""
-    def waves(c):
-        v = (c + 2.5) / 5.0
-        return np.stack([np.ones_like(c), c, *(np.cos(np.pi * m * v) for m in (2, 1, 4, 3))], axis=-1)
+def waves(c):
+    """1, c and four cosines of clipped cells."""
+    v = (c + 2.5) / 5.0
+    return np.stack([np.ones_like(c), c, *(np.cos(np.pi * m * v) for m in (2, 1, 4, 3))], axis=-1)
 
+
+@cache
+def turn():
+    """Gram-Schmidt of them under the public law, by QR at the points of a Gauss rule."""
     x, w = np.polynomial.legendre.leggauss(200)
     x, w = 2.5 * x, w * (np.exp(-0.5 * (2.5 * x) ** 2) + 0.05)
     q, r = np.linalg.qr(waves(x) * np.sqrt(w / w.sum())[:, None])
-    turn = np.linalg.inv(r) * np.sign(np.diag(r))
-    return (waves(np.clip(t, -2.5, 2.5)) @ turn)[..., 2:]
+    return np.linalg.inv(r) * np.sign(np.diag(r))
+
+
+def smooth(t):
+    """psi_1 to psi_4 of standardized cells, of shape (..., 4)."""
+    return (waves(np.clip(t, -2.5, 2.5)) @ turn())[..., 2:]
 
 
 def added_by_formula(curves, X):

@@ -129,6 +129,7 @@ sys.stdout.buffer.write(pickle.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_they_work_where_skdp_is_not_installed(tmp_path):
     models = [made_model(kind, cut=(-1.0, 0.5), **SETTINGS[s]) for kind in KINDS for s in ("all", "a line")]
     X = made_rows()
